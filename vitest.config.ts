@@ -9,11 +9,13 @@ export default defineConfig({
     environment: "node",
     setupFiles: ["./tools/same-cases-in-ci.ts"],
     projects: projects(),
-    // Tests start servers and processes, so files are kept apart from each other, and few at a time.
+    // Tests start servers and processes, so they run in separate processes, at most two at a time.
     pool: "forks",
     maxWorkers: 2,
-    // Wide: nothing sleeps, so only a test that hangs gets there, or one on a machine that is busy with others.
+    // Generous, because tests do not sleep: only a test that hangs, or one on a busy machine, reaches this limit.
     testTimeout: 20_000,
+    // A machine that is busy can break a deadline. The reporter names each test that passed only when repeated.
+    retry: process.env.CI === "true" ? 1 : 0,
     hookTimeout: 20_000,
     reporters: ["default", "./tools/vitest-reporter.ts"],
   },
@@ -49,12 +51,15 @@ function project(name: string, test: Tests): TestProjectInlineConfiguration {
   return { extends: true, test: { name, ...test } };
 }
 
-/** A folder stands for its tests. */
+/** Converts an entry of SLOW to a pattern of test files: `folder/**` means all tests in the folder. */
 function testsOf(glob: string): string {
   return glob.endsWith("/**") ? `${glob}/*.test.ts` : glob;
 }
 
-/** The services' tests but for those of pure rules, once more. */
+/**
+ * Runs the tests of the services a second time, on Postgres. Tests of pure rules are left out, because they use no
+ * store.
+ */
 function onPostgres(): TestProjectInlineConfiguration[] {
   if (!hasPostgres() && process.env.CI !== "true") {
     // biome-ignore lint/suspicious/noConsole: what is not tested has to be seen by the person who runs it
@@ -63,7 +68,7 @@ function onPostgres(): TestProjectInlineConfiguration[] {
   }
   return [
     project("on Postgres", {
-      include: ["services/*/src/**/*.test.ts"],
+      include: ["services/*/src/**/*.test.ts", "tests/schemas/*.test.ts"],
       exclude: [...NEVER, "**/rules/**", "**/checker/**", "**/store/plans.test.ts"],
       globalSetup: ["./tools/postgres-for-tests.ts"],
       setupFiles: ["./tools/same-cases-in-ci.ts", "./tools/on-postgres.ts"],

@@ -1,17 +1,23 @@
-/** One way to do what a benchmark asks for. A call that returns a promise is awaited before the next one. */
+/**
+ * One implementation of a measured operation. If a call returns a promise, the benchmark awaits it before the next
+ * call.
+ */
 export interface Contender {
   readonly name: string;
   readonly run: () => unknown;
-  /** What is wanted of it; printed beside what was measured. */
+  /** The target value, printed next to the measured one. */
   readonly goal?: Goal;
 }
 
-/** `times`: at least so many times as fast as the contender `as`; `within`: at most so much slower, 0.15 for 15 %. */
+/**
+ * The goal of a contender, in comparison with the contender that `as` names. `times`: at least this many times as fast.
+ * `within`: at most this much slower; 0.15 means 15 %.
+ */
 export type Goal =
   | { readonly times: number; readonly as?: string }
   | { readonly within: number; readonly as?: string };
 
-/** Something that is measured once and is no time, as bytes. */
+/** A value that is measured once and is not a time, such as a number of bytes. */
 export interface Figure {
   readonly name: string;
   readonly unit: string;
@@ -20,7 +26,7 @@ export interface Figure {
   readonly atLeast?: number;
 }
 
-/** Contenders that do the same thing. The first one is what the others are compared with. */
+/** Contenders for the same operation. The first contender is the baseline. */
 export interface Benchmark {
   readonly name: string;
   readonly contenders?: readonly Contender[];
@@ -28,9 +34,9 @@ export interface Benchmark {
   readonly close?: () => void | Promise<void>;
 }
 
-/** What a `*.bench.ts` exports as its default: made only when its turn has come. */
+/** The type of a `*.bench.ts` file's default export. The function is called only when the benchmark runs. */
 export type Benchmarks = () => readonly Benchmark[] | Promise<readonly Benchmark[]>;
 
-/** Milliseconds that a round of one contender takes, about; rounds of all contenders take turns. */
+/** Approximate milliseconds of one round of one contender. The contenders take turns, one round each. */
 export const ROUND_MS = 60;
 export const ROUNDS = 21;

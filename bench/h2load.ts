@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** The same request over HTTP/2, again and again. */
+/** One request over HTTP/2 that is sent repeatedly. */
 export interface Load {
   readonly url: string;
   readonly headers: readonly string[];
@@ -15,8 +15,8 @@ export interface Load {
 }
 
 /**
- * How many requests were answered in so many seconds. h2load needs little of the machine, so that nearly all is the
- * server's; it looks at HTTP's status alone, so whether calls are answered as they should be has to be seen otherwise.
+ * Returns the requests per second that h2load measures. h2load leaves nearly all CPU time to the server. It checks only
+ * the HTTP status, so the contents of responses need a separate check.
  */
 export async function h2load(load: Load): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));

@@ -1,4 +1,4 @@
-/** `npm run bench -- <suite> [part of a name]`: runs the benchmarks of bench/<suite> and prints what they measured. */
+/** `npm run bench -- <suite> [part of a name]`: runs the benchmarks of bench/<suite> and prints the results. */
 import { existsSync, globSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Benchmark, Benchmarks } from "./bench.ts";

@@ -1,9 +1,9 @@
 import { type Benchmark, type Contender, ROUND_MS, ROUNDS } from "./bench.ts";
 
-/** Time for the compiler to see what is hot, in milliseconds. */
+/** Milliseconds that the compiler needs to optimize hot code. */
 const WARM_UP_MS = 200;
 
-/** Microseconds a call: the median of the rounds, and how far the middle half of them lies apart. */
+/** Microseconds per call: the median of the rounds, and the interquartile range of the rounds. */
 export interface Measured {
   readonly contender: Contender;
   readonly median: number;
@@ -11,8 +11,8 @@ export interface Measured {
 }
 
 /**
- * Measures the contenders of a benchmark in turns, a round of each after a round of the one before, so that what else
- * the machine does meets them all alike.
+ * Measures the contenders of a benchmark in turns, one round each, so that other load of the machine affects them
+ * equally.
  */
 export async function measure({ contenders = [] }: Benchmark): Promise<Measured[]> {
   const calls: number[] = [];
@@ -30,10 +30,10 @@ export async function measure({ contenders = [] }: Benchmark): Promise<Measured[
   });
 }
 
-/** How many calls fill a round, once the code is warm. */
+/** Returns how many calls of the contender fit into one round when its code is warm. */
 async function calibrate({ run }: Contender): Promise<number> {
   let most = 1;
-  // Several times, so that one in which the machine did something else does not count.
+  // Counts the calls in three rounds and uses the highest count, so that one disturbed round has no effect.
   for (const ms of [WARM_UP_MS, ROUND_MS, ROUND_MS, ROUND_MS]) {
     let calls = 0;
     for (const start = performance.now(); performance.now() - start < ms; calls++) await run();
@@ -43,8 +43,9 @@ async function calibrate({ run }: Contender): Promise<number> {
 }
 
 /**
- * Microseconds a call. Of a contender that never waits, the time of its thread: what else runs on the machine does not
- * count (the system counts it in steps of up to 4 ms). Of one that returns promises, the time that passes, since others work for it.
+ * Returns the microseconds per call. A synchronous contender is measured in CPU time of its thread, which the system
+ * counts in steps of up to 4 ms. A contender that returns promises is measured in elapsed time, because other processes
+ * work for it.
  */
 async function time({ run }: Contender, calls: number): Promise<number> {
   const thread = process.threadCpuUsage();

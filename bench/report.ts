@@ -1,10 +1,13 @@
 import type { Figure, Goal } from "./bench.ts";
 import type { Measured } from "./measure.ts";
 
-/** Cells of a line. */
+/** The cells of a line. */
 export type Row = readonly string[];
 
-/** One line a contender: microseconds a call, spread of the middle half, how many times as fast as the first, goal. */
+/**
+ * Returns one line per contender: microseconds per call, spread of the middle half, speed relative to the first
+ * contender, and goal.
+ */
 export function timeRows(measured: readonly Measured[]): Row[] {
   const [baseline] = measured;
   return measured.map(({ contender: { name, goal }, median, spread }) => {
@@ -22,15 +25,15 @@ export function timeRows(measured: readonly Measured[]): Row[] {
   });
 }
 
-/** The line of a figure. */
+/** Returns the line of a figure. */
 export function figureRow({ name, unit, atMost, atLeast }: Figure, value: number): Row {
   const shown = `${value.toPrecision(4)} ${unit}`;
-  if (atMost !== undefined) return [name, shown, `${met(value <= atMost)}: goal at most ${atMost}`];
-  if (atLeast !== undefined) return [name, shown, `${met(value >= atLeast)}: goal at least ${atLeast}`];
+  if (atMost !== undefined) return [name, shown, `${verdictOf(value <= atMost)}: goal at most ${atMost}`];
+  if (atLeast !== undefined) return [name, shown, `${verdictOf(value >= atLeast)}: goal at least ${atLeast}`];
   return [name, shown];
 }
 
-/** Prints lines in columns. */
+/** Prints lines as a table. */
 export function printTable(rows: readonly Row[]): void {
   const widths = rows.reduce<number[]>((all, row) => {
     return row.map((cell, i) => Math.max(cell.length, all[i] ?? 0)).concat(all.slice(row.length));
@@ -43,12 +46,12 @@ export function printTable(rows: readonly Row[]): void {
 function describe(goal: Goal, speed: number): string {
   const as = goal.as === undefined ? "" : ` of ${goal.as}`;
   if ("times" in goal)
-    return `${met(speed >= goal.times)}: x${speed.toPrecision(3)}, goal x${goal.times}${as}`;
+    return `${verdictOf(speed >= goal.times)}: x${speed.toPrecision(3)}, goal x${goal.times}${as}`;
   const slower = 1 / speed - 1;
   const goalText = `goal within ${goal.within * 100} %${as}`;
-  return `${met(slower <= goal.within)}: ${(slower * 100).toFixed(1)} % slower, ${goalText}`;
+  return `${verdictOf(slower <= goal.within)}: ${(slower * 100).toFixed(1)} % slower, ${goalText}`;
 }
 
-function met(isMet: boolean): string {
+function verdictOf(isMet: boolean): string {
   return isMet ? "met" : "NOT MET";
 }

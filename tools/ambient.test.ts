@@ -11,7 +11,11 @@ const ADAPTERS_MAY = [
   "export const ms = Date.now();",
   "export const now = new Date();",
   "export const random = Math.random;",
+  "export const s = AbortSignal.timeout(1000);",
   "export const id = crypto.randomUUID();",
+  'import { performance } from "node:perf_hooks";\nexport const p = performance;',
+  'import { systemClock } from "@depute/core";\nexport const c = systemClock;',
+  'import { systemTimers } from "@depute/core";\nexport const t = systemTimers;',
   'import { randomBytes } from "node:crypto";\nexport const b = randomBytes(2);',
   'import { readFileSync } from "node:fs";\nexport const f = readFileSync;',
   'import { connect } from "node:net";\nexport const c = connect;',
@@ -32,12 +36,13 @@ const DRIVER = "packages/store/src/sqlite";
 const root = mkdtempSync(join(tmpdir(), "ambient-"));
 afterAll(() => rmSync(root, { recursive: true }));
 
-/** The files that Biome refuses, of the samples in an engine's folder and in a driver's. */
+/** The sample files that Biome refuses. The samples are in an engine's folder and in a driver's folder. */
 let refused: ReadonlySet<string>;
 
 beforeAll(() => {
   const config = JSON.parse(readFileSync("biome.json", "utf8")) as object;
   writeFileSync(join(root, "biome.json"), JSON.stringify({ ...config, vcs: { enabled: false } }));
+  writeFileSync(join(root, "package.json"), JSON.stringify({ dependencies: { "@depute/core": "*" } }));
   for (const folder of ["tools", ENGINE, DRIVER]) mkdirSync(join(root, folder), { recursive: true });
   copyFileSync("tools/ambient.grit", join(root, "tools/ambient.grit"));
   for (const [i, source] of [...ADAPTERS_MAY, ...EVERY_FILE_MAY].entries()) {

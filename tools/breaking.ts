@@ -1,86 +1,96 @@
-import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type FileDescriptorSet, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { writeThirdPartyProtos } from "./third-party-protos.ts";
 
-/** What a comparison of the contracts with those of the base revision found. */
+/** The file with the descriptors of the last released contracts. It holds no third-party file. */
+export const RELEASED = "proto/released/v1.binpb";
+
+const PRESENT = "present.binpb";
+
+/** The result of a comparison of the contracts on disk with the released ones. */
 export type Outcome =
-  | { kind: "compatible"; base: string }
-  | { kind: "breaking"; base: string; report: string }
-  /** There is nothing to compare with. */
-  | { kind: "no-base"; why: string }
-  /** There would be something, but it is not on this machine. */
-  | { kind: "lacking"; why: string };
+  | { kind: "compatible" }
+  | { kind: "breaking"; report: string }
+  /** No contracts were released. */
+  | { kind: "no-release" };
 
-const LARGEST_ARCHIVE = 256 * 1024 * 1024;
-
-/**
- * Compares `proto/` below `root`, as it is on disk, with the base revision by buf's breaking rules of buf.yaml.
- *
- * The base is where the branch left origin/main; on main itself, the commit before.
- */
+/** Compares `proto/` below `root` with the released contracts, by the breaking rules of buf.yaml. */
 export function checkBreaking(root: string): Outcome {
-  if (tryGit(root, "rev-parse", "--verify", "--quiet", "HEAD") === undefined) {
-    return { kind: "no-base", why: "there is no git history here" };
-  }
-  const base = findBase(root);
-  if (base === undefined) {
-    return tryGit(root, "rev-parse", "--is-shallow-repository") === "true"
-      ? {
-          kind: "lacking",
-          why: "this clone is shallow and lacks the base revision; run: git fetch --unshallow",
-        }
-      : { kind: "no-base", why: "this is the first commit" };
-  }
-  if (tryGit(root, "cat-file", "-e", `${base}:proto`) === undefined) {
-    return { kind: "no-base", why: `the base revision ${base.slice(0, 12)} has no contracts` };
-  }
+  const released = join(root, RELEASED);
+  if (!existsSync(released)) return { kind: "no-release" };
   const folder = mkdtempSync(join(tmpdir(), "depute-breaking-"));
   try {
-    return compare(root, base, folder);
+    const image = join(folder, "released.binpb");
+    writeFileSync(image, withImports(readFileSync(released), build(root, folder)));
+    // buf compares a workspace module by module, but the released contracts are one image. Therefore both sides are
+    // images.
+    const { status, output } = buf(root, "breaking", join(folder, PRESENT), "--against", image);
+    return status === 0 ? { kind: "compatible" } : { kind: "breaking", report: output };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-function findBase(root: string): string | undefined {
-  const head = tryGit(root, "rev-parse", "HEAD");
-  const fork = tryGit(root, "merge-base", "HEAD", "origin/main");
-  return fork !== undefined && fork !== head
-    ? fork
-    : tryGit(root, "rev-parse", "--verify", "--quiet", "HEAD^");
+/**
+ * Records the contracts on disk as the released ones. Throws an Error with buf's report if they break the contracts
+ * recorded before.
+ */
+export function recordContracts(root: string): void {
+  const outcome = checkBreaking(root);
+  if (outcome.kind === "breaking") throw new Error(outcome.report);
+  const folder = mkdtempSync(join(tmpdir(), "depute-breaking-"));
+  try {
+    const ownFiles = build(root, folder).file.filter((file) => isOwn(root, file.name));
+    for (const file of ownFiles) delete file.sourceCodeInfo;
+    mkdirSync(dirname(join(root, RELEASED)), { recursive: true });
+    const set = create(FileDescriptorSetSchema, { file: ownFiles });
+    writeFileSync(join(root, RELEASED), toBinary(FileDescriptorSetSchema, set));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
-/** The base's contracts are laid out with today's settings and third-party protos: only the contracts are compared. */
-function compare(root: string, base: string, folder: string): Outcome {
-  const archive = execFileSync("git", ["archive", base, "proto"], { cwd: root, maxBuffer: LARGEST_ARCHIVE });
-  execFileSync("tar", ["-x", "-C", folder], { input: archive });
-  cpSync(join(root, "buf.yaml"), join(folder, "buf.yaml"));
-  const thirdParty = join(".generated", "third_party");
-  writeThirdPartyProtos(join(folder, thirdParty));
-  if (!existsSync(join(root, thirdParty))) writeThirdPartyProtos(join(root, thirdParty));
+/** Returns the descriptors of all files on disk, imports included. */
+function build(root: string, folder: string): FileDescriptorSet {
+  const thirdParty = join(root, ".generated", "third_party");
+  if (!existsSync(thirdParty)) writeThirdPartyProtos(thirdParty);
+  const image = join(folder, "present.binpb");
+  const { status, output } = buf(
+    root,
+    "build",
+    "--as-file-descriptor-set",
+    "--exclude-source-info",
+    "-o",
+    image,
+  );
+  if (status !== 0) throw new Error(`the contracts do not compile:\n${output}`);
+  return fromBinary(FileDescriptorSetSchema, readFileSync(image));
+}
 
-  const revision = base.slice(0, 12);
-  const image = join(folder, "base.binpb");
-  const build = buf(folder, "build", "-o", image);
-  // It is history: nobody can mend it, and nobody can have built on it.
-  if (build.status !== 0) {
-    return { kind: "no-base", why: `the contracts of the base revision ${revision} do not compile` };
-  }
-  const breaking = buf(root, "breaking", "--against", image);
-  return breaking.status === 0
-    ? { kind: "compatible", base: revision }
-    : { kind: "breaking", base: revision, report: breaking.output };
+/** Returns the released files together with the current third-party imports, because buf resolves every import. */
+function withImports(released: Uint8Array, current: FileDescriptorSet): Uint8Array {
+  const { file } = fromBinary(FileDescriptorSetSchema, released);
+  const names = new Set(file.map(({ name }) => name));
+  const imports = current.file.filter(({ name, package: packageName }) => {
+    return !names.has(name) && isThirdParty(packageName);
+  });
+  return toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file: [...imports, ...file] }));
+}
+
+function isThirdParty(packageName: string): boolean {
+  return /^(buf|google|grpc)\./.test(packageName);
+}
+
+function isOwn(root: string, name: string): boolean {
+  return existsSync(join(root, "proto", name));
 }
 
 function buf(cwd: string, ...args: string[]): { status: number | null; output: string } {
   const { status, stdout, stderr, error } = spawnSync("buf", args, { cwd, encoding: "utf8" });
   if (error) throw error;
   return { status, output: stdout + stderr };
-}
-
-function tryGit(cwd: string, ...args: string[]): string | undefined {
-  const { status, stdout } = spawnSync("git", args, { cwd, encoding: "utf8" });
-  return status === 0 ? stdout.trim() : undefined;
 }

@@ -1,4 +1,4 @@
-/** Part of `npm run lint`: prints a line for each import that breaks a rule of docs/architecture.md. */
+/** Part of `npm run lint`: prints a line for each import that breaks a rule of docs/internals/layout.md. */
 import { globSync, readFileSync } from "node:fs";
 import { EXCEPTIONS } from "./layer-exceptions.ts";
 import { checkLayers } from "./layers.ts";
@@ -7,9 +7,18 @@ import { roomless, SEES_EVERYTHING } from "./rooms.ts";
 const root = JSON.parse(readFileSync("package.json", "utf8")) as { workspaces: string[] };
 const workspaces = globSync(root.workspaces.map((pattern) => `${pattern}/package.json`));
 const errors = roomless(workspaces).map(
-  (folder) => `${folder}: every workspace has its room in tools/rooms.ts and docs/architecture.md`,
+  (folder) => `${folder}: every workspace has its room in tools/rooms.ts and docs/internals/layout.md`,
 );
-const folders = ["packages", "services", "gateway", "cli", "examples", "tools", ...SEES_EVERYTHING];
+const folders = [
+  "packages",
+  "services",
+  "gateway",
+  "cli",
+  "console",
+  "examples",
+  "tools",
+  ...SEES_EVERYTHING,
+];
 const { files, violations, unused } = await checkLayers(process.cwd(), folders, EXCEPTIONS);
 for (const { rule, from, to, comment, cycle } of violations) {
   const way = cycle.length > 1 ? ` (${[from, ...cycle].join(" > ")})` : "";

@@ -9,7 +9,9 @@ interface Rule {
   readonly isException: boolean;
 }
 
-/** The rules of a .dockerignore, as Docker reads them: the last one that matches a path, or a folder above it, decides. */
+/**
+ * Returns the rules of a .dockerignore. As in Docker, the last rule that matches a path or a folder above it decides.
+ */
 function rulesOf(text: string): Rule[] {
   const lines = text.split("\n").map((line) => line.trim());
   return lines
@@ -28,7 +30,7 @@ function rulesOf(text: string): Rule[] {
 
 const rules = rulesOf(readFileSync(".dockerignore", "utf8"));
 
-/** Whether a file goes into the image. */
+/** Whether a file is copied into the image. */
 function isIn(path: string): boolean {
   const steps = path.split("/");
   const paths = steps.map((_, i) => steps.slice(0, i + 1).join("/"));
@@ -72,9 +74,9 @@ test.each(ROOMS)("no secret and no data go into the image from %j", (folder) => 
 });
 
 test("no test, no document and nothing of the repository's own goes into the image", () => {
-  const known = tracked.filter(isIn);
+  const knownFiles = tracked.filter(isIn);
   expect(
-    known.filter((path) => /\.test\.ts$|\/testing\/|^(?:tests|docs|bench|\.git|\.ci)\//.test(path)),
+    knownFiles.filter((path) => /\.test\.ts$|\/testing\/|^(?:tests|docs|bench|\.git|\.ci)\//.test(path)),
   ).toEqual([]);
   expect([".git/config", ".ci/run", "README.md", "docs/nekte.md", "tests/cap/cast.ts"].filter(isIn)).toEqual(
     [],
@@ -82,7 +84,7 @@ test("no test, no document and nothing of the repository's own goes into the ima
   expect(["node_modules/ajv/package.json", "gateway/node_modules/ws/a.js"].filter(isIn)).toEqual([]);
 });
 
-/** The files that a file reads by its own address. */
+/** Returns the files that a source file reads by a path relative to itself. */
 function filesReadBy(path: string): string[] {
   const source = readFileSync(path, "utf8");
   const read = [...source.matchAll(/new URL\(\s*[`"](\.[^`"$]+)[`"],\s*import\.meta\.url/g)].map(
@@ -123,7 +125,7 @@ test("all that the build and the processes need goes into the image", async () =
   expect([...needed].filter((path) => !isIn(path))).toEqual([]);
 });
 
-test("a later rule wins, and a rule about a folder holds for what is in it", () => {
+test("a later rule wins, and a rule about a folder applies to its contents", () => {
   const [star, room, deep] = rulesOf("*\n!room\n**/data");
   expect([star, room, deep].map((rule) => rule?.isException)).toEqual([false, true, false]);
   expect(deep?.regex.test("room/a/data")).toBe(true);

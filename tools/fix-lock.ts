@@ -1,4 +1,4 @@
-/** `npm run fix-lock`, after every change of package-lock.json: adds what npm may have left out. Idempotent. */
+/** `npm run fix-lock`, after every change of package-lock.json: adds entries that npm may have omitted. Idempotent. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { type Lock, missingPlatforms, withPlatforms } from "./lock.ts";
 

@@ -1,4 +1,6 @@
-/** `npm run generate`: third-party protos out of installed packages, then TypeScript out of all contracts. */
+/**
+ * `npm run generate`: copies third-party protos from installed packages, then generates TypeScript from all contracts.
+ */
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { writeThirdPartyProtos } from "./third-party-protos.ts";

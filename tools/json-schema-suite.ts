@@ -1,7 +1,8 @@
 /**
- * `npm run schema-suite`, and before `npm test`: brings the JSON Schema Test Suite, which its authors publish on no registry by
- * itself, so that no third-party file is committed. The source archive of Python's `jsonschema` carries it; pip fetches
- * that archive by its digest. Without pip or a network, tests that need the suite say that they were skipped.
+ * `npm run schema-suite`, which npm also runs before `npm test`: downloads the JSON Schema Test Suite, so that no
+ * third-party file is committed. No registry has the suite as a package, but the source archive of Python's
+ * `jsonschema` contains it. pip downloads that archive by its digest. Without pip or a network, tests that need the
+ * suite report that they were skipped.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";

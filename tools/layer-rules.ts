@@ -1,7 +1,7 @@
 import type { IForbiddenRuleType } from "dependency-cruiser";
 import { MODULES, type Modules, NOT_IN_RULES, ROOMS, SEES_EVERYTHING } from "./rooms.ts";
 
-/** Tests, and the helpers of tests: nothing of it is shipped. */
+/** Tests and test helpers; none of them is shipped. */
 export const TESTS = "[.]test[.]ts$|(^|/)testing/";
 
 const WORKSPACE = `^(${Object.keys(ROOMS).map(pattern).join("|")})/`;
@@ -50,7 +50,10 @@ export function fileRules(): IForbiddenRuleType[] {
   ];
 }
 
-/** Rules for what is shipped: helpers of tests import whatever they help to test, so folders with them have cycles. */
+/**
+ * The rules against cycles in shipped files. Test helpers import the code that they test, so cycles with their folders
+ * are allowed.
+ */
 export function cycleRules(): IForbiddenRuleType[] {
   return [
     {
@@ -74,13 +77,13 @@ export function cycleRules(): IForbiddenRuleType[] {
 const BY_NAME: ["aliased-workspace"] = ["aliased-workspace"];
 
 function roomRule(room: string, allowed: readonly string[]): IForbiddenRuleType {
-  const own = room.endsWith("/*") ? `${room.slice(0, -1)}$1` : room;
+  const ownRoom = room.endsWith("/*") ? `${room.slice(0, -1)}$1` : room;
   return {
     name: `room:${room}`,
     comment: `${room} may import ${allowed.join(", ") || "no other workspace"}`,
     severity: "error",
     from: { path: `^${room.replace("*", "([^/]+)")}/` },
-    to: { path: WORKSPACE, pathNot: `^(${[own, ...allowed.map(pattern)].join("|")})/` },
+    to: { path: WORKSPACE, pathNot: `^(${[ownRoom, ...allowed.map(pattern)].join("|")})/` },
   };
 }
 
@@ -140,7 +143,7 @@ function moduleRules({ folder, core, port, words, modules }: Modules): IForbidde
   ];
 }
 
-/** The regular expression of a pattern of the table, without a group of its own. */
+/** Converts a pattern of the table to a regular expression without capturing groups. */
 function pattern(room: string): string {
   return room.replace("*", "[^/]+");
 }

@@ -6,7 +6,7 @@ import { EXCEPTIONS } from "./layer-exceptions.ts";
 import { checkLayers, type Layers } from "./layers.ts";
 import { MODULES, ROOMS, roomless, SEES_EVERYTHING } from "./rooms.ts";
 
-/** Sources that keep every rule, by path. */
+/** Sources that break no rule, by path. */
 const KEEPS: Readonly<Record<string, string>> = {
   "packages/core/src/index.ts": 'export * from "./words.ts";\nexport { v7 } from "uuid";',
   "packages/core/src/words.ts": "export const x = 1;",
@@ -72,7 +72,7 @@ const BREAKS: readonly [file: string, source: string, rules: string][] = [
   ["services/tasks/src/messages/c.ts", 'import "../index.ts";', "modules-by-the-port"],
 ];
 
-/** Circles: files with their sources. */
+/** Import cycles: files with their sources. */
 const CIRCLES: Readonly<Record<string, string>> = {
   "packages/bus/src/x.ts": 'import "./y.ts";',
   "packages/bus/src/y.ts": 'import type { X } from "./x.ts";',
@@ -89,21 +89,21 @@ afterAll(() => {
   for (const root of roots) rmSync(root, { recursive: true });
 });
 
-/** A repository with these sources, and with the packages that they name. */
+/** Creates a repository with these sources, and with the packages that they import. Returns its folder. */
 function repository(sources: Readonly<Record<string, string>>): string {
   const root = mkdtempSync(join(tmpdir(), "layers-"));
   roots.push(root);
-  const put = (path: string, text: string) => {
+  const putFile = (path: string, text: string) => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   };
   const manifest = (folder: string, fields: object) =>
-    put(join(folder, "package.json"), JSON.stringify({ type: "module", ...fields }));
+    putFile(join(folder, "package.json"), JSON.stringify({ type: "module", ...fields }));
   const workspaces = ["packages/*", "services/*", "gateway", "cli", "examples/*"];
   manifest(".", { name: "depute", workspaces, devDependencies: { vitest: "1.0.0" } });
   for (const name of ["vitest", "uuid", "left-pad", "@grpc/grpc-js"]) {
     manifest(`node_modules/${name}`, { name, exports: "./index.js" });
-    put(`node_modules/${name}/index.js`, "");
+    putFile(`node_modules/${name}/index.js`, "");
   }
   mkdirSync(join(root, "node_modules/@depute"));
   for (const folder of ["packages/core", "packages/store", "packages/bus", "services/tasks"]) {
@@ -118,7 +118,7 @@ function repository(sources: Readonly<Record<string, string>>): string {
     symlinkSync(join(root, folder), join(root, "node_modules", name));
   }
   manifest("cli", { name: "@depute/cli" });
-  for (const [path, text] of Object.entries(sources)) put(path, text);
+  for (const [path, text] of Object.entries(sources)) putFile(path, text);
   return root;
 }
 
@@ -167,9 +167,9 @@ test("a workspace without a room is refused", () => {
   expect(roomless(["packages/new/package.json", "gateway/package.json"])).toEqual(["packages/new"]);
 });
 
-test("the rooms are those of docs/architecture.md", () => {
-  const page = readFileSync(new URL("../docs/architecture.md", import.meta.url), "utf8");
-  const section = /^## Rooms$(.*?)^## /ms.exec(page)?.[1] ?? "";
+test("the rooms are those of docs/internals/layout.md", () => {
+  const page = readFileSync(new URL("../docs/internals/layout.md", import.meta.url), "utf8");
+  const section = /^## Rooms$(.*)/ms.exec(page)?.[1] ?? "";
   const rooms = [...section.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
   const seesAll = SEES_EVERYTHING.map((folder) => `${folder}/`);
   expect(rooms).toEqual(["proto/", ...Object.keys(ROOMS), ...seesAll]);

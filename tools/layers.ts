@@ -10,14 +10,14 @@ export interface Violation {
   /** A file, or a folder for `folder-cycle`. */
   readonly from: string;
   readonly to: string;
-  /** The way back to `from`, for cycles. */
+  /** For a cycle, the path back to `from`. */
   readonly cycle: readonly string[];
 }
 
 /** A known violation. */
 export interface Exception {
   readonly rule: string;
-  /** What the path of the importing file or folder begins with. */
+  /** The prefix of the importing file's or folder's path. */
   readonly from: string;
   readonly to: string;
   readonly reason: string;
@@ -26,9 +26,12 @@ export interface Exception {
 export interface Layers {
   readonly files: number;
   readonly violations: readonly Violation[];
-  /** Exceptions without a violation: their lines have to go. */
+  /** Exceptions without a violation. They must be removed. */
   readonly unused: readonly Exception[];
 }
+
+/** The folders that the builds write. */
+const BUILT = "^((packages|services|examples)/[^/]+|gateway|cli|console)/dist/|^gateway/console/";
 
 /** TypeScript is parsed by swc, because TypeScript 7 publishes no stable API yet. */
 const OPTIONS: ICruiseOptions = {
@@ -36,21 +39,22 @@ const OPTIONS: ICruiseOptions = {
   tsPreCompilationDeps: true,
   combinedDependencies: true,
   skipAnalysisNotInRules: true,
+  exclude: { path: BUILT },
   doNotFollow: { path: "^packages/contracts/gen/|(^|/)node_modules/" },
   enhancedResolveOptions: {
     exportsFields: ["exports"],
     conditionNames: ["types", "import", "node", "default"],
-    extensions: [".ts", ".js", ".mjs", ".cjs", ".json", ".d.ts"],
+    extensions: [".ts", ".tsx", ".js", ".mjs", ".cjs", ".json", ".d.ts"],
   },
 };
 
-const NOT_SHIPPED = `${TESTS}|(^|/)node_modules/`;
+const NOT_SHIPPED = `${TESTS}|(^|/)node_modules/|${BUILT}`;
 
 /**
  * Checks the imports of a repository.
  *
  * @param root the folder of the repository, as an absolute path
- * @param folders those with sources
+ * @param folders the folders with sources
  */
 export async function checkLayers(
   root: string,
@@ -83,14 +87,14 @@ export async function checkLayers(
       return exception === undefined;
     });
   const unused = exceptions.filter((exception) => !used.has(exception));
-  return { files: all.modules.filter(({ source }) => source.endsWith(".ts")).length, violations, unused };
+  return { files: all.modules.filter(({ source }) => /[.]tsx?$/.test(source)).length, violations, unused };
 }
 
 /**
- * What each shipped file imports of its own workspace, by paths relative to the root.
+ * Returns the imports of each shipped file within its own workspace, as paths relative to the root.
  *
- * @param root as an absolute path
- * @param folders those with sources
+ * @param root an absolute path
+ * @param folders the folders with sources
  */
 export async function relativeImports(
   root: string,

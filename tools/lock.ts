@@ -1,4 +1,4 @@
-/** What package-lock.json has to hold so that `npm ci` works everywhere. */
+/** The parts of package-lock.json that `npm ci` needs on every platform. */
 
 export interface LockEntry {
   version?: string;
@@ -16,40 +16,39 @@ export interface Lock {
 }
 
 export interface MissingPlatform {
-  /** e.g. `@bufbuild/buf-darwin-arm64` */
+  /** The package's name, e.g. `@bufbuild/buf-darwin-arm64`. */
   name: string;
   version: string;
-  /** The entry of the package that wants it. */
+  /** The entry of the package that depends on the missing one. */
   parent: LockEntry;
 }
 
-/** How the names of platform packages end. */
+/** Matches the end of a platform package's name. */
 const PLATFORM =
   /-(aix|android|darwin|freebsd|linux|netbsd|openbsd|sunos|win32)-([a-z0-9]+)(?:-(musl|gnu|glibc))?$/;
-/** How they say the cpu, where npm's word differs. */
+/** The CPU words in such names that differ from npm's words. */
 const CPUS: Record<string, string> = { armv7: "arm", aarch64: "arm64" };
 
 /**
- * The platform packages that the lock lacks or has in another version: optional dependencies with an exact version and the
- * name of a platform.
+ * Returns the platform packages that the lock lacks or has in another version. A platform package is an optional
+ * dependency with an exact version and a platform's name.
  */
 export function missingPlatforms(lock: Lock): MissingPlatform[] {
   return Object.entries(lock.packages).flatMap(([path, parent]) =>
     Object.entries(parent.optionalDependencies ?? {})
       .filter(([name, version]) => PLATFORM.test(name) && /^\d/.test(version))
       .filter(([name, version]) => {
-        const found = lock.packages[`${path}/node_modules/${name}`] ?? lock.packages[`node_modules/${name}`];
-        return found?.version !== version;
+        const entry = lock.packages[`${path}/node_modules/${name}`] ?? lock.packages[`node_modules/${name}`];
+        return entry?.version !== version;
       })
       .map(([name, version]) => ({ name, version, parent })),
   );
 }
 
 /**
- * The lock with an entry for each of them.
- *
- * npm leaves an optional package out of the lock when the registry that it asked does not have it, and `npm ci` then stops
- * because the lock and the dependencies differ. An entry that is for another platform is enough, even without an integrity.
+ * Adds an entry to the lock for each missing package. npm omits an optional package that its registry lacks. `npm ci`
+ * then fails because the lock and the dependencies differ. An entry of another platform is enough, even without an
+ * integrity.
  */
 export function withPlatforms(lock: Lock): Lock {
   const stubs = missingPlatforms(lock).map(

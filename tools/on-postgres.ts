@@ -1,6 +1,6 @@
 import { inject } from "vitest";
 
-/** Every service that these tests start keeps what it has in the database. */
+/** Every service that these tests start stores its data in the database. */
 process.env.DEPUTE_POSTGRES_URL = inject("postgresUrl");
-/** A killed process is the same on both; what differs is who lets go of its lock. */
+/** A killed process behaves the same on both stores, except for the release of its lock. */
 process.env.DEPUTE_KILLS ??= "10";

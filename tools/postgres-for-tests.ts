@@ -7,7 +7,7 @@ declare module "vitest" {
   }
 }
 
-/** Starts the database that the services' tests run on a second time, and stops it after them. */
+/** Starts the database for the second run of the services' tests; the returned function stops it after them. */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const postgres = await postgresForTests();
   if (postgres === undefined) throw new Error("there is no Postgres");

@@ -11,7 +11,7 @@ afterEach(() => {
   folder = undefined;
 });
 
-/** What an installation without the tools prints, in a clone with these folders. */
+/** Returns the output of an installation without the development tools, in a clone that has these folders. */
 function prepared(...folders: string[]) {
   folder = mkdtempSync(join(tmpdir(), "depute-prepare-"));
   for (const name of folders) mkdirSync(join(folder, name), { recursive: true });

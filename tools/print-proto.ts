@@ -35,8 +35,8 @@ const LABELS: Record<Label, string> = {
 };
 
 /**
- * Prints a proto2 file descriptor as source. Comments and options are left out: the descriptor carries no comments,
- * and the options of the one file that needs this (the validation rules) serve only its own runtime.
+ * Prints a proto2 file descriptor as source, without comments and options. The descriptor has no comments. The only
+ * such file, the validation rules, needs its options only in its own runtime.
  */
 export function printProtoFile(file: FileDescriptorProto): string {
   const lines = ['syntax = "proto2";', `package ${file.package};`];
@@ -93,12 +93,12 @@ function mapLine(field: FieldDescriptorProto, parent: DescriptorProto): string |
   return `map<${type(key)}, ${type(value)}> ${field.name} = ${field.number};`;
 }
 
-/** Descriptors hold the end as exclusive; the source has it inclusive, and `max` for the last possible number. */
+/** A descriptor has an exclusive end. The source has an inclusive end, or `max` for the last possible number. */
 function rangeEnd(exclusive: number): string {
   return exclusive > 536_870_911 ? "max" : String(exclusive - 1);
 }
 
-/** An index of 0 is a value here, so presence has to be asked for. */
+/** Whether a field belongs to a oneof. An index of 0 is valid, so presence must be checked, not the value. */
 function inOneof(field: FieldDescriptorProto): boolean {
   return isFieldSet(field, FieldDescriptorProtoSchema.field.oneofIndex);
 }

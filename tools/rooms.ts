@@ -1,4 +1,7 @@
-/** The table of rooms of docs/architecture.md: which folder may import which. `*` stands for each folder there. */
+/**
+ * The table of rooms of docs/internals/layout.md: for each folder, the folders from which it may import. `*` matches
+ * any folder name.
+ */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   "packages/contracts": [],
   "packages/core": ["packages/contracts"],
@@ -20,13 +23,14 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   "services/*": ["packages/*"],
   gateway: ["packages/*"],
   cli: ["packages/*", "services/*", "gateway"],
+  console: ["packages/asp", "packages/contracts", "packages/core", "packages/dct", "packages/wire"],
   "examples/*": ["packages/*", "cli"],
 };
 
-/** Folders of the repository's own, no workspaces, that import every room and whatever any of them depends on. */
+/** Folders without a workspace that may import every room and its dependencies. */
 export const SEES_EVERYTHING: readonly string[] = ["bench", "tests"];
 
-/** Everything that does I/O: no file under `rules/` imports it. Node's own modules are refused besides. */
+/** Packages and folders that do I/O. No file under `rules/` imports any of them, nor a Node.js module. */
 export const NOT_IN_RULES = {
   workspaces: ["packages/bus", "packages/service", "packages/store"],
   packages: ["@connectrpc/connect-node", "@grpc/grpc-js", "ioredis", "pg"],
@@ -34,13 +38,16 @@ export const NOT_IN_RULES = {
   folders: ["handlers", "store"],
 } as const;
 
-/** A core and the modules beside it: a module imports the core's port, its rules the words, and none another module. */
+/**
+ * A core and the modules beside it. A module imports only the core's port, the module's rules import only the core's
+ * types without I/O, and no module imports another.
+ */
 export interface Modules {
   readonly folder: string;
   readonly core: string;
   /** The file of the core that modules import. */
   readonly port: string;
-  /** The file of the core that the rules of modules import: what of the port needs no I/O. */
+  /** The file of the core with the port's types that need no I/O; rules of modules may import it. */
   readonly words: string;
   readonly modules: readonly string[];
 }
@@ -51,7 +58,7 @@ export const MODULES: readonly Modules[] = [
     core: "core",
     port: "core/index.ts",
     words: "core/rules/index.ts",
-    modules: ["executions", "messages", "push", "reviews", "sessions"],
+    modules: ["conversations", "executions", "messages", "push", "reviews", "sessions"],
   },
 ];
 

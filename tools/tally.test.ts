@@ -18,5 +18,14 @@ test.each([
   },
 ])("with CI=$isCi and skipped $skipped", ({ isCi, skipped, fails, says }) => {
   const last = `3 passed, 2 failed, ${skipped.length} skipped`;
-  expect(verdict({ passed: 3, failed: 2, skipped }, isCi)).toEqual({ lines: [...says, last], fails });
+  expect(verdict({ passed: 3, failed: 2, skipped, repeated: [] }, isCi)).toEqual({
+    lines: [...says, last],
+    fails,
+  });
+});
+
+test("names the tests that passed only when repeated, and passes", () => {
+  const tally = { passed: 3, failed: 0, skipped: [], repeated: ["a > b"] };
+  const lines = ["*** PASSED ONLY WHEN REPEATED:", "***   a > b", "", "3 passed, 0 failed, 0 skipped"];
+  expect(verdict(tally, true)).toEqual({ lines, fails: false });
 });

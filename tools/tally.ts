@@ -2,24 +2,30 @@
 export interface Tally {
   passed: number;
   failed: number;
-  /** Names of what did not run. */
+  /** The names of the tests that were skipped. */
   skipped: string[];
+  /** The names of the tests that passed only when they were repeated. */
+  repeated: string[];
 }
 
 export interface Verdict {
-  /** What to print, the last line being "N passed, N failed, N skipped". */
+  /** The lines to print; the last one is "N passed, N failed, N skipped". */
   lines: string[];
-  /** Whether the run fails because of what was skipped. */
+  /** Whether skipped tests fail the run. */
   fails: boolean;
 }
 
 /**
- * What to say about a run. A test that did not run proves nothing, so it is said loudly what was skipped, and where a run is the
- * proof (`CI=true`) it fails.
+ * Summarizes a run. Lists its skipped tests, since a skipped test proves nothing, and the tests that a repetition saved,
+ * since they have a fault. With `CI=true` skipped tests fail the run.
  */
 export function verdict(tally: Tally, isCi: boolean): Verdict {
-  const { passed, failed, skipped } = tally;
-  const lines = [`${passed} passed, ${failed} failed, ${skipped.length} skipped`];
+  const { passed, failed, skipped, repeated } = tally;
+  const last = [`${passed} passed, ${failed} failed, ${skipped.length} skipped`];
+  const lines =
+    repeated.length === 0
+      ? last
+      : ["*** PASSED ONLY WHEN REPEATED:", ...repeated.map((name) => `***   ${name}`), "", ...last];
   if (skipped.length === 0) return { lines, fails: false };
   const consequence = isCi ? "with CI=true that is a failure" : "with CI=true that would be a failure";
   const list = [`*** SKIPPED, and ${consequence}:`, ...skipped.map((name) => `***   ${name}`), ""];

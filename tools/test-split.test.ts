@@ -29,6 +29,6 @@ test.each([
   ["test:watch", "named"],
   [undefined, "named"],
 ])("the script %s runs the %s tests", (script, run) => {
-  // Without a script, the one that runs this test would count.
+  // Without a script, the npm script that runs this test would be used.
   expect(currentRun(script ?? "")).toBe(run);
 });

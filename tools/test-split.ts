@@ -1,11 +1,11 @@
 import { globSync, readFileSync } from "node:fs";
 
 /**
- * What `npm run test:slow` runs rather than `npm test`: faults, processes of their own, programs that others published, models
- * and long properties. A file belongs here when it takes more than ten seconds of an idle processor.
+ * The tests that `npm run test:slow` runs instead of `npm test`: faults, separate processes, third-party programs,
+ * models and long properties. A file belongs here if it takes more than ten seconds of an idle processor.
  */
 export const SLOW: readonly string[] = [
-  // Faults: what is killed, cut off or full.
+  // Faults: killed processes, cut connections, full disks.
   "tests/faults/**",
   "tests/*/faults.test.ts",
   "tests/tokens/killed.test.ts",
@@ -13,14 +13,22 @@ export const SLOW: readonly string[] = [
   "tests/mcp/upstream-death.test.ts",
   "services/tasks/src/crash.test.ts",
   "packages/store/src/postgres/{breaks,store}.test.ts",
-  // Processes apart, and whole examples.
+  // Tests with several processes, and whole examples.
   "tests/*/processes.test.ts",
   "tests/telemetry/**",
+  "tests/tls/**",
   "cli/src/processes.test.ts",
+  "tests/cli/**",
   "examples/**",
+  "tests/docs/commands.test.ts",
   // Whole examples of the protocols' texts.
   "tests/{asp,cap}/example.test.ts",
-  // Programs that others published.
+  // The console in a browser.
+  "tests/console/**",
+  // Packages that are built, packed, installed and run.
+  "tests/packages/**",
+  // Published third-party programs.
+  "tests/a2a/**",
   "tests/nekte/published.test.ts",
   "tests/mcp/{changed-definitions,credentials,everything,filesystem,http-upstream,large-answers,prompts,stdio}.test.ts",
   // Hostile parties, schemas and outputs.
@@ -30,21 +38,21 @@ export const SLOW: readonly string[] = [
   // Models and long properties.
   "**/model.test.ts",
   "**/*.property.test.ts",
-  "packages/core/src/quick-{encode,rules}.test.ts",
+  "packages/core/src/quick-rules.test.ts",
   "packages/dct/src/fast/paths.test.ts",
   "services/verifier/src/rules/quick-schema.test.ts",
   "tests/agenta/formats.test.ts",
   // Every route, and every list, over sockets.
   "tests/gateway/{answer-limits,bodies,schemas}.test.ts",
-  // Agents' own endpoints, and what takes a while to pass.
+  // Agents' own endpoints, and long waits.
   "tests/nekte/{context-end,endpoints,push}.test.ts",
   "tests/asp/{authorities,farming}.test.ts",
   "tests/sdk/worker.test.ts",
 ];
 
 /**
- * Tests that share a process and what it has imported, because importing takes longer than most of them. They leave nothing
- * behind in the process.
+ * Tests that run in one shared process, because importing the modules takes longer than most of these tests. A test
+ * here must not change process-wide state.
  */
 export const SHARED: readonly string[] = [
   "**/rules/**/*.test.ts",
@@ -53,28 +61,28 @@ export const SHARED: readonly string[] = [
   "gateway/**/*.test.ts",
 ];
 
-/** Of these, the ones that read or change what belongs to the whole process: each has one of its own. */
+/** Shared tests that read or change process-wide state. Each runs in a separate process. */
 export const ALONE: readonly string[] = [
-  "packages/client/src/carry-out.test.ts",
+  "packages/client/src/run-assignment.test.ts",
   "packages/core/src/clock.test.ts",
   "packages/service/src/settings.test.ts",
   "packages/service/src/signals.test.ts",
   "services/verifier/src/checker/*.test.ts",
 ];
 
-/** Which tests a run is about: `npm test`, `npm run test:slow`, or those that somebody names. */
+/** The tests of a run: `npm test`, `npm run test:slow`, or those named on the command line. */
 export type Run = "fast" | "slow" | "named";
 
-/** The run of this process, by the npm script that began it. */
+/** Returns the run of this process, by the npm script that began it. */
 export function currentRun(script = process.env.npm_lifecycle_event): Run {
   if (script === "test") return "fast";
   return script === "test:slow" ? "slow" : "named";
 }
 
-/** Cases that a property is tried with, where it names no number of its own. */
+/** Default number of cases of a property. */
 export const CASES: Readonly<Record<Run, number>> = { fast: 25, slow: 100, named: 100 };
 
-/** Files with properties that name no number of cases: the slow run tries more. */
+/** Files whose properties state no number of cases. The slow run tries more cases of them. */
 export function propertyFiles(): string[] {
   return testFiles().filter((file) => {
     const text = readFileSync(file, "utf8");
@@ -82,10 +90,10 @@ export function propertyFiles(): string[] {
   });
 }
 
-/** Every test file, from the root of the repository. */
+/** Returns every test file, from the root of the repository. */
 export function testFiles(): string[] {
   return globSync("**/*.test.ts", {
-    exclude: (path) => /(^|\/)(node_modules|\.generated)$/.test(path),
+    exclude: (path) => /(^|\/)(node_modules|\.generated|dist)$/.test(path),
   }).sort();
 }
 

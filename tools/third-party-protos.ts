@@ -6,7 +6,7 @@ import { printProtoFile } from "./print-proto.ts";
 
 const require = createRequire(import.meta.url);
 
-/** Where each proto that is not ours comes from: path in the import tree, package, path inside the package. */
+/** The source of each third-party proto: path in the import tree, package, and path inside the package. */
 const COPIED = [
   ["google/google/rpc/error_details.proto", "google-proto-files", "google/rpc/error_details.proto"],
   ["google/google/rpc/status.proto", "google-proto-files", "google/rpc/status.proto"],
@@ -24,9 +24,8 @@ const COPIED = [
 ] as const;
 
 /**
- * Lays out, below `root`, one folder for each origin (buf, google, grpc), each a buf module of its own.
- *
- * The validation rules are in no package as text, so they are printed from the descriptor that the runtime carries.
+ * Writes one folder below `root` for each origin (buf, google, grpc), each a buf module. No package has the validation
+ * rules as text, so they are printed from the runtime's descriptor.
  */
 export function writeThirdPartyProtos(root: string): void {
   for (const [target, packageName, source] of COPIED) {
@@ -39,7 +38,7 @@ export function writeThirdPartyProtos(root: string): void {
   writeFileSync(validate, printProtoFile(file_buf_validate_validate.proto));
 }
 
-/** Not every package exports its package.json, so the folder is looked for along the resolution paths. */
+/** Not every package exports its package.json, so the search follows the resolution paths. */
 function packageFolder(name: string): string {
   const entry = require.resolve(name);
   const mark = join("node_modules", name);

@@ -22,7 +22,7 @@ function party(id: string): Party {
 export const ALPHA = party("alpha");
 export const BETA = party("beta");
 
-/** Signed messages of one session, each after the one before. */
+/** Makes the signed messages of one session. Each message follows the previous one. */
 export class Chain {
   readonly sessionId = newId();
   readonly #score: number;
@@ -32,12 +32,12 @@ export class Chain {
   ]);
   #head = FIRST_PREVIOUS_HASH;
 
-  /** @param score what both parties state of themselves */
+  /** @param score the score that both parties state of themselves */
   constructor(score: number) {
     this.#score = score;
   }
 
-  /** The messages up to the introductions; the first one opens the session. */
+  /** Returns the messages up to the introductions. The first message opens the session. */
   opening(): Envelope[] {
     const invitation = { proposalId: "inv", type: "session-invitation", subject: "bench" };
     return [
@@ -49,7 +49,10 @@ export class Chain {
     ];
   }
 
-  /** What is said in between: a fact of about the size of the text's. */
+  /**
+   * Returns the messages between the introductions and the close. Each states a fact as large as the one in the
+   * specification's example.
+   */
   talk(count: number): Envelope[] {
     const data = {
       product: "Platform Enterprise",

@@ -10,10 +10,10 @@ import { newId } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { ALPHA, BETA } from "./parties.ts";
 
-/** Sessions in a process of their own, with clients over @grpc/grpc-js. */
+/** The tasks service in a separate process, with clients over @grpc/grpc-js. */
 export interface Platform {
   readonly sessions: Client<typeof SessionService>;
-  /** What the registry says of both parties. */
+  /** The trust score that the registry returns for both parties. */
   readonly score: number;
   close(): Promise<void>;
 }
@@ -21,15 +21,15 @@ export interface Platform {
 export async function startPlatform(): Promise<Platform> {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));
   const child = fork(join(import.meta.dirname, "server.ts"), [dataDir]);
-  const { registry, tasks } = await told(child);
-  const known = createGrpcJsTransport(registry);
-  const agents = createClient(AgentService, known);
+  const { registry, tasks } = await firstMessage(child);
+  const registryTransport = createGrpcJsTransport(registry);
+  const agents = createClient(AgentService, registryTransport);
   for (const { id, key: principal, uri: agentId } of [ALPHA, BETA]) {
     const card = { agentId, name: id };
     await agents.registerAgent({ requestId: newId(), agent: { id, principal, card } });
   }
-  const { overall } = await createClient(TrustService, known).getTrust({ agentId: ALPHA.id });
-  known.close();
+  const { overall } = await createClient(TrustService, registryTransport).getTrust({ agentId: ALPHA.id });
+  registryTransport.close();
   const transport = createGrpcJsTransport(tasks);
   return {
     sessions: createClient(SessionService, transport),
@@ -43,7 +43,7 @@ export async function startPlatform(): Promise<Platform> {
   };
 }
 
-function told(child: ChildProcess): Promise<{ registry: string; tasks: string }> {
+function firstMessage(child: ChildProcess): Promise<{ registry: string; tasks: string }> {
   return new Promise((resolve, reject) => {
     child.once("message", (message) => resolve(message as { registry: string; tasks: string }));
     child.once("exit", () => reject(new Error("the server has ended")));

@@ -1,8 +1,11 @@
 import { startPlatform } from "@depute/cli";
 
-/** The tasks service with the services that it asks, as a process of its own: started with its data folder. Tells its addresses. */
+/**
+ * Runs the tasks service and its dependencies in a separate process. The argument is the data folder. The process
+ * reports its addresses.
+ */
 
-// All messages are by the same two agents.
+// All messages come from the same two agents, so the limits of messages a minute are raised.
 const RATES = Array(5).fill("1000000000").join(",");
 const [folder = ""] = process.argv.slice(2);
 process.on("disconnect", () => process.exit());

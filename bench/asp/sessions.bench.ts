@@ -6,9 +6,9 @@ import { ALPHA, BETA, Chain } from "./parties.ts";
 import { type Platform, startPlatform } from "./platform.ts";
 
 /**
- * Sessions over gRPC, in another process: messages appended durably, their signatures checked, one after the other in each
- * of 50 sessions; and the time from the call that appends a message to its arrival at each of 10 watchers of its session,
- * with 4 sessions active. Beside it, what the verification of a transcript takes, offline.
+ * Measures sessions over gRPC in another process. Throughput: durable messages with checked signatures, sent one after
+ * the other in each of 50 sessions. Latency: from the append of a message to its arrival at each of 10 watchers, with 4
+ * active sessions. Also the offline verification of a transcript.
  */
 
 const SESSIONS = 50;
@@ -17,7 +17,10 @@ const WARM_UP = 10;
 const ACTIVE = 4;
 const WATCHERS = 10;
 const WATCHED = 150;
-/** Messages of each watched session before, until both processes have the code compiled. */
+/**
+ * Number of warm-up messages in each watched session, so that both processes have compiled their hot code before the
+ * measurement.
+ */
 const WATCHED_WARM_UP = 100;
 /** Milliseconds between the messages of one watched session. */
 const PACE_MS = 20;
@@ -73,19 +76,19 @@ async function appendRate(platform: Platform): Promise<number> {
   await Promise.all(chains.map((chain) => open(platform, chain)));
   const say = (messages: Envelope[][]) =>
     Promise.all(
-      messages.map(async (own) => {
-        for (const envelope of own) await platform.sessions.appendMessage({ envelope });
+      messages.map(async (message) => {
+        for (const envelope of message) await platform.sessions.appendMessage({ envelope });
       }),
     );
   await say(chains.map((chain) => chain.talk(WARM_UP)));
-  // Signed before, so that the senders' work is not measured.
+  // The messages are signed before the measurement, so that the senders' work is not measured.
   const messages = chains.map((chain) => chain.talk(MESSAGES));
   const start = performance.now();
   await say(messages);
   return (SESSIONS * MESSAGES * 1000) / (performance.now() - start);
 }
 
-/** Milliseconds from each append to each watcher, in order of size. */
+/** Returns the milliseconds from each append to its arrival at each watcher, in ascending order. */
 async function watchDelays(platform: Platform): Promise<number[]> {
   const { sessions } = platform;
   const delays: number[] = [];
@@ -98,7 +101,7 @@ async function watchDelays(platform: Platform): Promise<number[]> {
       const stop = new AbortController();
       const watchers = Array.from({ length: WATCHERS }, async () => {
         let seen = 0;
-        const request = { sessionId: chain.sessionId, afterOrdinal: 4 };
+        const request = { sessionId: chain.sessionId, afterSequence: 4n };
         for await (const { entry } of sessions.watchSession(request, { signal: stop.signal })) {
           const at = sent.get(entry?.envelope?.messageId ?? "");
           if (at !== undefined) delays.push(performance.now() - at);

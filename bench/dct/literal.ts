@@ -19,11 +19,12 @@ interface LiteralContext {
 }
 
 /**
- * DelegateOS 10.1 as its text is written, with the libraries that it names: what anybody would have who implemented
- * the text as it stands. It is fast where that costs nothing (a Set, synchronous calls), and has the text's holes.
+ * Implements DelegateOS 10.1 exactly as the text states it, with the libraries that the text names. It is the reference
+ * for the comparison: fast where speed costs nothing (a Set, synchronous calls), but with the specification's security
+ * holes.
  */
 export function verifyLiterally(dct: SerializedDCT, ctx: LiteralContext): object {
-  // 1
+  // Step 1 of DelegateOS 10.1.
   let token: SignedJSONToken;
   try {
     token = JSON.parse(Buffer.from(dct.token, "base64url").toString("utf8"));
@@ -34,12 +35,12 @@ export function verifyLiterally(dct: SerializedDCT, ctx: LiteralContext): object
   if (token.format !== "delegateos-sjt-v1" || !authority || !attenuations || !signatures) {
     return { type: "malformed_token" };
   }
-  // 2
+  // Step 2 of DelegateOS 10.1.
   for (const block of [authority, ...attenuations]) {
     if (ctx.revocations.isRevoked(Buffer.from(hashOf(block)).toString("base64url")))
       return { type: "revoked" };
   }
-  // 3
+  // Step 3 of DelegateOS 10.1.
   if (authority.issuer !== ctx.rootPublicKey) return { type: "invalid_signature" };
   if (!isSigned({ authority }, authority.issuer, signatures[0]?.signature ?? "")) {
     return { type: "invalid_signature" };
@@ -49,7 +50,7 @@ export function verifyLiterally(dct: SerializedDCT, ctx: LiteralContext): object
     if (!isSigned(payload, attenuator, signatures[i + 1]?.signature ?? ""))
       return { type: "invalid_signature" };
   }
-  // 4
+  // Step 4 of DelegateOS 10.1.
   let capabilities = authority.capabilities;
   let budget = authority.maxBudgetMicrocents;
   let expiry = authority.expiresAt;
@@ -80,14 +81,14 @@ export function verifyLiterally(dct: SerializedDCT, ctx: LiteralContext): object
     }
     delegatee = block.delegatee;
   }
-  // 5 to 7
+  // Steps 5 to 7 of DelegateOS 10.1.
   if (ctx.now > expiry) return { type: "expired" };
   if (ctx.spentMicrocents >= budget) return { type: "budget_exceeded" };
   const isGranted = capabilities.some(({ namespace, action, resource }) => {
     return namespace === ctx.namespace && action === ctx.operation && matches(resource, ctx.resource);
   });
   if (!isGranted) return { type: "capability_not_granted" };
-  // 8
+  // Step 8 of DelegateOS 10.1.
   return {
     capabilities,
     remainingBudgetMicrocents: budget - ctx.spentMicrocents,
@@ -107,7 +108,7 @@ function isSigned(payload: object, signer: string, signature: string): boolean {
   return ed.verify(Buffer.from(signature, "base64url"), hashOf(payload), key);
 }
 
-/** The text's rule for v0.1: identical, or a literal narrowing of the prefix. */
+/** Whether a capability is a subset by the v0.1 rule: identical, or a literal narrowing of the prefix. */
 function isSubset(child: Capability, parent: Capability): boolean {
   if (child.namespace !== parent.namespace || child.action !== parent.action) return false;
   if (child.resource === parent.resource || parent.resource === "*") return true;

@@ -33,13 +33,13 @@ function bytesInUse(): number {
 export default function benchmarks(): Benchmark[] {
   const [none, many] = [new RevocationSet(), revoked(MANY)];
   const cases = [0, 2, 5].flatMap((links) =>
-    ["prefix unknown", "prefix known"].map((what): Benchmark => {
-      const options = () => (what === "prefix known" ? { verified: new VerifiedPrefixes() } : {});
+    ["prefix unknown", "prefix known"].map((filterName): Benchmark => {
+      const options = () => (filterName === "prefix known" ? { verified: new VerifiedPrefixes() } : {});
       const contenders: Contender[] = [
         { name: "no revocations", run: verifyWith(none, links, options()) },
         { name: `${MANY}`, run: verifyWith(many, links, options()), goal: { within: 0.15 } },
       ];
-      return { name: `verify, ${links} attenuations, ${what}, by revocations`, contenders };
+      return { name: `verify, ${links} attenuations, ${filterName}, by revocations`, contenders };
     }),
   );
   const memory: Benchmark = {

@@ -19,7 +19,10 @@ export const ROOT = root.principal.id;
 export const TOKENS = 64;
 export const REVOCATIONS = 100_000;
 
-/** One of many tokens: 3 capabilities at the root, 2 a link, every limit narrowed. */
+/**
+ * Makes token number `n`: 3 capabilities at the root, 2 in each further block, and each block with lower limits than
+ * the one above.
+ */
 function token(n: number, links: number): SignedJSONToken {
   let chain = createToken(
     engine,
@@ -54,7 +57,9 @@ function token(n: number, links: number): SignedJSONToken {
   return chain;
 }
 
-/** Serialised tokens, and the holder of the last link. `next` gives them in turn, each time as a new text. */
+/**
+ * Serialised tokens, and the holder of their last block. `next` returns the tokens in turn, each time as a new text.
+ */
 export function tokens(links: number) {
   const texts = Array.from({ length: TOKENS }, (_, n) => {
     return Buffer.from(serialiseToken(token(n, links)).token, "latin1");
@@ -64,7 +69,9 @@ export function tokens(links: number) {
   const path = Array.from({ length: links }, (_, i) => `/part-${i}`).join("");
   return {
     holder,
-    /** A token as it comes from a wire, and a resource that it allows. */
+    /**
+     * Returns the next token as a new text, as it would arrive over the network, and a resource that the token allows.
+     */
     next: () => {
       const n = turn++ % TOKENS;
       return { text: (texts[n] as Buffer).toString("latin1"), resource: `/project-${n}${path}/report.txt` };
@@ -72,7 +79,7 @@ export function tokens(links: number) {
   };
 }
 
-/** A set of so many revocations, none of them of these tokens. */
+/** Returns a set of `count` revocations, none of them for a block of these tokens. */
 export function revoked(count: number): RevocationSet {
   const set = new RevocationSet();
   for (const id of revocationIds(count)) set.add(id);

@@ -20,7 +20,7 @@ const AUDIENCE = "https://depute.example";
 const HTM = "POST";
 const HTU = "https://depute.example/depute.tokens.v1.TokenService/VerifyToken";
 
-/** The literal stack has no more to do than its text says: it neither asks for a proof nor knows of one. */
+/** The literal implementation follows only the text: it needs no holder proof and cannot check one. */
 function literal(links: number): () => void {
   const source = tokens(links);
   const fixed = {
@@ -48,7 +48,9 @@ function ours(links: number, options: VerifyOptions, one = engine, ctx = context
   };
 }
 
-/** Each call with a proof of its own, made before; the same ones again for the next round. */
+/**
+ * Makes calls that each have a separate proof. The proofs are made before the measurement, and every round reuses them.
+ */
 function proved(links: number): () => void {
   const source = tokens(links);
   const verified = new VerifiedPrefixes();
@@ -72,7 +74,7 @@ function proved(links: number): () => void {
   };
 }
 
-/** Each call with a code of its own in a session that was opened before. */
+/** Makes calls that each have a separate code, in a session that is already open. */
 function inSession(links: number): () => void {
   const source = tokens(links);
   const verified = new VerifiedPrefixes();

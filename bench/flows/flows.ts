@@ -11,7 +11,7 @@ import { nativeEngine as engine } from "@depute/dct/native";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { ALPHA, BETA, Chain } from "../asp/parties.ts";
 
-/** A call, or a few that belong together, as a client makes them. */
+/** One call, or several calls that belong together, as a client makes them. */
 export interface Flow {
   readonly name: string;
   readonly run: () => Promise<unknown>;
@@ -19,10 +19,10 @@ export interface Flow {
 
 const AGENT = "worker";
 const IDLE_AGENT = "idle";
-/** Until a delegation is stored and its stream waits, milliseconds. */
+/** Milliseconds after which a delegation is stored and its stream waits for events. */
 const SETTLED_MS = 100;
 
-/** The main flows on the platform whose services and gateway listen at these addresses. */
+/** Returns the main flows, for a platform whose services and gateway listen at these addresses. */
 export async function flows(urls: Readonly<Record<string, string>>): Promise<Flow[]> {
   const at = (name: string) => createGrpcJsTransport(new URL(urls[name] ?? "").host);
   const clients = clientsOver(at("gateway"));
@@ -37,17 +37,20 @@ export async function flows(urls: Readonly<Record<string, string>>): Promise<Flo
     { name: "create-and-wait", run: () => createAndWait(clients) },
     { name: "verify-token", run: await verifyToken(createClient(TokenService, at("tokens"))) },
     { name: "asp-append", run: await appendMessage(clients, createClient(SessionService, at("tasks"))) },
-    { name: "get-agent", run: () => agents.getAgent({ id: AGENT }) },
+    { name: "get-agent", run: () => agents.getAgent({ agentId: AGENT }) },
   ];
 }
 
-/** A NEKTE delegation, from its request to the end of its stream, with the worker's calls. */
+/** Makes a NEKTE delegation, from the request to the end of the stream. The worker's calls are included. */
 async function delegate(url: string): Promise<void> {
   const text = await (await postDelegate(url, AGENT)).text();
   if (!text.includes("event: complete")) throw new Error(`the delegation did not complete: ${text}`);
 }
 
-/** A NEKTE delegation to an agent without workers: the caller's part alone, until the task waits in the queue. */
+/**
+ * Makes a NEKTE delegation to an agent without workers. This measures the caller's part alone, until the task waits in
+ * the queue.
+ */
 async function delegateQueued(url: string): Promise<void> {
   const leaving = new AbortController();
   await postDelegate(url, IDLE_AGENT, leaving.signal);
@@ -68,7 +71,7 @@ async function postDelegate(url: string, agentId: string, signal?: AbortSignal):
   });
 }
 
-/** A task by gRPC and the wait for its end, with the worker's calls. */
+/** Creates a task over gRPC and waits for its end. The worker's calls are included. */
 async function createAndWait({ tasks }: DeputeClients): Promise<void> {
   const { task } = await tasks.createTask({
     requestId: newId(),
@@ -77,7 +80,7 @@ async function createAndWait({ tasks }: DeputeClients): Promise<void> {
   await tasks.waitTask({ taskId: task?.id ?? "", timeout: { seconds: 20n } });
 }
 
-/** VerifyToken with a holder's proof. */
+/** Calls VerifyToken with a holder's proof. */
 async function verifyToken(tokens: ReturnType<typeof createClient<typeof TokenService>>) {
   const holder = keypairFromSeed(engine, new Uint8Array(32).fill(2));
   const { token } = await tokens.mintToken({
@@ -100,7 +103,7 @@ async function verifyToken(tokens: ReturnType<typeof createClient<typeof TokenSe
   };
 }
 
-/** A signed message appended to a session of two parties. */
+/** Appends a signed message to a session of two parties. */
 async function appendMessage(
   clients: DeputeClients,
   sessions: ReturnType<typeof createClient<typeof SessionService>>,

@@ -7,9 +7,9 @@ import { parseArgs } from "node:util";
 import { flows } from "./flows.ts";
 
 /**
- * The source files that each main flow passes, on a platform in one process: `npm run flows [-- --list] [NAME...]`. A file
- * counts when one of its functions runs between the first request and the last answer in each of three runs, so that timers
- * of the background do not count. Three warm-up runs come first.
+ * Lists the source files that each main flow passes, on a platform in one process: `npm run flows [-- --list]
+ * [NAME...]`. A file counts if one of its functions runs between the first request and the last response in each of
+ * three runs. Therefore background timers do not count. Three warm-up runs come first.
  */
 
 const WARM_UPS = 3;
@@ -19,7 +19,7 @@ const { values, positionals } = parseArgs({ options: { list: { type: "boolean" }
 const dataDir = mkdtempSync(join(tmpdir(), "depute-flows-"));
 const child = fork(join(import.meta.dirname, "server.ts"), [dataDir]);
 try {
-  const urls = await told<Record<string, string>>(child);
+  const urls = await firstMessage<Record<string, string>>(child);
   for (const { name, run } of await flows(urls)) {
     if (positionals.length > 0 && !positionals.includes(name)) continue;
     for (let i = 0; i < WARM_UPS; i++) await run();
@@ -41,7 +41,7 @@ process.exit();
 
 function filesRun(): Promise<string[]> {
   child.send("files");
-  return told(child);
+  return firstMessage(child);
 }
 
 function report(name: string, files: readonly string[]): void {
@@ -58,7 +58,7 @@ function report(name: string, files: readonly string[]): void {
   if (values.list === true) for (const file of [...files].sort()) console.log(`  ${file}`);
 }
 
-async function told<T>(process: ChildProcess): Promise<T> {
+async function firstMessage<T>(process: ChildProcess): Promise<T> {
   const [message] = await once(process, "message");
   return message as T;
 }

@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { startPlatform } from "@depute/cli";
 
 /**
- * The whole platform as a process of its own, started with its data folder. Tells its addresses; then answers each
- * message with the source files of which a function ran since the message before, as paths below the repository.
+ * Runs the whole platform in a separate process and reports its addresses. The argument is the data folder. The process
+ * answers each message with the source files that ran since the previous message, as paths relative to the repository.
  */
 
 const ROOT = new URL("../../", import.meta.url);
@@ -35,13 +35,13 @@ async function filesRun(): Promise<string[]> {
   return ran.map(({ url }) => relative(fileURLToPath(ROOT), fileURLToPath(url)));
 }
 
-/** Contracts are generated, and this file is no part of the platform. */
+/** Whether a file belongs to the platform. Generated contracts and this file do not. */
 function isOwn(url: string): boolean {
   const isElsewhere = url.includes("/node_modules/") || url.includes("/gen/") || url.includes("/bench/");
   return url.startsWith(ROOT.href) && !isElsewhere;
 }
 
-/** Whether a function ran; the one without a name at the start is the module itself. */
+/** Whether a function ran. The nameless function at the start of a file is the module itself, which does not count. */
 function isCalled({
   functionName,
   ranges,
@@ -49,6 +49,8 @@ function isCalled({
   functionName: string;
   ranges: { startOffset: number; count: number }[];
 }) {
-  const [whole] = ranges;
-  return whole !== undefined && whole.count > 0 && (functionName !== "" || whole.startOffset > 0);
+  const [firstRange] = ranges;
+  return (
+    firstRange !== undefined && firstRange.count > 0 && (functionName !== "" || firstRange.startOffset > 0)
+  );
 }

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import type { Benchmarks, Figure } from "../bench.ts";
 
 const ROUNDS = 5;
-/** Before them: what the compiler of the engine does with code that it sees for the first time is no body's fault. */
+/** Warm-up calls, so that the engine's compilation of new code is not measured. */
 const WARM_UP = 2;
 const MAX_HELD_MS = 50;
 
 const MIB = 1024 * 1024;
 
-/** Hostile bodies, as large as the default limit lets in. */
+/** Hostile bodies of the maximum size that the default limit admits. */
 const BODIES: [name: string, text: string][] = [
   ["4 MB of numbers", `[${"1,".repeat(2 * MIB - 500)}1]`],
   ["4 MB of empty objects", `[${"{},".repeat(MIB + 300_000)}{}]`],
@@ -27,7 +27,7 @@ const BODIES: [name: string, text: string][] = [
 
 const inParams = (text: string) =>
   `{"jsonrpc":"2.0","id":1,"method":"nekte.discover","params":{"level":0,"x":${text}}}`;
-/** An address of each JSON wire, and of Connect JSON. */
+/** One address of each JSON wire, and one of Connect JSON. */
 const ADDRESSES: [name: string, path: string, wrap: (text: string) => string][] = [
   ["NEKTE", "/nekte", inParams],
   ["DelegateOS", "/delegateos", inParams],
@@ -38,7 +38,7 @@ const ADDRESSES: [name: string, path: string, wrap: (text: string) => string][] 
   ["Connect JSON", "/depute.verifier.v1.VerificationService/CheckOutput", (text) => `{"output":${text}}`],
 ];
 
-/** How long a body of JSON holds the event loop of the platform, beside JSON.parse of the same bytes. */
+/** Measures how long a JSON body blocks the platform's event loop, compared with JSON.parse of the same bytes. */
 const benchmarks: Benchmarks = async () => {
   const server = fork(join(import.meta.dirname, "server.ts"), {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
@@ -49,7 +49,7 @@ const benchmarks: Benchmarks = async () => {
     const [{ held }] = (await once(server, "message")) as [{ held: number }];
     return held;
   };
-  const held = (name: string, path: string, body: string): Figure => ({
+  const holdFigure = (name: string, path: string, body: string): Figure => ({
     name,
     unit: "ms",
     atMost: MAX_HELD_MS,
@@ -76,7 +76,7 @@ const benchmarks: Benchmarks = async () => {
         try {
           JSON.parse(text);
         } catch {
-          // A text that is none takes its time as well.
+          // A body that is not JSON also takes time to parse, so the error is ignored.
         }
         const { user, system } = process.threadCpuUsage(begin);
         if (i >= 0) longest = Math.max(longest, (user + system) / 1000);
@@ -86,7 +86,7 @@ const benchmarks: Benchmarks = async () => {
   });
   return BODIES.map(([name, text], place) => ({
     name: `${name}: longest that the event loop was held in ${ROUNDS} requests`,
-    figures: [parsed(text), ...ADDRESSES.map(([wire, path, wrap]) => held(wire, path, wrap(text)))],
+    figures: [parsed(text), ...ADDRESSES.map(([wire, path, wrap]) => holdFigure(wire, path, wrap(text)))],
     ...(place === BODIES.length - 1 ? { close: () => void server.disconnect() } : {}),
   }));
 };

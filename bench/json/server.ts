@@ -13,9 +13,9 @@ import {
 } from "@depute/service";
 
 /**
- * The whole platform in a process of its own, so that the client's work is not the server's. Tells its address, then
- * answers each message with the longest that its event loop was held since the message before, in milliseconds of its
- * thread's own time: what other processes take does not count.
+ * Runs the whole platform in a separate process, so that the client's work is not measured. The process reports its
+ * address. It answers each message with the longest block of its event loop since the previous message, in milliseconds
+ * of the thread's CPU time. Therefore other processes do not count.
  */
 const TICK_MS = 2;
 const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));
@@ -31,16 +31,16 @@ const host = await hostServices({
 });
 
 const cpuOf = ({ user, system }: NodeJS.CpuUsage) => (user + system) / 1000;
-let held = 0;
+let longestHold = 0;
 let last = cpuOf(process.threadCpuUsage());
 setInterval(() => {
   const now = cpuOf(process.threadCpuUsage());
-  held = Math.max(held, now - last);
+  longestHold = Math.max(longestHold, now - last);
   last = now;
 }, TICK_MS).unref();
 process.on("message", () => {
-  process.send?.({ held });
-  held = 0;
+  process.send?.({ held: longestHold });
+  longestHold = 0;
 });
 process.on("disconnect", async () => {
   await host.stop();

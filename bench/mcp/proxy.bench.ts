@@ -9,13 +9,16 @@ import { type Grant, grant, holderFetch } from "../../tests/mcp/holder.ts";
 import { startPlatform } from "../../tests/mcp/platform.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 
-/** Calls that are measured, and those before that warm up. */
+/** Number of measured calls. `WARM` is the number of warm-up calls before them. */
 const CALLS = 1000;
 const WARM = 300;
 
 const DEFINITION = { name: "echo", description: "gives back", inputSchema: { type: "object" as const } };
 
-/** An MCP server over HTTP that answers at once, so that the rest is the way to it. */
+/**
+ * Starts an MCP server over HTTP that answers at once. The measured time is therefore that of the proxy and the
+ * transport.
+ */
 async function startServer() {
   const handler = createMcpHandler(() => {
     const server = new Server({ name: "bench", version: "1.0.0" }, { capabilities: { tools: {} } });
@@ -58,7 +61,10 @@ async function connect(url: string, via?: typeof fetch): Promise<Client> {
   return client;
 }
 
-/** Milliseconds of each call, those of the clients by turns so that what else the machine does meets them alike. */
+/**
+ * Returns the milliseconds of each call. The clients take turns, so that other load of the machine affects them
+ * equally.
+ */
 async function measure(clients: readonly Client[]): Promise<number[][]> {
   const times = clients.map((): number[] => []);
   for (let i = 0; i < WARM + CALLS; i++) {
@@ -73,7 +79,7 @@ async function measure(clients: readonly Client[]): Promise<number[][]> {
 
 const median = (times: readonly number[] | undefined) => times?.[Math.floor(times.length / 2)] ?? Number.NaN;
 
-/** A file system in memory, where a flush costs nothing: what is left is the proxy's and the services' own work. */
+/** A file system in memory, where a flush costs nothing. Only the work of the proxy and the services remains. */
 const IN_MEMORY = "/dev/shm";
 
 async function benchmark(name: string, folder: string): Promise<Benchmark> {
@@ -86,9 +92,9 @@ async function benchmark(name: string, folder: string): Promise<Benchmark> {
     paid: { http, map: { tools: { echo: { ...rule, cost: 1 } } }, revision: "modern" },
   };
   const platform = await startPlatform(upstreams, ["--data-dir", dataDir]);
-  const held: Grant = await grant(platform, [["compute", "execute", "echo"]], 1_000_000_000);
-  // All of them sign, so that the client's own work is no part of what is added.
-  const via = holderFetch(held);
+  const holderGrant: Grant = await grant(platform, [["compute", "execute", "echo"]], 1_000_000_000);
+  // All clients create holder proofs, so that the cost of a proof does not show in the difference.
+  const via = holderFetch(holderGrant);
   const clients = [
     await connect(server.url, via),
     await connect(platform.mcp("free"), via),
@@ -99,8 +105,8 @@ async function benchmark(name: string, folder: string): Promise<Benchmark> {
     measured ??= measure(clients);
     return median((await measured)[at]);
   };
-  const added = (what: string, at: number): Figure => ({
-    name: what,
+  const added = (addedCost: string, at: number): Figure => ({
+    name: addedCost,
     unit: "ms",
     atMost: 1.5,
     measure: async () => (await p50(at)) - (await p50(0)),
@@ -122,7 +128,10 @@ async function benchmark(name: string, folder: string): Promise<Benchmark> {
   };
 }
 
-/** What a reservation waits for, which is durable before its call. Used proofs and charges hold no answer back. */
+/**
+ * Measures one flush to disk. Each call waits for one, because its reservation must be durable first. Used proofs and
+ * charges delay no response.
+ */
 function flushMs(folder: string): number {
   const file = openSync(join(folder, "flush"), "w");
   const times = Array.from({ length: 200 }, () => {

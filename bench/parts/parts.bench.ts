@@ -3,14 +3,15 @@ import { CALLS, PARTS } from "./parts.ts";
 import { serve } from "./served.ts";
 
 /**
- * What each home-made part saves of the server's CPU time of a whole call over gRPC. Servers with and without the part
- * take turns, so that what else the machine does meets both; the share is the median over the rounds.
+ * Measures how much of the server's CPU time per gRPC call each of Depute's own implementations saves, compared with a
+ * library. Servers with and without the implementation take turns, so that other load of the machine affects both. The
+ * result is the median over the rounds.
  */
 
 const WARM_UP_CALLS = 1500;
 const CALLS_A_ROUND = 400;
 const ROUNDS = 9;
-/** The least that a part saves, or it is deleted. */
+/** The minimum share that an own implementation must save. One that saves less is deleted. */
 const WORTH = 0.1;
 
 const benchmarks: Benchmarks = () =>
@@ -55,9 +56,9 @@ async function measure(part: string): Promise<Costs> {
   for (const server of servers) await server.cost(call, WARM_UP_CALLS);
   const rounds: { with: number; without: number; saved: number }[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const kept = await servers[0].cost(call, CALLS_A_ROUND);
+    const keptCost = await servers[0].cost(call, CALLS_A_ROUND);
     const without = await servers[1].cost(call, CALLS_A_ROUND);
-    rounds.push({ with: kept, without, saved: 1 - kept / without });
+    rounds.push({ with: keptCost, without, saved: 1 - keptCost / without });
   }
   for (const server of servers) server.close();
   const at = (of: keyof (typeof rounds)[number], share: number) =>

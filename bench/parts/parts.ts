@@ -1,12 +1,12 @@
-/** A home-made part, and what stands in its place. */
+/** A part of the platform that Depute implements itself, and the library code that replaces it for the comparison. */
 export interface Part {
-  /** The call that it is measured on. */
+  /** The call on which the part is measured. */
   readonly call: keyof typeof CALLS;
-  /** By their paths, the sources that stand in for the part's. */
+  /** The sources that replace the part's sources, by the path of the replaced file. */
   readonly files: Readonly<Record<string, string>>;
 }
 
-/** The calls that parts are measured on, each in full over a socket. */
+/** The calls on which parts are measured. Each is a full call over a socket. */
 export const CALLS = {
   CreateTask: "CreateTask with limits",
   task: "a task from its creation to its completion",
@@ -16,10 +16,6 @@ export const CALLS = {
 } as const;
 
 const NO_QUICK_RULES = "export const isSureToKeepRules = () => false;";
-const NO_QUICK_ENCODE = `
-  import { toBinary } from "@bufbuild/protobuf";
-  export const encodeQuickly = () => undefined;
-  export { toBinary as encode };`;
 const PLAIN_WORDS = `
   import { parsePattern } from "../glob.ts";
   import { parsePrincipal } from "../principal.ts";
@@ -34,16 +30,13 @@ const NO_MEMO = `
 const NO_FAST_PATH = "export const createFastPath = () => () => false;";
 
 const RULES = "packages/core/src/quick-rules.ts";
-const ENCODE = "packages/core/src/quick-encode.ts";
 const FAST_PATH = "packages/service/src/fast/fast-path.ts";
 
 export const PARTS: Readonly<Record<string, Part>> = {
   "quick-rules": { call: "CreateTask", files: { [RULES]: NO_QUICK_RULES } },
   "quick-rules, GetAgent": { call: "GetAgent", files: { [RULES]: NO_QUICK_RULES } },
+  "quick-rules, task": { call: "task", files: { [RULES]: NO_QUICK_RULES } },
   "quick-rules, VerifyToken": { call: "VerifyToken", files: { [RULES]: NO_QUICK_RULES } },
-  "quick-encode": { call: "task", files: { [ENCODE]: NO_QUICK_ENCODE } },
-  "quick-encode, GetAgent": { call: "GetAgent", files: { [ENCODE]: NO_QUICK_ENCODE } },
-  "quick-encode, VerifyToken": { call: "VerifyToken", files: { [ENCODE]: NO_QUICK_ENCODE } },
   "quick-schema": {
     call: "CheckOutput",
     files: {

@@ -20,9 +20,9 @@ import type { CALLS } from "./parts.ts";
 
 export type CallName = keyof typeof CALLS;
 
-/** A platform with or without a part, and what it spends on calls. */
+/** A running platform, with or without one of its own parts, that reports the CPU time of calls. */
 export interface Served {
-  /** Makes so many calls, several at a time, and gives the server's CPU time of one in microseconds. */
+  /** Makes a number of calls, several at a time. Returns the server's CPU time of one call in microseconds. */
   cost(call: CallName, calls: number): Promise<number>;
   close(): void;
 }
@@ -36,7 +36,7 @@ const holder = keypairFromSeed(engine, new Uint8Array(32).fill(7));
 
 type Address = Readonly<Record<"tokens" | "verifier" | "registry" | "tasks", string>>;
 
-/** @param without the part that is left out, by its name in parts.ts; absent for none */
+/** @param without the name in parts.ts of the part that is left out; absent to keep all parts */
 export async function serve(without?: string): Promise<Served> {
   const child = fork(join(import.meta.dirname, "server.ts"), {
     execArgv: ["--import", join(import.meta.dirname, "without.ts"), "--max-semi-space-size=16"],
@@ -48,7 +48,7 @@ export async function serve(without?: string): Promise<Served> {
   const runner = taskRunner({ address: address.tasks });
   const to = (name: keyof Address) => createGrpcJsTransport(address[name]);
   const prepare: Record<Exclude<CallName, "task">, () => Call | Promise<Call>> = {
-    GetAgent: () => () => agents.getAgent({ id: AGENT }),
+    GetAgent: () => () => agents.getAgent({ agentId: AGENT }),
     CreateTask: () => creating(to("tasks")),
     VerifyToken: () => verifying(to("tokens")),
     CheckOutput: () => checking(to("verifier")),

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { startPlatform } from "@depute/cli";
 
 /**
- * The four services in a process of their own. Tells their addresses, then answers each message with the CPU time that it
- * has used, of all of its threads, in microseconds.
+ * Runs the four services in a separate process and reports their addresses. The process answers each message with the
+ * CPU time of all its threads so far, in microseconds.
  */
 
 const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));

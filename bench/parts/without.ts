@@ -1,6 +1,6 @@
 /**
- * Replaces one part of the platform by what it stands beside, as the process loads it: no setting of the product does so.
- * Loaded before everything else; the environment's BENCH_WITHOUT names the part.
+ * Replaces one part of the platform by its alternative when the process loads the part. No setting of the product does
+ * this. The process loads this file first. The environment variable BENCH_WITHOUT names the part.
  */
 import { registerHooks } from "node:module";
 import { PARTS } from "./parts.ts";

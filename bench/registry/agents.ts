@@ -1,9 +1,10 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 
 /**
- * How many of each there are: so few that with 1,000 agents about as many are found as fill a page of 20, since what is
- * compared with the same among 100,000 agents should answer as much.
+ * Number of categories and other groups. Even with 1,000 agents a search finds about a page of 20, so its results are
+ * as large as with 100,000 agents.
  */
 export const CATEGORIES = 10;
 export const TAGS = 50;
@@ -22,14 +23,17 @@ const schema = new TextEncoder().encode(
   }),
 );
 
-/** One of so many, the same for the same number and purpose, and otherwise without a pattern. (MurmurHash3's last steps) */
+/**
+ * Returns a number below `among` that is always the same for the same `n` and `purpose`, but looks random.
+ * (MurmurHash3's last steps)
+ */
 function scattered(n: number, purpose: number, among: number): number {
   let hash = Math.imul(n * 8 + purpose + 1, 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return ((hash ^ (hash >>> 16)) >>> 0) % among;
 }
 
-/** The agent of a number, always the same. */
+/** Returns agent number `i`, which is the same in every run. */
 export function agentOf(i: number) {
   return {
     id: `agent-${i}`,
@@ -37,11 +41,11 @@ export function agentOf(i: number) {
     organization: `org-${scattered(i, 0, ORGANIZATIONS)}`,
     tags: [`tag-${scattered(i, 1, TAGS)}`, `tag-${scattered(i, 2, TAGS)}`],
     protocols: ["nekte/0.2"],
-    leaseMs: 86_400_000n,
+    leaseDuration: durationFromMs(86_400_000),
   };
 }
 
-/** Its capabilities. */
+/** Returns the capabilities of agent number `i`. */
 export function capabilitiesOf(i: number): CapabilityFull[] {
   return Array.from({ length: CAPABILITIES }, (_, j) => {
     const n = i * CAPABILITIES + j;

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Client, createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import {
@@ -12,9 +13,10 @@ import type { Benchmark, Figure } from "../bench.ts";
 import { CATEGORIES, ORGANIZATIONS, TAGS } from "./agents.ts";
 
 /**
- * Discovery and registration over gRPC, with the registry in a process of its own: first with 1,000 agents and then with
- * 100,000, each with 5 capabilities. Filling the large one takes minutes; DEPUTE_BENCH_AGENTS makes it smaller, and
- * DEPUTE_BENCH_DATA keeps it in a folder for a day's further runs.
+ * Measures discovery and registration over gRPC, with the registry in a separate process. It runs with 1,000 and with
+ * 100,000 agents, each with 5 capabilities. Filling the large registry takes minutes; DEPUTE_BENCH_AGENTS makes it
+ * smaller. DEPUTE_BENCH_DATA keeps it in a folder for further runs within a day. With DEPUTE_POSTGRES_URL it runs on
+ * that database.
  */
 
 type Request = MessageInitShape<typeof DiscoverCapabilitiesRequestSchema>;
@@ -24,7 +26,7 @@ const LARGE = Number(process.env.DEPUTE_BENCH_AGENTS ?? 100_000);
 const IN_FLIGHT = 4;
 const CALLS = 4_000;
 const WARM_UP = 500;
-/** Free text weighs up to 1,000 capabilities a call. */
+/** Number of calls with free text. The number is small, because each call scores up to 1,000 capabilities. */
 const TEXT_CALLS = 400;
 const REGISTRATIONS = 10_000;
 const REGISTRATIONS_IN_FLIGHT = 64;
@@ -37,6 +39,19 @@ const FILTERS: Record<string, (i: number) => Request> = {
   "category and tag": (i) => ({
     filter: { category: `cat-${i % CATEGORIES}` },
     tags: [`tag-${(i * 3) % TAGS}`],
+  }),
+};
+
+/**
+ * Searches that find almost nothing in the small registry. They have no goal, because their time there is no base for a
+ * comparison with many agents.
+ */
+const SPARSE: Record<string, (i: number) => Request> = {
+  "two tags": (i) => ({ tags: [`tag-${i % TAGS}`, `tag-${(i * 7 + 1) % TAGS}`] }),
+  "two tags, category and organization": (i) => ({
+    organization: `org-${i % ORGANIZATIONS}`,
+    filter: { category: `cat-${i % CATEGORIES}` },
+    tags: [`tag-${i % TAGS}`, `tag-${(i * 7 + 1) % TAGS}`],
   }),
 };
 
@@ -63,6 +78,9 @@ export default async function benchmarks(): Promise<Benchmark[]> {
   return [
     ...Object.entries(FILTERS).map(([name, filter]) =>
       discovery(name, filter, small, large, { calls: CALLS, goals: true }),
+    ),
+    ...Object.entries(SPARSE).map(([name, filter]) =>
+      discovery(name, filter, small, large, { calls: CALLS, goals: false }),
     ),
     discovery("two words in a category, ranked", WORDS_IN_CATEGORY, small, large, {
       calls: TEXT_CALLS,
@@ -96,7 +114,7 @@ function discovery(
   const figures: Figure[] = [
     { name: `median, ${SMALL} agents`, unit: "ms", measure: async () => quantile((await times()).few, 0.5) },
     { name: `median, ${LARGE} agents`, unit: "ms", measure: async () => quantile((await times()).many, 0.5) },
-    // What the machine does besides shows here.
+    // No goal: this percentile only shows how much other load the machine had.
     { name: `p99, ${SMALL} agents`, unit: "ms", measure: async () => quantile((await times()).few, 0.99) },
     {
       name: `p99, ${LARGE} agents`,
@@ -114,7 +132,7 @@ function discovery(
   return { name: `discovery by ${name}`, figures };
 }
 
-/** Milliseconds of each of so many calls, four always on their way. */
+/** Returns the milliseconds of each of a number of calls, with four calls always in flight. */
 async function timed(
   { discovery }: Served,
   filter: (i: number) => Request,
@@ -138,7 +156,7 @@ function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Tells the agents of this run from those of one before, in a folder that was kept. */
+/** Distinguishes the agents of this run from those of an earlier run in the same folder. */
 const run = Date.now();
 
 function registrations(name: string, { agents }: Served): Figure {
@@ -152,7 +170,12 @@ function registrations(name: string, { agents }: Served): Figure {
       await Promise.all(
         Array.from({ length: REGISTRATIONS_IN_FLIGHT }, async () => {
           for (const i of numbers) {
-            const agent = { id: `new-${run}-${i}`, organization: "new", tags: ["new"], leaseMs: 86_400_000n };
+            const agent = {
+              id: `new-${run}-${i}`,
+              organization: "new",
+              tags: ["new"],
+              leaseDuration: durationFromMs(86_400_000),
+            };
             await agents.registerAgent({ requestId: `new-${run}-${i}`, agent });
           }
         }),
@@ -163,10 +186,12 @@ function registrations(name: string, { agents }: Served): Figure {
 }
 
 async function serve(count: number): Promise<Served> {
-  const kept = process.env.DEPUTE_BENCH_DATA;
-  const folder = kept === undefined ? [] : [join(kept, String(count))];
-  const child = fork(join(import.meta.dirname, "server.ts"), [String(count), ...folder]);
-  const { address } = await told<{ address: string }>(child);
+  const dataFolder = process.env.DEPUTE_BENCH_DATA;
+  const folder = dataFolder === undefined ? [] : [join(dataFolder, String(count))];
+  // On Postgres, each size of the registry has its own schema.
+  const env = { ...process.env, DEPUTE_POSTGRES_SCHEMA_PREFIX: `bench_${count}` };
+  const child = fork(join(import.meta.dirname, "server.ts"), [String(count), ...folder], { env });
+  const { address } = await firstMessage<{ address: string }>(child);
   const transport = createGrpcJsTransport(address);
   return {
     discovery: createClient(DiscoveryService, transport),
@@ -178,7 +203,7 @@ async function serve(count: number): Promise<Served> {
   };
 }
 
-function told<T>(child: ChildProcess): Promise<T> {
+function firstMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     child.once("message", (message) => resolve(message as T));
     child.once("exit", (code) => reject(new Error(`the server ended with code ${code}`)));

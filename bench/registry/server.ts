@@ -11,19 +11,19 @@ import { commonSettings, createLogger, defineService, hostServices, readSettings
 import { agentOf, capabilitiesOf } from "./agents.ts";
 
 /**
- * A registry in a process of its own, filled with as many agents as its first argument says; in the folder that its second
- * one names, what is there is kept. Schemas are taken as they are:
- * the verifier is not what is measured. Tells its address once it is full.
+ * Runs a registry in a separate process. The first argument is the number of agents, the second a folder whose contents
+ * are kept. Schemas are accepted without the verifier, which is not measured. The process reports its address when the
+ * registry is filled.
  */
 
-/** Agents that are registered at once while it is filled. */
+/** Number of agents that are registered at the same time while the registry is filled. */
 const IN_FLIGHT = 64;
 
 const count = Number(process.argv[2]);
-const kept = process.argv[3];
-const dataDir = kept ?? mkdtempSync(join(tmpdir(), "depute-bench-"));
+const dataFolder = process.argv[3];
+const dataDir = dataFolder ?? mkdtempSync(join(tmpdir(), "depute-bench-"));
 mkdirSync(dataDir, { recursive: true });
-if (kept === undefined) process.on("exit", () => rmSync(dataDir, { recursive: true, force: true }));
+if (dataFolder === undefined) process.on("exit", () => rmSync(dataDir, { recursive: true, force: true }));
 process.on("disconnect", () => process.exit());
 
 const lenient = defineService({
@@ -38,7 +38,7 @@ const lenient = defineService({
   }),
 });
 
-/** Has the address of the registry within the process. */
+/** The transport to the registry, without a network; undefined until the registry runs. */
 let direct: Transport | undefined;
 const filler = defineService({
   name: "tokens",
@@ -50,14 +50,14 @@ const filler = defineService({
   },
 });
 
-const about = { name: "bench" };
+const program = { name: "bench" };
 const host = await hostServices({
   modules: [
-    { module: registry, settings: readSettings(registry.settings, [], about), listen: true },
+    { module: registry, settings: readSettings(registry.settings, [], program), listen: true },
     { module: lenient, settings: {}, listen: false },
     { module: filler, settings: {}, listen: false },
   ],
-  common: readSettings(commonSettings, ["--data-dir", dataDir, "--registry-port", "0"], about),
+  common: readSettings(commonSettings, ["--data-dir", dataDir, "--registry-port", "0"], program),
   bus: createBus({ onError: (error) => console.error(error) }),
   log: createLogger({ level: "error", name: "bench" }),
   clock: systemClock,
@@ -66,7 +66,7 @@ const host = await hostServices({
 
 if (direct === undefined) throw new Error("the registry is not connected");
 const agents = createClient(AgentService, direct);
-const isFull = await agents.heartbeatAgent({ id: agentOf(count - 1).id }).then(
+const isFull = await agents.heartbeatAgent({ agentId: agentOf(count - 1).id }).then(
   () => true,
   () => false,
 );

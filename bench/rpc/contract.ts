@@ -13,7 +13,9 @@ import {
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { ConnectRouter } from "@connectrpc/connect";
 
-/** A service with one unary method whose request has a rule to check; built here, so that no contract is public. */
+/**
+ * A service with one unary method, whose request has a rule to check. It is built here, so that no contract is public.
+ */
 
 type Ping = GenMessage<{ $typeName: "depute.bench.Ping"; text: string }>;
 
@@ -61,7 +63,7 @@ export const PingService = registry.getService("depute.bench.PingService") as un
 
 export const PING_PATH = "/depute.bench.PingService/Ping";
 
-/** Answers an empty message at once. */
+/** Answers every call at once with an empty message. */
 export function pingRoutes(router: ConnectRouter): void {
   router.service(PingService, { ping: () => ({}) });
 }

@@ -2,13 +2,13 @@ import type { Benchmark, Figure } from "../bench.ts";
 import { type Call, type Kind, load, type Served, serve } from "./load.ts";
 
 /**
- * An empty unary call: how many a server answers in a second of its CPU time. Depute's pass every interceptor of a
- * service, validation among them; the yardstick, the server of @grpc/grpc-js, checks nothing. Both have the same codec,
- * the same load, and the same flags of Node.
+ * Measures how many empty unary calls a server answers per second of its CPU time. Depute's servers pass every
+ * interceptor of a service, including validation. The reference server, of @grpc/grpc-js, checks nothing. All servers
+ * have the same codec, the same load and the same flags of Node.js.
  */
 
 const FRAME = new Uint8Array(5);
-/** An empty text: h2load sends no body of no bytes. */
+/** A request with one empty text. It is needed because h2load sends no body of zero bytes. */
 const EMPTY_FIELD = Uint8Array.of(0x0a, 0);
 const KINDS: readonly Kind[] = ["grpc-js", "adapter", "fast"];
 const WARM_UP_S = 2;
@@ -51,7 +51,7 @@ export default (): Benchmark[] => [
   ),
 ];
 
-/** Compares servers with the first of them; the goal is the fast path's. */
+/** Compares servers with the first server. The goal concerns the fast path. */
 function benchmark(name: string, call: Call, kinds: readonly Kind[], goal?: number): Benchmark {
   let rates: Promise<Map<Kind, number[]>> | undefined;
   const measured = () => {
@@ -79,7 +79,7 @@ function benchmark(name: string, call: Call, kinds: readonly Kind[], goal?: numb
   return { name, figures };
 }
 
-/** The servers take turns, so that what else the machine does meets them all alike. */
+/** Measures all servers. They take turns, so that other load of the machine affects them equally. */
 async function measure(call: Call, kinds: readonly Kind[]): Promise<Map<Kind, number[]>> {
   const servers = await Promise.all(kinds.map(serve));
   const rates = new Map<Kind, number[]>(kinds.map((kind) => [kind, []]));

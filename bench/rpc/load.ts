@@ -6,40 +6,43 @@ import { PING_PATH } from "./contract.ts";
 /** The servers that are compared; see server.ts. */
 export type Kind = "grpc-js" | "adapter" | "fast";
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export interface Served {
   readonly kind: Kind;
   readonly port: number;
-  /** Microseconds of CPU time that it has used, of all of its threads. */
+  /** Returns the CPU time of all threads of the server so far, in microseconds. */
   cpu(): Promise<number>;
   close(): void;
 }
 
-/** What a call consists of. */
+/** The parts of a call. */
 export interface Call {
   readonly headers: readonly string[];
   readonly body: Uint8Array;
 }
 
-/** The young generation that servers are run with: a fifth less time in its collections, at some megabytes. */
+/**
+ * A larger young generation for the garbage collector, in all servers. It reduces the time of its collections by a
+ * fifth, and costs some megabytes.
+ */
 const NODE_FLAGS = ["--max-semi-space-size=16"];
 
 export async function serve(kind: Kind): Promise<Served> {
   const child = fork(join(import.meta.dirname, "server.ts"), [kind], { execArgv: NODE_FLAGS });
-  const { port } = await told<{ port: number }>(child);
+  const { port } = await firstMessage<{ port: number }>(child);
   return {
     kind,
     port,
     async cpu() {
       child.send("cpu");
-      const { cpu } = await told<{ cpu: NodeJS.CpuUsage }>(child);
+      const { cpu } = await firstMessage<{ cpu: NodeJS.CpuUsage }>(child);
       return cpu.user + cpu.system;
     },
     close: () => child.disconnect(),
   };
 }
 
-function told<T>(child: ChildProcess): Promise<T> {
+function firstMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null) => reject(new Error(`the server ended with code ${code}`));
     child.once("exit", onExit);
@@ -53,7 +56,7 @@ function told<T>(child: ChildProcess): Promise<T> {
 const CONNECTIONS = 4;
 const IN_FLIGHT_OF_EACH = 16;
 
-/** How many calls were answered in so many seconds, with 64 always on their way. */
+/** Returns how many calls were answered in a number of seconds, with 64 calls always in flight. */
 export function load(port: number, { headers, body }: Call, seconds: number): Promise<number> {
   return h2load({
     url: `http://127.0.0.1:${port}${PING_PATH}`,

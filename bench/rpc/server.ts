@@ -13,8 +13,8 @@ import * as grpc from "@grpc/grpc-js";
 import { PING_PATH, PingService, pingRoutes } from "./contract.ts";
 
 /**
- * One of the servers that are compared, as a process of its own so that its CPU time is its own. Started with its name;
- * tells its port, then answers each message with the CPU time that it has used, in microseconds.
+ * Runs one of the compared servers in a separate process, so that its CPU time can be measured. The argument is the
+ * server's name. The process reports its port. It answers each message with its CPU time so far, in microseconds.
  */
 
 type Ping = MessageShape<typeof PingService.method.ping.input>;
@@ -25,7 +25,7 @@ process.on("message", () => process.send?.({ cpu: process.cpuUsage() }));
 process.on("disconnect", () => process.exit());
 process.send?.({ port });
 
-/** The yardstick: the server of @grpc/grpc-js as it comes, with the same codec and no validation. */
+/** Starts the reference: the unmodified server of @grpc/grpc-js, with the same codec and without validation. */
 function startGrpcJs(): Promise<number> {
   const { input, output } = PingService.method.ping;
   const server = new grpc.Server();
@@ -53,7 +53,7 @@ function startGrpcJs(): Promise<number> {
   });
 }
 
-/** Depute's server with every interceptor that a service has; its log is off for calls that succeed, as by default. */
+/** Starts Depute's server with every interceptor of a service. As by default, calls that succeed are not logged. */
 async function startDepute(fast: boolean): Promise<number> {
   const log = createLogger({ level: "info", name: "bench" });
   const interceptors = serverInterceptors({
@@ -66,15 +66,19 @@ async function startDepute(fast: boolean): Promise<number> {
     auth: "open",
     credentials: parseCredentials("[]"),
     internalSecret: "",
-    publicUrl: () => "http://127.0.0.1",
+    reach: { publicUrl: "http://127.0.0.1" },
     tracing: false,
     stopping: new AbortController().signal,
   });
-  const bodies = { maxRequestBytes: 4_194_304, bodyTimeoutMs: 30_000, timers: systemTimers };
+  const bodies = {
+    maxRequestBytes: 4_194_304,
+    bodyTimeoutMs: 30_000,
+    clock: systemClock,
+    timers: systemTimers,
+  };
   const rpc = { routes: pingRoutes, interceptors, ...bodies, log };
   const server = await startServer({
-    host: "127.0.0.1",
-    port: 0,
+    place: { host: "127.0.0.1", port: 0 },
     rpc: createRpcHandler(rpc),
     ...(fast ? { fast: createFastPath(rpc) } : {}),
     routes: [],

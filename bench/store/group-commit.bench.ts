@@ -7,7 +7,7 @@ import type { Benchmarks } from "../bench.ts";
 
 const IN_FLIGHT = 32;
 
-/** Commits to a SQLite file, and what part of one the check of its files has. */
+/** Measures commits to a SQLite file, and the share of a commit that the check of its files takes. */
 const benchmarks: Benchmarks = async () => {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
   const file = join(folder, "bench.sqlite");
@@ -16,15 +16,15 @@ const benchmarks: Benchmarks = async () => {
   const log = openSync(`${file}-wal`, "r");
   const files = new DatabaseFiles(file, identityOf(file), log);
   const value = new Uint8Array(300);
-  const put = () => store.write((tx) => tx.run("INSERT INTO rows (value) VALUES (?)", [value]));
+  const putRow = () => store.write((tx) => tx.run("INSERT INTO rows (value) VALUES (?)", [value]));
   return [
     {
       name: "group commit on SQLite",
       contenders: [
-        { name: "commit of one write", run: put },
+        { name: "commit of one write", run: putRow },
         {
           name: `commit of ${IN_FLIGHT} writes`,
-          run: () => Promise.all(Array.from({ length: IN_FLIGHT }, put)),
+          run: () => Promise.all(Array.from({ length: IN_FLIGHT }, putRow)),
         },
         { name: "check of the files, once in each commit", run: () => files.check() },
       ],

@@ -4,8 +4,8 @@ import { A2AService, grpcService, UserBuilder } from "@a2a-js/sdk/server/grpc";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 
 /**
- * The yardstick: an agent of the A2A SDK over gRPC, with its store in memory, that completes what it is sent at once. A
- * process of its own that tells its address.
+ * The reference: an agent of the A2A SDK over gRPC, with its store in memory, which completes each message at once. It
+ * runs in a separate process and reports its address.
  */
 
 process.on("disconnect", () => process.exit());

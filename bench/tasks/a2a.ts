@@ -5,7 +5,7 @@ import { type Message, Role, TaskState } from "@a2a-js/sdk";
 import { A2AService } from "@a2a-js/sdk/server/grpc";
 import { credentials, Metadata, makeGenericClientConstructor } from "@grpc/grpc-js";
 
-/** The A2A SDK's server in a process of its own, and a bare @grpc/grpc-js client of it. */
+/** Starts the A2A SDK's server in a separate process, with a plain @grpc/grpc-js client. */
 export async function startA2a() {
   const child = fork(join(import.meta.dirname, "a2a-server.ts"));
   const address = await new Promise<string>((resolve, reject) => {
@@ -21,7 +21,7 @@ export async function startA2a() {
   );
   let messages = 0;
   return {
-    /** Sends one message, and gives back when the task that it makes is completed. */
+    /** Sends one message. Resolves when the task that the message creates is completed. */
     async send(): Promise<void> {
       const message: Message = {
         messageId: `message ${++messages}`,

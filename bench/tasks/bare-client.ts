@@ -10,7 +10,7 @@ import {
 
 type Unary = (request: object, done: (error: unknown, answer?: unknown) => void) => void;
 
-/** @grpc/grpc-js as it comes, for what is compared with another client of its kind. */
+/** Makes a plain @grpc/grpc-js client, so that all compared servers have the same kind of client. */
 export function bareClient(service: DescService, address: string) {
   const definition: Record<string, unknown> = {};
   for (const { name, input, output, methodKind } of service.methods) {
@@ -28,12 +28,12 @@ export function bareClient(service: DescService, address: string) {
   const client = new Constructor(address, credentials.createInsecure()) as Client &
     Record<string, (...args: unknown[]) => unknown>;
   return {
-    /** A method that answers once. */
+    /** Returns a function that calls the named method, which has a single answer. */
     unary<Answer>(name: string): (request: object) => Promise<Answer> {
       const call = promisify<object, unknown>((client[name] as Unary).bind(client));
       return (request) => call(request) as Promise<Answer>;
     },
-    /** A method that answers with a stream. */
+    /** Calls a method that answers with a stream. */
     stream(name: string, request: object): ClientReadableStream<unknown> {
       return (client[name] as (request: object) => unknown).call(
         client,

@@ -17,10 +17,10 @@ import { AGENT, inFlight, type Platform } from "./platform.ts";
 const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
 
 /**
- * Tasks from their creation to their completion, by a worker that begins at once and does nothing but complete, handing in
- * together what it got together.
+ * Runs tasks from creation to completion. The worker only completes tasks, in the same batches in which it receives
+ * them.
  *
- * @param handOver how the delegator creates them: each by a call of its own, or together those that it has at the same time
+ * @param handOver how the delegator creates tasks: one call for each task, or one batch for concurrent tasks
  */
 export function taskRunner(
   { address }: Pick<Platform, "address">,
@@ -37,7 +37,7 @@ export function taskRunner(
   const completions = new Completions(async (requests) => (await completeAll({ requests })).outcomes);
   let creates = 0;
 
-  /** @returns tasks a second */
+  /** @returns tasks per second */
   async function run(tasks: number, atOnce: number): Promise<number> {
     const waiting = new Map<string, () => void>();
     const early = new Set<string>();

@@ -3,10 +3,10 @@ import { TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb
 import { TaskProgressSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { toTimestamp } from "@depute/core";
 
-/** What the worker says in each report. */
+/** The text of the worker's reports. */
 export const REPORT = "Processing one more batch of reviews";
 
-/** An event like those that reports become. */
+/** Makes an event in the form that a worker's reports get. */
 export function eventOf(i: number) {
   return create(TaskEventSchema, {
     taskId: "019a0000-0000-7000-8000-000000000000",

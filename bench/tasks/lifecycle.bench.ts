@@ -9,18 +9,17 @@ import { taskRunner } from "./complete-tasks.ts";
 import { createTask, inFlight, type Platform, startPlatform } from "./platform.ts";
 
 /**
- * Tasks from their creation to their completion by a worker, over gRPC, 32 in flight, durable, against the A2A SDK's
- * SendMessage with its store in memory, which has no worker. Clients of both are @grpc/grpc-js as it comes, in this process;
- * each server is a process of its own. A task is two commits: created and handed out, completed; how many commits of 32
- * writers the store alone makes is said beside it. The delegator creates each task by a call of its own, or together those
- * that it has at the same time. How much a create costs with many finished tasks in the store:
- * DEPUTE_BENCH_TASKS of them, 100,000 when absent.
+ * Tasks from creation to completion by a worker, over gRPC, durable, 32 in flight. The reference is the A2A SDK's
+ * SendMessage with a store in memory and no worker. Both clients are plain @grpc/grpc-js in this process; each server
+ * has its own process. A task takes two commits: created and dispatched, then completed. The commit rate of 32 writers
+ * on the store alone is printed too. The delegator creates each task by its own call, or concurrent ones in a batch.
+ * The cost of a create is measured with many finished tasks in the store: DEPUTE_BENCH_TASKS, default 100,000.
  */
 
 const IN_FLIGHT = 32;
 const TASKS = 5_000;
 const ROUNDS = 3;
-/** Until the compiler has seen what is hot; it is at it for some seconds. */
+/** Number of warm-up tasks. The compiler needs some seconds to optimize hot code. */
 const WARM_UP = 24_000;
 const WARM_UP_CREATES = 8_000;
 const COMMITS = 8_000;
@@ -31,7 +30,7 @@ const CREATES = 2_000;
 export default function benchmarks(): Benchmark[] {
   let platform: Platform | undefined;
   let rates = { oneByOne: 0, together: 0, a2a: 0 };
-  /** Started when it is first needed, with some tasks done. */
+  /** Returns the platform. The first call starts it and completes some tasks, so that its code is warm. */
   const warm = async () => {
     if (platform === undefined) {
       platform = await startPlatform();
@@ -102,7 +101,7 @@ export default function benchmarks(): Benchmark[] {
   ];
 }
 
-/** The best of some rounds of each, in turns. */
+/** Measures each contender in some rounds, in turns, and returns the best round of each. */
 async function compare(platform: Platform) {
   const runner = taskRunner(platform);
   const together = taskRunner(platform, "together");
@@ -127,7 +126,7 @@ async function compare(platform: Platform) {
   return rates;
 }
 
-/** Commits a second of 32 writers on a store of its own, a small row each. */
+/** Returns the commits per second of 32 writers on a separate store. Each commit is one small row. */
 async function commitRate(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
   const sql = "CREATE TABLE rows (id BIGINT PRIMARY KEY, value BLOB NOT NULL)";
@@ -147,7 +146,7 @@ async function commitRate(): Promise<number> {
   return COMMITS / seconds;
 }
 
-/** Microseconds a create, several in flight; the tasks are called off afterwards. */
+/** Returns the microseconds per creation, with several creations in flight. The tasks are cancelled afterwards. */
 async function createUs(platform: Platform): Promise<number> {
   const ids: string[] = [];
   const create = async () => ids.push(await createTask(platform));
@@ -159,7 +158,7 @@ async function createUs(platform: Platform): Promise<number> {
   return us;
 }
 
-/** Copies a finished task with its events and its request until there are many. */
+/** Copies a finished task, with its events and its request, until the store has the required number of tasks. */
 function fill(file: string): void {
   const db = new DatabaseSync(file);
   const taskId = db.prepare("SELECT task_id FROM tasks WHERE status = 7 LIMIT 1").get()?.task_id as string;

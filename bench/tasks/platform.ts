@@ -8,19 +8,19 @@ import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { type Lease, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 
-/** The delegate of the benches. */
+/** The delegate in the benchmarks. */
 export const AGENT = "worker";
 
-/** The tasks service in a process of its own, with clients over @grpc/grpc-js. */
+/** The tasks service in a separate process, with @grpc/grpc-js clients. */
 export interface Platform {
   readonly tasks: Client<typeof TaskService>;
   readonly workers: Client<typeof WorkerService>;
-  /** Where the tasks service listens. */
+  /** The address at which the tasks service listens. */
   readonly address: string;
   readonly dataDir: string;
-  /** Memory of the server after garbage collection, bytes. */
+  /** Returns the server's memory after garbage collection, in bytes. */
   rss(): Promise<number>;
-  /** Ends the process, and starts another one on the same files. */
+  /** Ends the process, and starts another process on the same files. */
   restart(whileDown: () => void): Promise<Platform>;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export async function startPlatform(
   };
 }
 
-/** The yardstick: a bare Connect server stream. */
+/** Starts the reference: a bare Connect server stream. */
 export async function startBare() {
   const { child, addresses } = await startServer("bare");
   const transport = createGrpcJsTransport(addresses.tasks);
@@ -94,7 +94,7 @@ function ended(child: ChildProcess): Promise<void> {
 
 let requests = 0;
 
-/** Creates a task, and gives back its id. */
+/** Creates a task; returns its id. */
 export async function createTask({ tasks }: Platform): Promise<string> {
   const requestId = `${process.pid} ${++requests} ${Date.now()}`;
   const { task } = await tasks.createTask({
@@ -104,7 +104,7 @@ export async function createTask({ tasks }: Platform): Promise<string> {
   return task?.id ?? "";
 }
 
-/** Takes work until it is stopped, and hands each lease on. */
+/** Takes assignments until it is stopped, and passes the lease of each to `onLease`. */
 export function takeWork(
   { workers }: Platform,
   capacity: number,
@@ -118,7 +118,7 @@ export function takeWork(
   return () => stopping.abort();
 }
 
-/** Calls `work` so many times, so many of them at once. */
+/** Calls `work` a number of times, with a number of calls always in flight. */
 export async function inFlight(
   calls: number,
   atOnce: number,

@@ -6,8 +6,8 @@ import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { eventOf } from "./events.ts";
 
 /**
- * The tasks service with the services that it asks, as a process of its own: started with its data folder, or with `bare`
- * for the yardstick. Tells its addresses, and then answers each message with the memory that it takes, in bytes.
+ * Runs the tasks service and its dependencies in a separate process. The argument is the data folder, or `bare` for the
+ * reference. The process reports its addresses and answers each message with its memory in bytes.
  */
 
 const [folder = ""] = process.argv.slice(2);
@@ -30,14 +30,14 @@ async function startDepute() {
   return { registry: new URL(registry).host, tasks: new URL(tasks).host };
 }
 
-/** A Connect server as it comes, that streams the same messages to whoever asks: no store, no checks, no order to keep. */
+/** Starts a plain Connect server that streams the same messages to every client, without store, checks or order. */
 function startBare(): Promise<{ tasks: string }> {
   const server = createServer(
     connectNodeAdapter({
       routes(router) {
         router.service(TaskService, {
           async *watchTask({ afterSequence }) {
-            for (let i = 1; i <= Number(afterSequence); i++) yield { event: eventOf(i) };
+            for (let i = 1; i <= Number(afterSequence); i++) yield { taskEvent: eventOf(i) };
           },
         });
       },

@@ -5,7 +5,10 @@ import type { Benchmark } from "../bench.ts";
 import { REPORT } from "./events.ts";
 import { createTask, inFlight, type Platform, startBare, startPlatform, takeWork } from "./platform.ts";
 
-/** Watchers of tasks: how fast, how soon and how cheaply events reach them. Clients are @grpc/grpc-js, in this process. */
+/**
+ * Measures the watchers of tasks: the rate, the delay and the cost with which events reach them. The clients are
+ * @grpc/grpc-js, in this process.
+ */
 
 const WATCHERS = 100;
 const EVENTS = 300;
@@ -67,7 +70,7 @@ async function bareFanOut(tasks: Client<typeof TaskService>): Promise<number> {
 }
 
 async function drain(tasks: Client<typeof TaskService>, taskId: string, afterSequence = 0n): Promise<void> {
-  for await (const { event } of tasks.watchTask({ taskId, afterSequence })) void event;
+  for await (const { taskEvent: event } of tasks.watchTask({ taskId, afterSequence })) void event;
 }
 
 async function fanOut(platform: Platform): Promise<number> {
@@ -84,7 +87,7 @@ async function fanOut(platform: Platform): Promise<number> {
   return (WATCHERS * EVENTS * 1000) / (performance.now() - startMs);
 }
 
-/** Leases of so many tasks of which the work has begun. */
+/** Creates a number of tasks whose work has begun; returns their leases. */
 async function begin(platform: Platform, tasks: number): Promise<Lease[]> {
   for (let i = 0; i < tasks; i++) await createTask(platform);
   const leases: Lease[] = [];
@@ -100,8 +103,8 @@ async function begin(platform: Platform, tasks: number): Promise<Lease[]> {
 }
 
 /**
- * Milliseconds from a report's sending to its arrival at the watcher that 99 of 100 do not exceed, once both processes have
- * their code compiled. What is measured is kept in place: a pause of this process to collect garbage would be measured too.
+ * Returns the 99th percentile of the time in milliseconds from a report's call to its arrival at the watcher, after
+ * warm-up. Measured objects stay referenced, because a garbage collection in this process would add to the time.
  */
 async function progressP99(platform: Platform): Promise<number> {
   const leases = await begin(platform, TASKS);
@@ -109,7 +112,7 @@ async function progressP99(platform: Platform): Promise<number> {
   const sentMs = new Float64Array(reports);
   const tookMs = new Float64Array(reports);
   const watching = leases.map(async ({ taskId }) => {
-    for await (const { event } of platform.tasks.watchTask({ taskId })) {
+    for await (const { taskEvent: event } of platform.tasks.watchTask({ taskId })) {
       if (event?.payload.case !== "progress") continue;
       const { processed } = event.payload.value;
       tookMs[processed] = performance.now() - (sentMs[processed] ?? 0);
@@ -140,7 +143,7 @@ async function progressP99(platform: Platform): Promise<number> {
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
 
-/** MiB that the watchers add to a server that has nothing else to do, after garbage collection. */
+/** Returns the MiB that the watchers add to an otherwise idle server, after garbage collection. */
 async function idleMemory(): Promise<number> {
   const platform = await startPlatform();
   const stopping = new AbortController();
@@ -150,7 +153,10 @@ async function idleMemory(): Promise<number> {
   let seen = 0;
   const allSeen = Promise.withResolvers<void>();
   const watching = taskIds.map(async (taskId) => {
-    for await (const { event } of platform.tasks.watchTask({ taskId }, { signal: stopping.signal })) {
+    for await (const { taskEvent: event } of platform.tasks.watchTask(
+      { taskId },
+      { signal: stopping.signal },
+    )) {
       if (event?.sequence === 1n && ++seen === IDLE) allSeen.resolve();
     }
   });

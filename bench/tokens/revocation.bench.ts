@@ -5,12 +5,12 @@ import type { Benchmark } from "../bench.ts";
 import { type Served, serve, startRedis } from "./serve.ts";
 
 /**
- * From the call that revokes a token to its denial in another process: this one, which follows the log and verifies by
- * itself. What wakes the log's readers is Redis, as where the service's readers are many processes.
+ * Measures the time from the call that revokes a token to the token's denial in another process. This process follows
+ * the log and verifies tokens itself. Redis wakes the log's readers, as in a deployment with many processes.
  */
 
 const ROUNDS = 300;
-/** Revocations that are acknowledged at once, and how many in all. */
+/** Number of revocations in flight. `MANY` is their total number. */
 const AT_ONCE = 32;
 const MANY = 960;
 const WARM_UP = 50;
@@ -84,7 +84,7 @@ async function acknowledgedPerSecond(served: Served): Promise<number> {
   return MANY / ((performance.now() - start) / 1000);
 }
 
-/** Milliseconds of each round, in order of size. */
+/** Returns the milliseconds of each round, in ascending order. */
 async function measure({ tokens, revocations }: Served): Promise<number[]> {
   const { principal } = await tokens.getIssuer({});
   const known = new RevocationSet();

@@ -3,17 +3,17 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { type Client, createClient } from "@connectrpc/connect";
+import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import { SessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 
-/** The tokens service in another process, and clients of it over gRPC. */
+/** The tokens service in another process, with gRPC clients of the service. */
 export interface Served {
   readonly tokens: Client<typeof TokenService>;
   readonly revocations: Client<typeof RevocationService>;
-  readonly sessions: Client<typeof SessionService>;
-  /** Microseconds of CPU time that it has used, of all of its threads. */
+  readonly sessions: Client<typeof HolderSessionService>;
+  /** Returns the CPU time of all threads of the service so far, in microseconds. */
   cpu(): Promise<number>;
   close(): void;
 }
@@ -23,15 +23,15 @@ export async function serve(redisUrl?: string): Promise<Served> {
   const child = fork(join(import.meta.dirname, "server.ts"), args, {
     execArgv: ["--max-semi-space-size=16"],
   });
-  const { address } = await told<{ address: string }>(child);
+  const { address } = await firstMessage<{ address: string }>(child);
   const transport = createGrpcJsTransport(address);
   return {
     tokens: createClient(TokenService, transport),
     revocations: createClient(RevocationService, transport),
-    sessions: createClient(SessionService, transport),
+    sessions: createClient(HolderSessionService, transport),
     async cpu() {
       child.send("cpu");
-      const { cpu } = await told<{ cpu: NodeJS.CpuUsage }>(child);
+      const { cpu } = await firstMessage<{ cpu: NodeJS.CpuUsage }>(child);
       return cpu.user + cpu.system;
     },
     close() {
@@ -41,10 +41,10 @@ export async function serve(redisUrl?: string): Promise<Served> {
   };
 }
 
-/** A Redis of our own on a free port, or the one that DEPUTE_REDIS_URL names; undefined without either. */
+/** Starts a Redis on a free port, or uses the one that DEPUTE_REDIS_URL names; undefined without either. */
 export async function startRedis(): Promise<{ url: string; close: () => void } | undefined> {
-  const given = process.env.DEPUTE_REDIS_URL;
-  if (given !== undefined && given !== "") return { url: given, close: () => {} };
+  const givenRedis = process.env.DEPUTE_REDIS_URL;
+  if (givenRedis !== undefined && givenRedis !== "") return { url: givenRedis, close: () => {} };
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");
   const { port } = probe.address() as { port: number };
@@ -59,7 +59,7 @@ export async function startRedis(): Promise<{ url: string; close: () => void } |
   return isUp ? { url: `redis://127.0.0.1:${port}`, close: () => redis.kill() } : undefined;
 }
 
-function told<T>(child: ChildProcess): Promise<T> {
+function firstMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null) => reject(new Error(`the service ended with code ${code}`));
     child.once("exit", onExit);

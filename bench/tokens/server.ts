@@ -7,23 +7,23 @@ import { commonSettings, createLogger, hostServices, readSettings } from "@deput
 import { tokens } from "@depute/tokens";
 
 /**
- * The tokens service in a process of its own. Tells its address, then answers each message with the CPU time that it
- * has used. Its argument is the address of the Redis that wakes; without it, wake-ups stay in the process.
+ * Runs the tokens service in a separate process. The process reports its address and answers each message with its CPU
+ * time so far. The argument is the address of the Redis bus; without it, wake-ups stay in the process.
  */
 
 const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));
 process.on("exit", () => rmSync(dataDir, { recursive: true, force: true }));
 process.on("disconnect", () => process.exit());
 
-const about = { name: "bench" };
+const program = { name: "bench" };
 const redisUrl = process.argv[2];
 const publicUrl = "https://depute.example";
 const host = await hostServices({
-  modules: [{ module: tokens, settings: readSettings(tokens.settings, [], about), listen: true }],
+  modules: [{ module: tokens, settings: readSettings(tokens.settings, [], program), listen: true }],
   common: readSettings(
     commonSettings,
     ["--data-dir", dataDir, "--tokens-port", "0", "--public-url", publicUrl],
-    about,
+    program,
   ),
   bus: createBus({ onError: (error) => console.error(error), ...(redisUrl !== undefined && { redisUrl }) }),
   log: createLogger({ level: "error", name: "bench" }),

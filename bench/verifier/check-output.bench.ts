@@ -6,7 +6,7 @@ import {
 import type { Benchmarks } from "../bench.ts";
 import { h2load } from "../h2load.ts";
 import {
-  as,
+  asCaller,
   hostileSchema,
   ITEMS,
   ITEMS_BY_PATTERN,
@@ -22,15 +22,15 @@ const LOAD_SECONDS = 5;
 const CALLS = 20_000;
 const HOSTILE_SECONDS = 6;
 
-/** Outputs of 4 KB under a known contract; and the same while somebody sends schemas that never end. */
+/** Measures checks of 4 KB outputs under a known contract, also while another caller sends hostile schemas. */
 const benchmarks: Benchmarks = async () => {
   const verifier = await startVerifier();
   const { id: contractId } = await verifier.agree(ITEMS);
   const output = value(output4k());
   const outputJson = JSON.stringify(output4k());
-  const check = () => verifier.verification.checkOutput({ contractId, output }, as("friend"));
-  const checkText = () => verifier.verification.checkOutput({ contractId, outputJson }, as("friend"));
-  /** The request of `checkText` as h2load sends it: an envelope of gRPC with the message in it. */
+  const check = () => verifier.verification.checkOutput({ contractId, output }, asCaller("friend"));
+  const checkText = () => verifier.verification.checkOutput({ contractId, outputJson }, asCaller("friend"));
+  /** Makes the request of `checkText` for h2load: a gRPC envelope with the message in it. */
   const loadText = () =>
     h2load({
       url: `${verifier.url}/${VerificationService.typeName}/${VerificationService.method.checkOutput.name}`,
@@ -74,7 +74,7 @@ const benchmarks: Benchmarks = async () => {
   let held = Number.NaN;
   const patterned = await verifier.agree(ITEMS_BY_PATTERN);
   const checkInThread = () =>
-    verifier.verification.checkOutput({ contractId: patterned.id, outputJson }, as("friend"));
+    verifier.verification.checkOutput({ contractId: patterned.id, outputJson }, asCaller("friend"));
 
   async function underAttack(call: typeof check): Promise<number> {
     const hostile = await verifier.agree(hostileSchema());
@@ -82,7 +82,7 @@ const benchmarks: Benchmarks = async () => {
     const attack = async () => {
       while (performance.now() < ending) {
         const bad = { contractId: hostile.id, output: value("x") };
-        await verifier.verification.checkOutput(bad, as("foe")).catch(() => {});
+        await verifier.verification.checkOutput(bad, asCaller("foe")).catch(() => {});
       }
     };
     const attackers = Array.from({ length: 8 }, attack);
@@ -144,7 +144,7 @@ const benchmarks: Benchmarks = async () => {
 };
 export default benchmarks;
 
-/** gRPC's frame: not compressed, the length, the message. */
+/** Makes a gRPC frame: the flag for no compression, the length, and the message. */
 function envelope(message: Uint8Array): Uint8Array {
   const frame = Buffer.alloc(5 + message.length);
   frame.writeUInt32BE(message.length, 1);

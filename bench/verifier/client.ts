@@ -18,10 +18,10 @@ import { decode } from "@depute/wire";
 
 export const engine = nativeEngine;
 export const issuer = generateKeypair(engine);
-/** Callers with credentials of their own: what they present is their name. */
+/** Callers with credentials. Each caller's credential is its name. */
 export const CALLERS = ["friend", "foe"] as const;
 
-/** A verifier in a process of its own, called over gRPC by @grpc/grpc-js. */
+/** Starts a verifier in a separate process, with @grpc/grpc-js clients. */
 export async function startVerifier() {
   const credentials = CALLERS.map((principal) => ({
     principal,
@@ -52,20 +52,22 @@ export async function startVerifier() {
   };
 }
 
-/** What a server's main thread did. */
+/** The load of a server's main thread. */
 export interface Load {
   /**
-   * Most CPU time that it took between two turns of its event loop since the last question, in milliseconds: how long one
-   * piece of work keeps the others waiting.
+   * The longest CPU time between two turns of the event loop since the previous message, in milliseconds. For that
+   * long, one call blocks all others.
    */
   held: number;
-  /** Longest that a turn was late, in milliseconds: also when the machine did something else, as the caller's own work. */
+  /** The longest delay of a turn of the event loop, in milliseconds. Other load of the machine, such as this client's, adds to it. */
   waited: number;
-  /** CPU time so far, in microseconds. */
+  /** The CPU time so far, in microseconds. */
   cpu: number;
 }
 
-export const as = (caller: (typeof CALLERS)[number]) => ({ headers: { authorization: `Bearer ${caller}` } });
+export const asCaller = (caller: (typeof CALLERS)[number]) => ({
+  headers: { authorization: `Bearer ${caller}` },
+});
 
 export function value(json: JsonValue) {
   return fromJson(ValueSchema, json);
@@ -100,7 +102,7 @@ export function contractOf(outputSchema: TaskContract["task"]["outputSchema"], m
   );
 }
 
-/** A schema and an output of 4 KB that fits it. */
+/** A schema, and a 4 KB output that satisfies it. */
 export const ITEMS = {
   type: "object",
   properties: {
@@ -121,7 +123,7 @@ export const ITEMS = {
   required: ["items"],
 } as const;
 
-/** The same with a pattern, which runs nowhere but in a thread. */
+/** The same schema with a pattern. Patterns run only in a separate thread. */
 export const ITEMS_BY_PATTERN = {
   ...ITEMS,
   properties: { ...ITEMS.properties, kind: { type: "string", pattern: "^list" } },
@@ -135,7 +137,7 @@ export function output4k() {
   return { items };
 }
 
-/** Validating doubles with each level: days. */
+/** Makes a schema whose validation doubles with each level, so that it would take days. */
 export function hostileSchema(): TaskContract["task"]["outputSchema"] {
   const definitions: Record<string, JsonValue> = { d0: { type: "number" } };
   for (let i = 1; i <= 40; i++) {
@@ -145,7 +147,7 @@ export function hostileSchema(): TaskContract["task"]["outputSchema"] {
   return { $ref: "#/definitions/d40", definitions };
 }
 
-/** The value below which a part of the times lies. */
+/** Returns the quantile of the times, e.g. the 99th percentile for a `part` of 0.99. */
 export function quantile(times: readonly number[], part: number): number {
   const sorted = [...times].sort((a, b) => a - b);
   return sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;

@@ -18,7 +18,7 @@ import { engine, issuer } from "./client.ts";
 
 const LEAVES = 1_000_000;
 
-/** Proofs from a log of a million leaves in a SQLite file, and how long another leaf takes. */
+/** Measures proofs from a log of a million leaves in a SQLite file, and the time to append another leaf. */
 const benchmarks: Benchmarks = async () => {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
   const file = join(folder, "verifier.sqlite");
@@ -96,7 +96,7 @@ function digestOf(index: number): Uint8Array {
   return engine.sha256(new TextEncoder().encode(`leaf ${index}`));
 }
 
-/** Writes what appending one by one would have written. Gives the root. */
+/** Writes the same rows as a million separate appends to the log, but in one transaction. Returns the root hash. */
 function fill(file: string): Uint8Array {
   const database = new DatabaseSync(file);
   database.exec("PRAGMA synchronous = OFF; BEGIN");

@@ -7,7 +7,7 @@ import type { Benchmarks, Figure } from "../bench.ts";
 import { engine, issuer, quantile, startVerifier, value } from "./client.ts";
 
 const ROUNDS = 15;
-/** Before them: what the compiler of the engine does with code that it sees for the first time is no body's fault. */
+/** Warm-up calls, so that the engine's compilation of new code is not measured. */
 const WARM_UP = 3;
 const MAX_HELD_MS = 20;
 
@@ -16,26 +16,29 @@ const list = (length: number, item: (i: number) => JsonValue): JsonValue =>
 const members = (length: number): JsonValue =>
   Object.fromEntries(Array.from({ length }, (_, i) => [`member ${i}`, i]));
 
-/** What a message may hold: bounded by its bytes, or by its fields. */
+/**
+ * The largest outputs that fit into a request as a message. Some are limited by their bytes, others by their number of
+ * fields.
+ */
 const HELD: [name: string, output: JsonValue][] = [
   ["a text of 1 MB", "x".repeat(1_000_000)],
   ["a text of 1 MB that is escaped", '"'.repeat(500_000)],
   ["8,000 items", list(8000, () => 0)],
   ["4,000 members", members(4000)],
 ];
-/** What is too much for a message, and comes as text. */
+/** Outputs that are too large to be sent as a message, so the request carries them as JSON text. */
 const TEXTS: [name: string, output: JsonValue][] = [
   ["500,000 items", list(500_000, () => 0)],
   ["300,000 empty objects", list(300_000, () => ({}))],
   ["50,000 members", members(50_000)],
 ];
 
-/** How long the largest bodies hold the event loop of the verifier. */
+/** Measures how long the largest bodies block the verifier's event loop. */
 const benchmarks: Benchmarks = async () => {
   const verifier = await startVerifier();
   const { id: contractId } = await verifier.agree({ title: "any" });
   const { verification, attestations, results } = verifier;
-  const held = (name: string, call: () => Promise<unknown>, refused = ""): Figure => ({
+  const holdFigure = (name: string, call: () => Promise<unknown>, refused = ""): Figure => ({
     name,
     unit: "ms",
     atMost: MAX_HELD_MS,
@@ -77,12 +80,12 @@ const benchmarks: Benchmarks = async () => {
   };
   const asMessage = ([name, output]: (typeof HELD)[number]) => {
     const message = value(output);
-    // An attestation holds no output of more than half a megabyte.
+    // An attestation may contain at most half a megabyte of output, so longer texts are cut.
     const signed = typeof output === "string" ? output.slice(0, output.length / 2) : output;
     return [
-      held(`CheckOutput, ${name}`, () => verification.checkOutput({ contractId, output: message })),
-      held(`CheckResultHash, ${name}`, () => results.checkResultHash({ result: message })),
-      held(`RecordAttestation, ${name.replace("1 MB", "512 KB")}`, () =>
+      holdFigure(`CheckOutput, ${name}`, () => verification.checkOutput({ contractId, output: message })),
+      holdFigure(`CheckResultHash, ${name}`, () => results.checkResultHash({ result: message })),
+      holdFigure(`RecordAttestation, ${name.replace("1 MB", "512 KB")}`, () =>
         attestations.recordAttestation({ attestation: attestationOf(signed) }),
       ),
     ];
@@ -92,14 +95,16 @@ const benchmarks: Benchmarks = async () => {
     const text = JSON.stringify(output);
     const attestation = attestationOf(output);
     return [
-      held(`CheckOutput of text, ${name}`, () => verification.checkOutput({ contractId, outputJson: text })),
-      held(`CheckResultHash of text, ${name}`, () => results.checkResultHash({ resultJson: text })),
-      held(
+      holdFigure(`CheckOutput of text, ${name}`, () =>
+        verification.checkOutput({ contractId, outputJson: text }),
+      ),
+      holdFigure(`CheckResultHash of text, ${name}`, () => results.checkResultHash({ resultJson: text })),
+      holdFigure(
         `refused: CheckOutput, ${name}`,
         () => verification.checkOutput({ contractId, output: message }),
         "resource_exhausted",
       ),
-      held(
+      holdFigure(
         `refused: RecordAttestation, ${name}`,
         () => attestations.recordAttestation({ attestation }),
         "resource_exhausted",

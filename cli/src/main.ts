@@ -1,69 +1,75 @@
 #!/usr/bin/env node
-import { DeputeError } from "@depute/core";
-import { HelpRequested, SettingsError } from "@depute/service";
-import { cluster } from "./commands/cluster.ts";
-import { mcpMap } from "./commands/mcp-map.ts";
-import { mcpProxy } from "./commands/mcp-proxy.ts";
-import { serve } from "./commands/serve.ts";
-import { start } from "./commands/start.ts";
-import { verifyTranscriptFile } from "./commands/verify-transcript.ts";
-import { isModuleName, MODULE_NAMES } from "./modules.ts";
+import { CommandError, EXIT } from "./exit-codes.ts";
+import { commandHelp, overview, resourceHelp } from "./help.ts";
+import { nearest, parseInvocation } from "./parse.ts";
+import { escapeControls } from "./print/safe-text.ts";
+import { loadOwnWords, loadProgram } from "./programs.ts";
+import { commandsOf, findCommand, firstWords } from "./table/commands.ts";
 
-const USAGE = `depute: delegation infrastructure for software agents
-
-  depute start            the whole platform in one process
-  depute serve NAME       one service: ${MODULE_NAMES.join(", ")}
-  depute cluster          the five services in processes of their own, with Redis
-
-  depute mcp-proxy --config F -- COMMAND ARGS   an MCP server over stdio whose tools ask for authority
-  depute mcp-map -- COMMAND ARGS                drafts a tool map from what an MCP server lists
-
-  depute verify-transcript FILE                 verifies the transcript of an ASP session, offline
-
-  depute COMMAND --help   every setting of it
-`;
-
-async function main([command, ...args]: string[]): Promise<void> {
-  switch (command) {
-    case "start":
-      return start(args);
-    case "cluster":
-      return cluster(args);
-    case "mcp-proxy":
-      return mcpProxy(args);
-    case "mcp-map":
-      return mcpMap(args);
-    case "verify-transcript":
-      process.exitCode = await verifyTranscriptFile(args);
-      return;
-    case "serve": {
-      const [name, ...rest] = args;
-      if (isModuleName(name)) return serve(name, rest);
-      throw new SettingsError(`serve one of: ${MODULE_NAMES.join(", ")}`);
-    }
-    case undefined:
-    case "help":
-    case "--help":
-      console.log(USAGE);
-      return;
-    default:
-      throw new SettingsError(`there is no command ${command}; see depute --help`);
-  }
+/** Runs a command line. @returns its exit code */
+async function main(words: readonly string[]): Promise<number> {
+  const [first] = words;
+  if (first === undefined || first === "--help" || first === "-h") return print(overview());
+  if (first === "--version" || first === "-v") return main(["version"]);
+  if (first === "help") return help(words.slice(1));
+  const matched = findCommand(words);
+  if (matched === undefined) return resource(words);
+  const { command, length } = matched;
+  const ownWords = words.slice(length);
+  if (command.ownWords !== undefined)
+    return (await (await loadOwnWords(command.ownWords))(ownWords)) ?? EXIT.ok;
+  const invocation = parseInvocation(command, ownWords);
+  if (invocation === undefined) return print(commandHelp(command));
+  const { program: name } = command;
+  const program = name === undefined ? (await import("./client/call.ts")).runCall : await loadProgram(name);
+  return (await program(invocation)) ?? EXIT.ok;
 }
 
-main(process.argv.slice(2)).catch((error: unknown) => {
-  if (error instanceof HelpRequested) {
-    console.log(error.text);
-    return;
+function help(words: readonly string[]): number | Promise<number> {
+  const found = findCommand(words);
+  if (found?.command.ownWords !== undefined) return main([...words, "--help"]);
+  if (found !== undefined) return print(commandHelp(found.command));
+  return words.length === 0 ? print(overview()) : resource([words[0] ?? "", "--help"]);
+}
+
+function resource([first = "", verb]: readonly string[]): number {
+  const commands = commandsOf(first);
+  if (commands.length === 0) {
+    const near = nearest(first, firstWords());
+    const advice = near === undefined ? "see depute --help" : `did you mean ${near}? See depute --help`;
+    throw new CommandError(`there is no command ${JSON.stringify(first)}; ${advice}`);
   }
-  console.error(advice(error) ?? error);
-  process.exitCode = 1;
+  if (verb === "--help" || verb === "-h") return print(resourceHelp(first));
+  if (verb === undefined) {
+    process.stderr.write(resourceHelp(first));
+    return EXIT.usage;
+  }
+  const verbs = commands.map(({ path }) => path.slice(first.length + 1));
+  throw new CommandError(`depute ${first} has no ${JSON.stringify(verb)}; it has ${verbs.join(", ")}`);
+}
+
+function print(text: string): number {
+  process.stdout.write(text);
+  return EXIT.ok;
+}
+
+// If the reader of the output closes the pipe, as `head` does, the command ends without an error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(EXIT.ok);
+  throw error;
 });
 
-/** What the reader can mend, in a sentence; undefined for a fault that needs its stack. */
-function advice(error: unknown): string | undefined {
-  if (error instanceof SettingsError || error instanceof DeputeError) return `depute: ${error.message}`;
-  if (!(error instanceof Error && "code" in error && error.code === "EADDRINUSE")) return undefined;
-  const { address, port } = error as Error & { address?: string; port?: number };
-  return `depute: something listens on ${address}:${port} already; choose another port`;
-}
+main(process.argv.slice(2)).then(
+  (code) => {
+    process.exitCode ??= code;
+  },
+  async (error: unknown) => {
+    if (error instanceof CommandError) {
+      console.error(`depute: ${escapeControls(error.message)}`);
+      process.exitCode = error.exitCode;
+      return;
+    }
+    const { reportError } = await import("./errors.ts");
+    process.exitCode = await reportError(error);
+  },
+);

@@ -5,7 +5,7 @@ import { tasks } from "@depute/tasks";
 import { tokens } from "@depute/tokens";
 import { verifier } from "@depute/verifier";
 
-/** Everything that can run, in the order in which it is started: what others call first. */
+/** All modules in the order of their start. A module starts after the modules that it calls. */
 export const MODULES: Readonly<Record<ModuleName, ServiceModule>> = {
   tokens,
   verifier,
@@ -16,7 +16,7 @@ export const MODULES: Readonly<Record<ModuleName, ServiceModule>> = {
 
 export const MODULE_NAMES = Object.keys(MODULES) as ModuleName[];
 
-/** Whether a word of the command line names a module. */
+/** Whether an argument of the command line names a module. */
 export function isModuleName(word: string | undefined): word is ModuleName {
   return word !== undefined && Object.hasOwn(MODULES, word);
 }

@@ -9,6 +9,7 @@ import {
   type ModuleName,
   mergeSettings,
   portOf,
+  readAuthorities,
   readSettings,
   type SettingsTable,
   type StoreLostError,
@@ -22,40 +23,48 @@ export interface Platform {
   readonly host: Host;
   readonly settings: CommonSettings;
   readonly log: Logger;
-  /** Drains, closes everything; the same promise for every call. */
+  /** Drains and closes everything. Every call returns the same promise. */
   stop(): Promise<void>;
 }
 
-/** Which services to run, and which of them listen; the others are reached only from within the process. */
+/**
+ * The services to run (`modules`), and those of them that listen on a port (`listen`). The others can be called only
+ * within the process.
+ */
 export interface PlatformOptions {
   readonly modules: readonly ModuleName[];
   readonly listen: readonly ModuleName[];
-  /** Flags, as on the command line; they win over the environment. */
+  /** The flags of the command line. They override the environment. */
   readonly args: readonly string[];
-  /** For --help and for traces. */
+  /** The command's name in the text of --help and in traces. */
   readonly name: string;
   readonly description: string;
-  /** Settings that have no effect, and why; given ones are refused. */
+  /**
+   * The settings that have no effect for this command, each with the reason. The command refuses to start if the user
+   * sets one of them, and shows the reason.
+   */
   readonly unused?: Readonly<Record<string, string>>;
 }
 
 /**
  * Starts services in this process as the settings say.
  *
- * @throws SettingsError, HelpRequested; whatever a service's start throws
+ * @throws SettingsError, HelpRequested, and the errors of a service's start
  */
 export async function startPlatform(options: PlatformOptions): Promise<Platform> {
   const { modules, listen, args, name, description, unused = {} } = options;
-  const whole = mergeSettings(commonSettings, ...modules.map((module) => MODULES[module].settings));
-  const table = withoutUnused(whole, unused, args);
+  const allSettings = mergeSettings(commonSettings, ...modules.map((module) => MODULES[module].settings));
+  const table = withoutUnused(allSettings, unused, args);
   const settings = {
-    ...defaultsOf(whole, Object.keys(unused)),
+    ...defaultsOf(allSettings, Object.keys(unused)),
     ...readSettings(table, args, { name, description }),
   } as CommonSettings;
-  for (const module of listen) await requireFree(settings.host, portOf(settings, module), `${module}Port`);
+  if (settings.socketDir === "")
+    for (const module of listen) await requireFree(settings.host, portOf(settings, module), `${module}Port`);
   const log = createLogger({ level: settings.logLevel, name });
   const bus = createBus({
     redisUrl: settings.redisUrl === "" ? undefined : settings.redisUrl,
+    redisCa: readAuthorities(settings),
     onError: (err, what) => log.warn({ err }, what),
   });
   const host = await hostServices({
@@ -85,16 +94,21 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   };
 }
 
-/** Milliseconds in which callers are still told that the store is lost. */
+/**
+ * Milliseconds between the loss of a store and the end of the process. In this time callers still get a refusal that
+ * names the loss.
+ */
 const LAST_ANSWERS_MS = 250;
 
 /**
- * Ends the process, and closes nothing: SQLite would fold its log into files, and remove files, that may be another
- * database's by now.
+ * Ends the process without closing its stores. To close a lost store, SQLite would write to and remove files at the
+ * store's path, and these may belong to another database by now.
  */
 function endWithoutStore(log: Logger, error: StoreLostError): void {
   log.fatal({ err: error }, "a store is lost; the process ends");
-  console.error(`depute: ${error.detail}. The process ends, because what it would store would be lost.`);
+  console.error(
+    `depute: ${error.detail}. The process ends, because later writes would be lost: make the store available, then start it again.`,
+  );
   setTimeout(() => process.exit(1), LAST_ANSWERS_MS);
 }
 

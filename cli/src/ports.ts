@@ -3,7 +3,8 @@ import { createServer } from "node:net";
 import { envName, flagName, SettingsError } from "@depute/service";
 
 /**
- * Ports that nothing listens on, below those that the system gives to whoever asks for any: nobody takes them in between.
+ * Returns free ports below the system's range of ephemeral ports. The system therefore gives none of them to another
+ * process before they are used.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const free = new Set<number>();
@@ -15,18 +16,18 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * Asks the system for an address before anything is started that would have to be undone.
+ * Checks that an address is free, before the command starts processes that it would have to stop again.
  *
- * @param port 0 for any
- * @param setting the setting that names the port
- * @throws SettingsError where the address cannot be listened on
+ * @param port 0 for any free port, which is not checked
+ * @param setting the name of the port's setting, for the error
+ * @throws SettingsError if the process cannot listen on the address
  */
 export async function requireFree(host: string, port: number, setting: string): Promise<void> {
   const code = port === 0 ? undefined : await fault(host, port);
   if (code === undefined) return;
-  const what = code === "EADDRINUSE" ? "another program listens there" : code;
+  const problem = code === "EADDRINUSE" ? "another program listens there" : code;
   throw new SettingsError(
-    `cannot listen on ${host}:${port} (${what}); choose another port with ${flagName(setting)} or ${envName(setting)}`,
+    `cannot listen on ${host}:${port} (${problem}); choose another port with ${flagName(setting)} or ${envName(setting)}`,
   );
 }
 
@@ -34,7 +35,7 @@ async function isFree(port: number): Promise<boolean> {
   return (await fault("127.0.0.1", port)) === undefined;
 }
 
-/** The system's word for why an address cannot be listened on; undefined where it can. */
+/** Returns the system's error code if the process cannot listen on an address; undefined if it can. */
 async function fault(host: string, port: number): Promise<string | undefined> {
   const server = createServer();
   const listening = once(server, "listening").then(

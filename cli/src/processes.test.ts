@@ -20,7 +20,10 @@ afterEach(() => {
   folder = undefined;
 });
 
-/** A program that prints `up` when it has started what it starts. What all of them log to standard error ends when all have ended. */
+/**
+ * A program that prints `up` after it has started its processes. Standard error ends when all processes have
+ * ended.
+ */
 async function run(args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, args, {
     env: { ...process.env, ...env },
@@ -36,7 +39,7 @@ async function run(args: readonly string[], env: Record<string, string> = {}) {
   return { child, logged };
 }
 
-/** A supervisor of one process. */
+/** Runs a program that starts and supervises a process with `startChild`. */
 function supervisorOf(name: string, args: readonly string[], ready: string) {
   const program = `
     const { startChild } = await import(${here("processes.ts")});
@@ -55,7 +58,7 @@ describe("a process whose supervisor is killed", () => {
     expect(await logged).toContain("the process that started this one is gone; stopping");
   }, 30_000);
 
-  test("ends, where it is somebody else's", async () => {
+  test("ends, for a process of another program", async () => {
     const program =
       'console.log("ready"); process.on("SIGTERM", () => process.exit()); setInterval(() => {}, 1000)';
     const tied = new URL("tied.ts", import.meta.url).pathname;
@@ -110,7 +113,7 @@ test.each([
   30_000,
 );
 
-test("depute start refuses the port of a service that has none of its own there", async () => {
+test("depute start refuses a service's port when the service shares the process", async () => {
   const { code, printed } = await ended(["start", "--tasks-port", "9001"]);
   expect([code, printed]).toEqual([1, expect.stringMatching(/^depute: --tasks-port: .*--gateway-port.*\n$/)]);
 }, 90_000);
@@ -133,7 +136,7 @@ test("depute start logs nothing but that it stops at Ctrl-C", async () => {
   expect(lines.filter(({ level }) => level !== "info")).toEqual([]);
 }, 90_000);
 
-test("a process that nobody supervises lives on without its starter", async () => {
+test("a process without a supervisor outlives its parent", async () => {
   folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
   const args = ["serve", "registry", "--registry-port", "0", "--data-dir", folder];
   const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["pipe", "pipe", "ignore"] });

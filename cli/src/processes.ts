@@ -8,17 +8,17 @@ export interface Child {
   readonly pid: number | undefined;
   /** True once `stop` was called. */
   readonly stopping: boolean;
-  /** Resolves when it has ended, with its exit code or signal. */
+  /** Resolves with the exit code or signal when the process has ended. */
   readonly exited: Promise<string>;
-  /** Asks it to end, and ends it after `graceMs`. */
+  /** Asks the process to end, and ends it by force after `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
 
 /**
- * Starts a process, and waits until it prints a line that holds `ready`. What it logs to standard error goes on to ours. By
- * the channel that it has it notices when we are gone.
+ * Starts a process, and waits until it prints a line that contains `ready`. Its standard error goes to this process's
+ * standard error. When this process ends, the IPC channel closes, so that the child notices.
  *
- * @throws Error when it ends before
+ * @throws Error if the process ends before it is ready
  */
 export async function startChild(
   name: string,
@@ -27,7 +27,8 @@ export async function startChild(
   env: NodeJS.ProcessEnv,
   ready: string,
 ): Promise<Child> {
-  // A process group of its own: a Ctrl-C reaches only the parent, which stops the others in order.
+  // The child gets its own process group, so that Ctrl-C reaches only this process, which then stops its children in
+  // order.
   const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "inherit", "ipc"], detached: true });
   const killer = () => killGroup(child);
   process.once("exit", killer);
@@ -55,13 +56,13 @@ export async function startChild(
   };
 }
 
-/** Ends a process with all that it has started. */
+/** Ends a process and all processes that it has started. */
 function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
   if (pid === undefined || exitCode !== null || signalCode !== null) return;
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has just ended.
+    // The process group no longer exists, because the process has just ended.
   }
 }
 

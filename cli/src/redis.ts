@@ -6,12 +6,15 @@ import { type Child, startChild } from "./processes.ts";
 
 const TIED = fileURLToPath(new URL("tied.ts", import.meta.url));
 
-/** Whether the PATH has a redis-server. */
+/** Whether a redis-server can be started from the PATH. */
 export function findRedis(): boolean {
   return spawnSync("redis-server", ["--version"]).status === 0;
 }
 
-/** Starts a Redis that keeps nothing, on a free port of the loopback. It only wakes: nothing is lost with it. */
+/**
+ * Starts a Redis without persistence, on a free loopback port. The Redis only transports wake-ups, so its loss loses no
+ * data.
+ */
 export async function startRedis(): Promise<{ url: string; child: Child }> {
   const [port = 0] = await freePorts(1);
   const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];

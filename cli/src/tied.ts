@@ -1,12 +1,12 @@
-/** Runs a program of somebody else's, which ends with the process that started this one, however that ends: `tied.ts COMMAND ARGS`. */
+/** Runs another program that ends with the process that started this one: `tied.ts COMMAND ARGS`. */
 import { spawn } from "node:child_process";
-import { parentGone } from "./lifeline.ts";
+import { parentGone } from "./parent-exit.ts";
 
-const gone = parentGone();
+const parentEnded = parentGone();
 const [command = "", ...args] = process.argv.slice(2);
 const child = spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] });
 const end = () => child.kill("SIGTERM");
-void gone.then(end);
+void parentEnded.then(end);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, end);
 child.once("error", ({ message }) => {
   console.error(`depute: ${command} cannot be started: ${message}`);

@@ -1,11 +1,11 @@
 import { envName, flagName, SettingsError, type SettingsTable } from "@depute/service";
 
 /**
- * A table without settings that have no effect on a command.
+ * Returns a table of settings without those that have no effect on a command.
  *
- * @param unused why each has none, and what to do instead
+ * @param unused the settings without effect by name, each with the reason and what to do instead
  * @param env the process's variables
- * @throws SettingsError where a flag or a variable gives one of them
+ * @throws SettingsError if a flag or a variable sets one of them
  */
 export function withoutUnused(
   table: SettingsTable,

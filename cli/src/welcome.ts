@@ -1,11 +1,12 @@
 import type { CommonSettings } from "@depute/service";
 
-/** What a person sees when the platform is up: where it is, and what to try. */
+/** The text that a person sees when the platform is ready: its address, and first calls. */
 export function welcome(url: string, settings: CommonSettings): string {
-  const who = settings.auth === "open" ? "open, loopback only" : "credentials required";
+  const access = settings.auth === "open" ? "open, loopback only" : "credentials required";
   return `
-Depute is up at ${url} (${who}; data in ${settings.dataDir})
+Depute is up at ${url} (${access}; data in ${settings.dataDir})
 
+  console (in a browser)    ${url}/console
   gRPC, Connect, gRPC-Web   ${url}/depute.tasks.v1.TaskService/... (reflection is on)
   NEKTE                     ${url}/nekte, ${url}/nekte/{agent}
   DelegateOS                ${url}/delegateos

@@ -1,6 +1,6 @@
 /**
- * `npm run demo:session`: two agents agree over ASP, on the platform at DEPUTE_URL or the default address. The transcript and
- * the platform's keys are saved, so that `depute verify-transcript` has something to verify.
+ * `npm run demo:session`: two agents agree over ASP, on the platform at DEPUTE_URL or the default address. The
+ * transcript and the platform's keys are saved, so that `depute verify-transcript` can check them.
  */
 import { writeFileSync } from "node:fs";
 import { negotiate } from "./negotiate.ts";
@@ -9,8 +9,8 @@ const url = process.env.DEPUTE_URL ?? "http://127.0.0.1:8080";
 const [SESSION, KEYS] = ["session.json", "platform-keys.json"];
 
 try {
-  const { sessionId, transcript, keys } = await negotiate(url, (who, performative, state) =>
-    console.log(`${who.padEnd(8)}${performative.padEnd(9)}${state}`),
+  const { sessionId, transcript, keys } = await negotiate(url, (party, performative, state) =>
+    console.log(`${party.padEnd(8)}${performative.padEnd(9)}${state}`),
   );
   writeFileSync(SESSION, JSON.stringify(transcript));
   writeFileSync(KEYS, JSON.stringify(keys));

@@ -2,26 +2,26 @@ import { randomBytes } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { documentOf, Party } from "./party.ts";
 
-/** What a run leaves behind. */
+/** The documents that a run of the negotiation produces. */
 export interface Negotiated {
   readonly sessionId: string;
-  /** The session's transcript, as the platform exports it. */
+  /** The session's transcript as exported by the platform. */
   readonly transcript: JsonObject;
-  /** The platform's keys, which the transcript's seal is checked by. */
+  /** The platform's keys, which verify the transcript's seal. */
   readonly keys: JsonObject;
 }
 
 /**
- * Has two agents agree on a licence over ASP, from the invitation to the end of the session.
+ * Lets two agents agree on a licence over ASP, from the invitation to the end of the session.
  *
  * @param url the platform's address
- * @param tell told of each message: who says what, and the state of the session after it
+ * @param tell receives each message: the sender, the text, and the session's state after it
  */
 export async function negotiate(
   url: string,
   tell: (who: string, performative: string, state: string) => void,
 ): Promise<Negotiated> {
-  // Each run has agents of its own, since an agent's key stays with it.
+  // Each run uses new agents, because the platform binds an agent's id to its key.
   const run = randomBytes(4).toString("hex");
   const buyer = new Party(url, `agent://buyer-${run}.example/demo/buyer-${run}`);
   const vendor = new Party(url, `agent://vendor-${run}.example/demo/vendor-${run}`);

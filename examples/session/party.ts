@@ -7,10 +7,10 @@ import { nativeEngine } from "@depute/dct/native";
 import { decode, encode } from "@depute/wire";
 
 const NO_HASH = `sha256:${"0".repeat(64)}`;
-/** Stands for a signature until `seal` replaces it. */
+/** A placeholder until `seal` sets the signature. */
 const UNSIGNED = `ed25519:${"0".repeat(128)}`;
 
-/** A session as `GET /v1/asp/sessions/{id}` has it, as far as a party needs it. */
+/** The members of a session's document (`GET /v1/asp/sessions/{id}`) that a party needs. */
 interface SessionView {
   readonly sessionId: string;
   readonly state: string;
@@ -22,7 +22,7 @@ interface SessionView {
   }[];
 }
 
-/** One side of a session: an agent with a key of its own, which speaks ASP over plain HTTP. */
+/** One side of a session: an agent with its own key, which uses ASP over plain HTTP. */
 export class Party {
   readonly uri: string;
   readonly #url: string;
@@ -35,13 +35,13 @@ export class Party {
     this.uri = uri;
   }
 
-  /** The body by which both sides show their keys to one another. */
+  /** The body with which a party shows its key to the other party. */
   get identity(): JsonObject {
     const { uri: agentId } = this;
     return { informType: "identity", data: { agentId, name: this.#name, signingPublicKey: this.#jwk } };
   }
 
-  /** Registers the agent with its ASP card, and learns the score that its messages have to state. */
+  /** Registers the agent with its ASP card. Reads the agent's score, which its messages must state. */
   async register(): Promise<void> {
     await this.#rpc("AgentService/RegisterAgent", {
       requestId: newId(),
@@ -58,7 +58,11 @@ export class Party {
     this.#score = Math.round((overall?.score ?? 0) * 10) / 10;
   }
 
-  /** Opens a session by an invitation. @returns its id */
+  /**
+   * Opens a session by an invitation.
+   *
+   * @returns the session's id
+   */
   async invite(recipient: Party, body: JsonObject): Promise<string> {
     const sessionId = newId();
     const invitation = this.#sealed({ sessionId, performative: "PROPOSE", body, recipient: recipient.uri });
@@ -66,7 +70,11 @@ export class Party {
     return sessionId;
   }
 
-  /** Says something in a session. @returns the state that the session is in then */
+  /**
+   * Sends a message in a session.
+   *
+   * @returns the session's state after the message
+   */
   async say(sessionId: string, performative: string, body: JsonObject, recipient?: Party): Promise<string> {
     const session = await this.#session(sessionId);
     const envelope = this.#sealed({ sessionId, performative, body, recipient: recipient?.uri, session });
@@ -86,14 +94,14 @@ export class Party {
     return (await documentOf(await fetch(`${this.#url}/v1/asp/sessions/${id}`))) as unknown as SessionView;
   }
 
-  #sealed(said: {
+  #sealed(message: {
     sessionId: string;
     performative: string;
     body: JsonObject;
     recipient?: string | undefined;
     session?: SessionView;
   }): Envelope {
-    const { sessionId, performative, body, recipient, session } = said;
+    const { sessionId, performative, body, recipient, session } = message;
     const me = session?.participants.find(({ agentId }) => agentId === this.uri);
     const method = session === undefined ? "CreateSession" : "AppendMessage";
     const decoded = decode(EnvelopeSchema, {
@@ -133,7 +141,11 @@ export class Party {
   }
 }
 
-/** A document of the platform's. @throws Error with what is answered instead */
+/**
+ * Reads the document in the platform's answer.
+ *
+ * @throws Error with the answer if the platform refused the call
+ */
 export async function documentOf(response: Response): Promise<JsonObject> {
   const text = await response.text();
   if (!response.ok) throw new Error(`${new URL(response.url).pathname}: ${response.status} ${text}`);

@@ -1,6 +1,6 @@
 /**
- * `npm run demo:team`: CAP's worked example against the platform at DEPUTE_URL, or the default address. The user, the
- * orchestrator, PM, Analyst and QA are processes of their own; what they say is shown as it is said, and the lineage after it.
+ * `npm run demo:team`: runs CAP's worked example on the platform at DEPUTE_URL or the default address. The user, the
+ * orchestrator, PM, Analyst and QA are separate processes. Shows messages as they arrive, and the lineage afterwards.
  */
 import { perform } from "./perform.ts";
 import { AGENTS, documentOf, playOf } from "./play.ts";
@@ -16,7 +16,7 @@ async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   return response;
 }
 
-/** The beginning of what a message says. */
+/** Returns the beginning of a message's text. */
 function wordsOf(message: Readonly<Record<string, unknown>>): string {
   const words = message.content ?? message.context_summary ?? message.inquiry ?? message.comment ?? "";
   const text = String(words);
@@ -36,9 +36,9 @@ try {
       };
       return last;
     },
-    onTold(id, told) {
-      if (!("sent" in told)) return;
-      const { sent, answer } = told;
+    onReport(id, report) {
+      if (!("sent" in report)) return;
+      const { sent, answer } = report;
       write(
         `${id} -> ${sent.recipient_id}  ${sent.task_id} ${sent.type} [${answer.effect ?? answer.error_code}]`,
       );

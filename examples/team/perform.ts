@@ -2,34 +2,34 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Part } from "./play.ts";
-import type { Told } from "./player.ts";
+import type { PlayerReport } from "./player.ts";
 
 const PLAYER = fileURLToPath(new URL("player.ts", import.meta.url));
 
 export interface PerformOptions {
   readonly url: string;
-  /** The secret that a participant shows; empty for none. */
+  /** Returns the secret with which a participant authenticates; empty for none. */
   readonly secretOf: (id: string) => string;
-  /** The newest sequence of a participant's inbox before the play. */
+  /** Returns the newest sequence of a participant's inbox before the play begins. */
   readonly startOf: (id: string) => Promise<number>;
-  /** Told of what each participant did, as it comes. */
-  readonly onTold: (id: string, told: Told) => void;
+  /** Receives each participant's messages as they are sent or received. */
+  readonly onReport: (id: string, report: PlayerReport) => void;
 }
 
 /**
- * Has each participant play its parts in a process of its own, until the orchestrator has heard PM's answer.
+ * Runs each participant in a separate process, until the orchestrator has received PM's answer.
  *
- * @throws Error when a message is refused or a process ends before that
+ * @throws Error when a message is refused, or when a process ends before the answer
  */
 export async function perform(
   play: Readonly<Record<string, readonly Part[]>>,
-  { url, secretOf, startOf, onTold }: PerformOptions,
+  { url, secretOf, startOf, onReport }: PerformOptions,
 ): Promise<void> {
   const processes: ChildProcess[] = [];
   try {
     const starts = new Map<string, number>();
     for (const id of Object.keys(play)) starts.set(id, await startOf(id));
-    // Who was heard last may be told of last.
+    // The orchestrator's report of the answer may arrive after all other reports, so it is waited for too.
     const unfinished = new Set([...Object.keys(play), "the answer"]);
     await new Promise<void>((resolve, reject) => {
       for (const [id, parts] of Object.entries(play)) {
@@ -41,13 +41,13 @@ export async function perform(
         child.once("exit", (code) => reject(new Error(`${id} ended with ${code}`)));
         let toSend = parts.flatMap(({ send }) => send).length;
         createInterface(child.stdout).on("line", (line) => {
-          const told = JSON.parse(line) as Told;
-          onTold(id, told);
-          if ("sent" in told && told.status !== 201) reject(new Error(line));
-          if ("sent" in told) toSend--;
+          const report = JSON.parse(line) as PlayerReport;
+          onReport(id, report);
+          if ("sent" in report && report.status !== 201) reject(new Error(line));
+          if ("sent" in report) toSend--;
           if (toSend === 0) unfinished.delete(id);
           const isAnswer =
-            "heard" in told && told.heard.type === "message" && told.heard.sender_id === "pm-1";
+            "heard" in report && report.heard.type === "message" && report.heard.sender_id === "pm-1";
           if (id === "orchestrator" && isAnswer) unfinished.delete("the answer");
           if (unfinished.size === 0) resolve();
         });

@@ -1,14 +1,13 @@
 /**
- * One participant of the text's example, in a process of its own: it follows its inbox by server-sent events, and sends what
- * the text has it send when it has heard what the text has it hear. It knows nothing but HTTP and its own secret.
- *
- * `node player.ts <url> <id> [secret]`; its parts of the play, and the sequence after which its inbox begins, come as JSON on stdin, and what it sent and heard goes to stdout,
- * a line each.
+ * One participant of CAP's example, in a separate process. It reads its inbox by server-sent events, and sends each of
+ * its messages after the awaited message has arrived. It uses only HTTP and its own secret. `node player.ts <url> <id>
+ * [secret]`: stdin has, as JSON, the participant's steps and the sequence after which its inbox begins. stdout gets the
+ * sent and received messages, one per line.
  */
 import type { CapDocument, Part } from "./play.ts";
 
-/** A line of what a participant did. */
-export type Told =
+/** One line of output of a participant's process. */
+export type PlayerReport =
   | {
       readonly sent: CapDocument;
       readonly status: number;
@@ -31,15 +30,15 @@ async function send(message: CapDocument): Promise<void> {
     headers: { ...credentials, "content-type": "application/json", "idempotency-key": crypto.randomUUID() },
     body: JSON.stringify(message),
   });
-  tell({
+  print({
     sent: message,
     status: response.status,
     answer: (await response.json()) as Record<string, unknown>,
   });
 }
 
-function tell(told: Told): void {
-  process.stdout.write(`${JSON.stringify(told)}\n`);
+function print(report: PlayerReport): void {
+  process.stdout.write(`${JSON.stringify(report)}\n`);
 }
 
 async function* inbox(): AsyncGenerator<Entry> {
@@ -67,7 +66,7 @@ const play = async () => {
 };
 if (waiting[0]?.after === undefined) await play();
 for await (const { sequence, origin, message } of inbox()) {
-  tell({ heard: message, sequence, origin });
+  print({ heard: message, sequence, origin });
   const cue = waiting[0]?.after;
   const isCue =
     cue?.type === message.type && cue?.sender === message.sender_id && cue?.task === message.task_id;

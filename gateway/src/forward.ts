@@ -10,9 +10,8 @@ import type { Clock } from "@depute/core";
 import { forwardOptions } from "@depute/service";
 
 /**
- * Serves a service by calling it elsewhere, with the caller's own credentials, deadline and cancellation.
- *
- * Messages pass as they are; an error of the service is the answer's error, details and all.
+ * Implements a service by calls to another server, with the caller's own credentials, deadline and cancellation.
+ * Messages pass unchanged. An error of the service passes with all its details.
  */
 export function forwardService<Desc extends DescService>(
   service: Desc,
@@ -51,7 +50,7 @@ function forwardMethod(method: DescMethod, transport: Transport, clock: Clock) {
         yield* message;
       };
     default:
-      // None of the platform's calls is of another kind; one that comes has to be thought about.
+      // The platform has only unary and server-streaming calls, so all other kinds are refused.
       return () => {
         throw new ConnectError(`${method.name} cannot be called through the gateway`, Code.Unimplemented);
       };

@@ -1,34 +1,56 @@
+import { pathToFileURL } from "node:url";
 import { createClient } from "@connectrpc/connect";
-import { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delegateos_service_pb";
+import { DelegateosService } from "@depute/contracts/depute/gateway/v1/delegateos_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { A2AService } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
-import { a2aWire } from "../wires/a2a/routes.ts";
+import { createClients } from "../edge/clients.ts";
+import type { Wire } from "../edge/route.ts";
+import { serveWire } from "../edge/serve-wire.ts";
+import type { WireDeps } from "../edge/wire-deps.ts";
+import { errorNote } from "../wires/a2a/errors.ts";
+import { a2aHttpWire } from "../wires/a2a/http.ts";
+import { A2aMethods, SEND_TIMEOUT_MS } from "../wires/a2a/methods.ts";
+import { a2aWire, cardsWire } from "../wires/a2a/routes.ts";
+import { a2aService } from "../wires/a2a/rpc.ts";
 import { agentaWire } from "../wires/agenta/routes.ts";
-import { aspRoutes } from "../wires/asp/index.ts";
 import { aspUpgrades } from "../wires/asp/live.ts";
+import { aspWire } from "../wires/asp/routes.ts";
 import { capWire } from "../wires/cap/routes.ts";
-import { delegateosRoutes } from "../wires/delegateos/index.ts";
+import { consoleWire } from "../wires/console/routes.ts";
+import { contractsWire } from "../wires/contracts/routes.ts";
 import { DelegateosMethods } from "../wires/delegateos/methods.ts";
+import { delegateosWire } from "../wires/delegateos/routes.ts";
 import { delegateosService } from "../wires/delegateos/rpc.ts";
 import { logWire } from "../wires/log/routes.ts";
-import { mcpWire, readMcpConfig } from "../wires/mcp/index.ts";
-import { nekteRoutes } from "../wires/nekte/index.ts";
+import { readMcpConfig } from "../wires/mcp/config.ts";
+import { mcpWire } from "../wires/mcp/routes.ts";
 import { NekteMethods } from "../wires/nekte/methods.ts";
 import { nekteHosts, readAgentPorts } from "../wires/nekte/reach.ts";
+import { nekteWire } from "../wires/nekte/routes.ts";
 import { NEKTE_MANNERS, nekteService } from "../wires/nekte/rpc.ts";
-import { createClients } from "./clients.ts";
-import { serveWire } from "./edge/serve-wire.ts";
 import { forwardService } from "./forward.ts";
-import type { WireDeps } from "./json-rpc-route.ts";
 import { FORWARDED } from "./services.ts";
 import { gatewaySettings } from "./settings.ts";
 
-/** Every service on one port, and the JSON wires. It keeps nothing: any replica can answer anything. */
+/** The services of the gateway's port. */
+const SERVED = [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte, A2AService, DelegateosService];
+
+/** The folder into which `npm run bundle` writes the contracts' bundle. */
+const BUNDLE = new URL("../../dist/", import.meta.url);
+
+/** The folder into which `npm run build:console` writes the console. */
+const CONSOLE = new URL("../console/", import.meta.url);
+
+/**
+ * The gateway serves every service and the JSON wires on one port. It keeps no state, so any replica can answer any
+ * request.
+ */
 export const gateway = defineService({
   name: "gateway",
   settings: gatewaySettings,
-  descriptors: [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte, DelegateosService],
+  descriptors: SERVED,
   forwards: FORWARDED,
   async start(deps, settings) {
     const { log, clock, timers, stopping } = deps;
@@ -39,6 +61,7 @@ export const gateway = defineService({
       clock,
       timers,
       stopping,
+      principalOf: (headers) => deps.principalOf(headers),
       bodies: { maxBytes: settings.maxBodyBytes, timeoutMs: settings.bodyTimeout, timers },
       get publicUrl() {
         return deps.publicUrl;
@@ -47,9 +70,29 @@ export const gateway = defineService({
     const mcp = mcpWire(readMcpConfig(settings.mcpConfig), deps.connect, clients, wire);
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const delegateos = new DelegateosMethods(clients, clock);
+    const a2a = new A2aMethods({ clients, needsCredentials: settings.auth === "required" });
     const auth = settings.auth === "required" ? "bearer" : "none";
     const hosts = () => nekteHosts(settings.nekteHosts, deps.publicUrl);
     const nekte = { methods, clock, hosts };
+    const { nekteEpochMs: epochMs } = settings;
+    const wires: readonly Wire[] = [
+      a2aWire(a2a),
+      a2aHttpWire(a2a),
+      agentaWire(clients, wire),
+      aspWire(clients),
+      capWire(clients),
+      cardsWire(clients),
+      consoleWire(CONSOLE),
+      contractsWire({
+        services: SERVED,
+        folder: settings.protosDir === "" ? BUNDLE : pathToFileURL(`${settings.protosDir}/`),
+        publicUrl: () => deps.publicUrl,
+      }),
+      delegateosWire(delegateos, clients),
+      logWire(createClient(LogService, deps.connect("verifier"))),
+      mcp,
+      nekteWire({ methods, deps: wire, epochMs, auth, isServing: deps.isServing }),
+    ];
     return {
       routes: (router) => {
         for (const name of SERVICES) {
@@ -59,25 +102,14 @@ export const gateway = defineService({
           }
         }
         router.service(Nekte, nekteService(nekte));
+        router.service(A2AService, a2aService(a2a, clock));
         router.service(DelegateosService, delegateosService(delegateos, clock));
       },
-      http: [
-        ...nekteRoutes({
-          methods,
-          deps: wire,
-          epochMs: settings.nekteEpochMs,
-          auth,
-          isServing: deps.isServing,
-        }),
-        ...delegateosRoutes(delegateos, clients, wire),
-        ...aspRoutes(clients, wire),
-        ...serveWire(capWire(clients), wire),
-        ...serveWire(logWire(createClient(LogService, deps.connect("verifier"))), wire),
-        ...serveWire(a2aWire(clients), wire),
-        ...serveWire(agentaWire(clients, wire), wire),
-        ...mcp.http,
-      ],
-      manners: new Map([[Nekte.typeName, NEKTE_MANNERS]]),
+      http: wires.flatMap((each) => serveWire(each, wire)),
+      manners: new Map([
+        [Nekte.typeName, NEKTE_MANNERS],
+        [A2AService.typeName, { errorNote, timeoutsMs: { SendMessage: SEND_TIMEOUT_MS } }],
+      ]),
       ports: readAgentPorts(settings.nektePorts).map(({ agentId, port }) => ({
         port,
         descriptors: [Nekte],

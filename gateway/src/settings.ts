@@ -4,7 +4,7 @@ const NEKTE = "Gateway: NEKTE";
 
 /** The gateway's own settings. */
 export const gatewaySettings = defineSettings({
-  // Settings of every server: the agent cards state the first, the wires wait as long as the second.
+  // Settings that every server has. Agent cards state `auth`, and the wires wait for a body up to `bodyTimeout`.
   auth: commonSettings.auth,
   bodyTimeout: commonSettings.bodyTimeout,
   maxBodyBytes: {
@@ -17,7 +17,7 @@ export const gatewaySettings = defineSettings({
   nekteDefaultAgent: {
     type: "string",
     default: "",
-    help: "agent that work delegated at /nekte goes to, where the address names none; empty: such work is refused",
+    help: "agent for work at /nekte whose address names no agent; empty: such work is refused",
     group: NEKTE,
   },
   nekteInvokeTimeout: {
@@ -43,6 +43,12 @@ export const gatewaySettings = defineSettings({
     default: false,
     help: "times of nekte.task.status as milliseconds since 1970 rather than ISO 8601, for clients that want numbers",
     group: NEKTE,
+  },
+  protosDir: {
+    type: "string",
+    default: "",
+    help: "folder of the contracts' bundle, served at /protos; empty: where `npm run bundle` writes it",
+    group: "Gateway: contracts",
   },
   mcpConfig: {
     type: "string",

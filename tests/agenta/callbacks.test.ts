@@ -22,7 +22,7 @@ interface Call {
 }
 
 const calls: Call[] = [];
-/** What the buyer's address answers, until it is told otherwise. */
+/** The status with which the buyer's address answers. Tests may replace it. */
 let status = 204;
 let listener: Server;
 let platform: TestPlatform;
@@ -61,12 +61,12 @@ async function buy(address: string, reference = "ref-1"): Promise<Document[]> {
   const { request_id: id } = await market.request(
     requestOf(offer, { callback, execution_constraints: { deadline_at: inSeconds(600, clock.now()) } }),
   );
-  const told: Document[] = [];
-  for await (const { data } of market.watch(id)) told.push(data);
-  return told;
+  const callbacks: Document[] = [];
+  for await (const { data } of market.watch(id)) callbacks.push(data);
+  return callbacks;
 }
 
-/** Checks a signature as the buyer would, by RFC 9421 and RFC 9530 alone. */
+/** Checks a signature as the buyer would, using only RFC 9421 and RFC 9530. */
 function isSigned({ request, body }: Call, key: Document): boolean {
   const { headers } = request;
   const digest = createHash("sha256").update(body).digest("base64");
@@ -84,23 +84,23 @@ function isSigned({ request, body }: Call, key: Document): boolean {
   return verify(null, Buffer.from(base), publicKey, Buffer.from(signature, "base64"));
 }
 
-test("every receipt is sent, in order, signed, with what makes a repetition known", async () => {
+test("every receipt is sent in order, signed and with an id that identifies repetitions", async () => {
   status = 204;
-  const told = await buy(url);
+  const reported = await buy(url);
   await expect.poll(() => calls.length).toBe(3);
-  expect(calls.map(({ body }) => valid("execution_receipt", JSON.parse(body)))).toEqual(told);
+  expect(calls.map(({ body }) => valid("execution_receipt", JSON.parse(body)))).toEqual(reported);
   const { body: key } = await market.send("/agenta/callback_key");
   for (const [at, call] of calls.entries()) {
     expect(isSigned(call, key)).toBe(true);
     expect(isSigned({ ...call, body: `${call.body} ` }, key)).toBe(false);
-    expect(call.request.headers["idempotency-key"]).toBe(told[at].receipt_id);
+    expect(call.request.headers["idempotency-key"]).toBe(reported[at].receipt_id);
     expect(call.request.headers["agenta-auth-reference"]).toBe("ref-1");
   }
 });
 
-test("what is not taken is sent again, later each time, and nothing after it comes first", async () => {
+test("a refused receipt is retried with growing waits, before any later receipt", async () => {
   status = 500;
-  const told = await buy(url);
+  const reported = await buy(url);
   await expect.poll(() => calls.length).toBeGreaterThanOrEqual(1);
   for (let tries = 0; tries < 3; tries++) {
     const before = calls.length;
@@ -112,12 +112,12 @@ test("what is not taken is sent again, later each time, and nothing after it com
   const before = calls.length;
   clock.skip(60_000);
   await expect.poll(() => calls.length, { timeout: 5000 }).toBeGreaterThan(before);
-  // A redirect is no acceptance, and nobody goes where it leads.
+  // The platform does not follow a redirect, and does not count it as an accepted call.
   status = 200;
   calls.length = 0;
   clock.skip(120_000);
   await expect.poll(() => calls.length, { timeout: 5000 }).toBe(3);
-  expect(calls.map(({ body }) => JSON.parse(body))).toEqual(told);
+  expect(calls.map(({ body }) => JSON.parse(body))).toEqual(reported);
 });
 
 test("a reference that no header can hold is left out", async () => {
@@ -136,10 +136,10 @@ test.each([
   ["another scheme", () => "ftp://127.0.0.1/"],
   ["the metadata of a cloud", () => "http://169.254.169.254/latest"],
 ])("nothing is sent to %s, and the execution goes on", async (_, address) => {
-  const told = await buy(address());
-  expect(told.map(({ status: word }) => word)).toEqual(["accepted", "in_progress", "completed"]);
+  const reported = await buy(address());
+  expect(reported.map(({ status: word }) => word)).toEqual(["accepted", "in_progress", "completed"]);
   clock.skip(60_000);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  // The listed address in another spelling is the same address.
+  // An address that is only another spelling of the listed address is allowed, so it may receive calls.
   if (!address().includes("0x7f")) expect(calls).toEqual([]);
 });

@@ -1,11 +1,15 @@
 import type { Clock } from "@depute/core";
 
-/** A clock that goes on by itself, and further when it is told to. */
+/** A running clock that tests can also advance. */
 export class ShiftedClock implements Clock {
   #aheadMs = 0;
 
   now(): number {
     return Date.now() + this.#aheadMs;
+  }
+
+  monotonic(): number {
+    return performance.now() + this.#aheadMs;
   }
 
   skip(ms: number): void {

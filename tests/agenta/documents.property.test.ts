@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => platform.stop());
 
 const text = (max: number) => fc.string({ unit: "binary", maxLength: max }).filter((it) => it.isWellFormed());
-/** Mostly this, so that what is generated gets somewhere, and now and then that. */
+/** Uses the first generator mostly, so that most documents are accepted, and the second sometimes. */
 const mostly = <T, U>(usual: fc.Arbitrary<T>, other: fc.Arbitrary<U>) =>
   fc.oneof({ arbitrary: usual as fc.Arbitrary<T | U>, weight: 8 }, { arbitrary: other, weight: 1 });
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
@@ -58,7 +58,7 @@ const seconds = mostly(fc.integer({ min: 60, max: 3000 }), fc.integer({ min: -5,
 const price = mostly(fc.constantFrom(0, 1, 250), fc.constant(Number.MAX_SAFE_INTEGER));
 const amount = mostly(fc.constantFrom(1000, Number.MAX_SAFE_INTEGER), fc.constantFrom(0, 1));
 
-/** Offers of every kind that can be bought, and some that cannot. */
+/** Generates offers of every kind: most can be bought, some cannot. */
 const offers = fc.record({
   pricing: fc.record({
     pricing_model: fc.constantFrom("fixed", "usage_based", "quote_required"),
@@ -76,7 +76,7 @@ const offers = fc.record({
   allowed_buyer_agents: optional(mostly(fc.constantFrom([BUYER], [AUDITOR, BUYER]), fc.constant([]))),
 });
 
-/** Requests by the schema: what it allows and leaves out, in any mix. */
+/** Generates requests that follow the schema, with optional members present or absent in any mix. */
 const requests = fc.record(
   {
     offer_version: mostly(fc.constant("1"), fc.constant("9")),
@@ -118,7 +118,7 @@ const requests = fc.record(
   { requiredKeys: ["offer_version", "payment", "limits", "more"] },
 );
 
-/** What a seller may deliver, right or wrong. */
+/** Generates a seller's deliveries, both correct and incorrect. */
 const works = fc.record({
   output: mostly(fc.constant({ score: 0.5 }), fc.jsonValue({ maxDepth: 2 })),
   kinds: mostly(
@@ -141,15 +141,15 @@ const verdicts = fc.record({
 const defined = (object: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as JsonObject;
 
-test("every document that is sent fits the protocol's own schemas, whatever is asked for and delivered", async () => {
+test("every sent document satisfies the protocol's schemas, for any request and delivery", async () => {
   const seen = new Set<string>();
   const property = fc.asyncProperty(
     offers,
     requests,
     works,
     verdicts,
-    async (offered, asked, work, verdict) => {
-      const { supports_cancellation, ...change } = offered;
+    async (offerParts, asked, work, verdict) => {
+      const { supports_cancellation, ...change } = offerParts;
       const offer = await market.publish(
         offerOf({
           ...defined(change),
@@ -199,11 +199,11 @@ test("every document that is sent fits the protocol's own schemas, whatever is a
         requested_at: inSeconds(0),
         metadata: asked.metadata,
       });
-      // The generator keeps to the schema, so that what is refused is refused by its meaning.
+      // The request follows the schema, so a refusal can only concern its meaning.
       expect(validate("execution_request", request)).toEqual({ ok: true });
-      // `market` checks every document that comes back.
+      // `market` checks every document that it returns against the schema.
       const first = await market.request(request);
-      // As JSON has it: there is no negative zero.
+      // The expected value passes through JSON, because JSON has no negative zero.
       expect(first.metadata).toEqual(request.metadata && JSON.parse(JSON.stringify(request.metadata)));
       let newest = first;
       const transitions: string[] = [];
@@ -229,7 +229,7 @@ test("every document that is sent fits the protocol's own schemas, whatever is a
     },
   );
   await fc.assert(property, { numRuns: 60, endOnFailure: true });
-  // It would prove nothing if everything were refused.
+  // The test would prove nothing if every request were refused.
   expect([...seen].some((path) => path.includes("completed"))).toBe(true);
   expect([...seen]).toContain("rejected");
 }, 120_000);

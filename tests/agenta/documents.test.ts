@@ -24,7 +24,7 @@ const DOCUMENTS = [
 ] as const;
 
 describe.each(DOCUMENTS)("%s", (path, type) => {
-  test("is there, and not sent again to whoever has it", async () => {
+  test("is served, and not sent again to a client that has it", async () => {
     const first = await get(path);
     expect([first.status, first.headers.get("content-type")]).toEqual([200, type]);
     const body = await first.text();
@@ -40,7 +40,7 @@ describe.each(DOCUMENTS)("%s", (path, type) => {
   });
 });
 
-test("whoever has the card finds every other document, and each is there", async () => {
+test("the card leads to every other document", async () => {
   const seen = new Set<string>();
   const queue = ["/.well-known/agent.json"];
   for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
@@ -54,7 +54,8 @@ test("whoever has the card finds every other document, and each is there", async
       if (typeof value === "object" && value !== null) for (const each of Object.values(value)) follow(each);
       if (typeof value !== "string" || !value.startsWith(platform.url) || value.includes("{")) return;
       const next = value.slice(platform.url.length) || "/index.json";
-      // Calls are not documents: one of executions needs a party, a verification a receipt.
+      // Documents contain these two addresses, but they are for calls: executions need a party, and verifications need
+      // a receipt. So the test does not follow them.
       if (!/^\/agenta\/(execution_requests|verification_results)/.test(next)) queue.push(next);
     };
     follow(JSON.parse(text));
@@ -62,7 +63,7 @@ test("whoever has the card finds every other document, and each is there", async
   for (const [path] of DOCUMENTS) expect(seen).toContain(path);
 });
 
-test("the page and the Markdown say what the manifest says", async () => {
+test("the page and the Markdown agree with the manifest", async () => {
   const manifest = (await (await get("/protocols/agenta.delegation.v0/index.json")).json()) as Document;
   const html = await (await get("/protocols/agenta.delegation.v0")).text();
   const markdown = await (await get("/artifacts/protocols/agenta.delegation.v0.md")).text();

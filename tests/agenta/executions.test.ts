@@ -21,7 +21,7 @@ import {
 let platform: TestPlatform;
 let market: Market;
 const clock = new ShiftedClock();
-/** What the seller delivers for an input that names it. */
+/** Functions that make the seller's deliveries. The input of the work names one of them. */
 const deliveries = new Map<string, () => Promise<WorkResult>>();
 const PAYLOAD = { type: "result_payload", uri: "data:,0.5" } as const;
 const GOOD: WorkResult = { output: { score: 0.5 }, delivery: { artifacts: [PAYLOAD] } };
@@ -39,17 +39,17 @@ afterAll(() => platform.stop());
 
 const soon = (seconds: number) => inSeconds(seconds, clock.now());
 
-/** Publishes an offer, asks for it, and follows the receipts to the end. */
+/** Publishes an offer, requests it, and follows the receipts to the end. */
 async function buy(offerChange: JsonObject = {}, requestChange: JsonObject = {}) {
   const offer = await market.publish(offerOf(offerChange));
   const request = requestOf(offer, { execution_constraints: { deadline_at: soon(600) }, ...requestChange });
   const first = await market.request(request);
-  const told: Document[] = [];
-  for await (const { data } of market.watch(first.request_id)) told.push(data);
-  return { offer, request, first, told, last: told.at(-1) };
+  const callbacks: Document[] = [];
+  for await (const { data } of market.watch(first.request_id)) callbacks.push(data);
+  return { offer, request, first, told: callbacks, last: callbacks.at(-1) };
 }
 
-/** As `buy`, of work that gives this. */
+/** Buys like `buy`. The seller delivers the result of `work`. */
 async function deliver(work: () => Promise<WorkResult>, offer: JsonObject = {}, request: JsonObject = {}) {
   const text = crypto.randomUUID();
   deliveries.set(text, work);
@@ -57,7 +57,7 @@ async function deliver(work: () => Promise<WorkResult>, offer: JsonObject = {}, 
 }
 
 describe("an execution that goes well", () => {
-  test("is accepted, in progress, completed and paid, each a receipt of its own", async () => {
+  test("is accepted, in progress, completed and paid, with a receipt for each", async () => {
     const { told, first, request, offer } = await buy({}, { metadata: { lot: 7, note: null, ok: true } });
     expect(told.map(({ status }) => status)).toEqual(["accepted", "in_progress", "completed"]);
     expect(new Set(told.map(({ receipt_id }) => receipt_id)).size).toBe(3);
@@ -86,8 +86,8 @@ describe("an execution that goes well", () => {
 
   test("is a task of the seller's, which the buyer sees like any other", async () => {
     const { first } = await buy();
-    const name = { case: "id", value: first.execution_id } as const;
-    const { task } = await platform.clients.tasks.getTask({ name });
+    const name = { taskId: first.execution_id };
+    const { task } = await platform.clients.tasks.getTask(name);
     expect([task?.agentId, task?.executionRequestId]).toEqual([SELLER, first.request_id]);
   });
 
@@ -99,7 +99,7 @@ describe("an execution that goes well", () => {
       ["2", "receipt", told[1]],
       ["3", "receipt", told[2]],
     ]);
-    // A refusal has its own status: it precedes the stream.
+    // The refusal has its own HTTP status, because it comes before the stream begins.
     await expect(market.watch(first.request_id, "9").next()).rejects.toThrow("400");
   });
 
@@ -117,7 +117,7 @@ describe("an execution that goes well", () => {
     expect(last.financials.final_amount).toBe(amount);
   });
 
-  test("costs what was quoted, where a quote is named", async () => {
+  test("costs the quoted price, if the request names a quote", async () => {
     const pricing = { pricing_model: "quote_required", currency: "EUR", amount: 0 };
     const quoted = async () => ({ ...GOOD, delivery: { artifacts: [PAYLOAD], quotedAmount: 777n } });
     const { last } = await deliver(quoted, { pricing }, { metadata: { quote_id: "q-1" } });
@@ -125,7 +125,7 @@ describe("an execution that goes well", () => {
   });
 });
 
-describe("a delivery that is not what was agreed on fails", () => {
+describe("a delivery that violates the agreement fails", () => {
   const digest = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
   test.each<[string, WorkResult, string]>([
     ["output_schema_violation", { ...GOOD, output: { score: "high" } }, "verification_failed"],
@@ -165,7 +165,7 @@ describe("a delivery that is not what was agreed on fails", () => {
     expect((await market.settlement(first.request_id)).state).toBe("voided");
   });
 
-  test("and one that costs more than was allowed, with what it would have cost", async () => {
+  test("a delivery above the permitted price fails, with its computed price", async () => {
     const pricing = { pricing_model: "usage_based", currency: "EUR", amount: 10, unit: "output_units" };
     const usage = { outputUnits: 1000 };
     const { last } = await deliver(async () => ({ ...GOOD, delivery: { artifacts: [PAYLOAD], usage } }), {
@@ -217,7 +217,7 @@ describe("verification", () => {
   const payment = { currency: "EUR", max_amount: 1000, payment_authorization_id: "auth-0001" };
   const escrow = { payment: { ...payment, escrow_required: true } };
 
-  /** Buys, and reads until the verification is waited for. */
+  /** Buys, and reads receipts until the completed work waits for verification. */
   async function completed(mode: string, change: JsonObject = {}) {
     const offer = await market.publish(offerOf(policy(mode)));
     const request = requestOf(offer, { execution_constraints: { deadline_at: soon(600) }, ...change });
@@ -255,9 +255,9 @@ describe("verification", () => {
       ["held", 1000],
       ["released", 250],
     ]);
-    const told: string[] = [];
-    for await (const { event } of market.watch(id)) told.push(event);
-    expect(told).toEqual(["receipt", "receipt", "receipt", "settled_receipt"]);
+    const statuses: string[] = [];
+    for await (const { event } of market.watch(id)) statuses.push(event);
+    expect(statuses).toEqual(["receipt", "receipt", "receipt", "settled_receipt"]);
 
     const again = await market.verify(verdict);
     expect(again).toEqual(verdict);
@@ -266,7 +266,7 @@ describe("verification", () => {
     expect(listed.body).toEqual({ verification_results: [verdict] });
   });
 
-  test("that fails gives back what was held", async () => {
+  test("that fails releases the escrow", async () => {
     const receipt = await completed("third_party_verified", escrow);
     await market.verify(resultOf(receipt, { decision: "fail", failure_reasons: ["out of range"] }));
     const settled = await market.newest(receipt.request_id);
@@ -288,7 +288,7 @@ describe("verification", () => {
     expect([late.status, late.body.error.details.reason]).toEqual([409, "VERIFICATION_FINAL"]);
   });
 
-  test("by the buyer, by nobody else", async () => {
+  test("is open to the buyer only", async () => {
     const receipt = await completed("buyer_verified");
     expect(receipt.next_action.by).toBe("buyer");
     for (const [agent, organization] of [
@@ -304,14 +304,14 @@ describe("verification", () => {
     expect((await market.settlement(receipt.request_id)).state).toBe("captured");
   });
 
-  test("by the seller's own word is recorded by itself, and nothing is charged before", async () => {
+  test("by the seller is recorded automatically, and nothing is charged before", async () => {
     const receipt = await completed("seller_attested", {
       verification_requirements: { require_verification: true },
     });
     expect(receipt.next_action).toMatchObject({ type: "await_verification", by: "seller" });
-    const told: Document[] = [];
-    for await (const { event, data } of market.watch(receipt.request_id)) told.push([event, data]);
-    const [event, settled] = told.at(-1);
+    const callbacks: Document[] = [];
+    for await (const { event, data } of market.watch(receipt.request_id)) callbacks.push([event, data]);
+    const [event, settled] = callbacks.at(-1);
     expect([event, settled.financials.final_amount]).toEqual(["settled_receipt", 250]);
     const { body } = await market.send(`/agenta/verification_results?receipt_id=${receipt.receipt_id}`);
     expect(body.verification_results).toMatchObject([
@@ -358,12 +358,12 @@ describe("verification", () => {
     expect(await market.newest(receipt.request_id)).toEqual(receipt);
   });
 
-  test("that nobody makes is waited for until its time is over", async () => {
+  test("that never arrives ends at its deadline", async () => {
     const receipt = await completed("third_party_verified", escrow);
     clock.skip(8 * 24 * 3_600_000);
-    const told: Document[] = [];
-    for await (const { data } of market.watch(receipt.request_id)) told.push(data);
-    expect(told.at(-1)).toMatchObject({
+    const callbacks: Document[] = [];
+    for await (const { data } of market.watch(receipt.request_id)) callbacks.push(data);
+    expect(callbacks.at(-1)).toMatchObject({
       error: { code: "verification_pending" },
       financials: { final_amount: 0 },
     });

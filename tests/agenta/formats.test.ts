@@ -20,7 +20,7 @@ const takesTime = (verifiedAt: string) =>
       !JSON.stringify(field.map((part) => ("name" in part ? part.name : ""))).includes("verified_at"),
   );
 
-test("what the contract and the platform take for a URI, the schema takes", () => {
+test("the schema accepts every URI that the contract and the platform accept", () => {
   const pieces = fc.constantFrom(
     ...["http", "urn", "a", "A1+.-", ":", "//", "/", "?", "#", "[", "]", "@", "%41", "%", "::1", "127.0.0.1"],
     ...[
@@ -45,19 +45,19 @@ test("what the contract and the platform take for a URI, the schema takes", () =
   const text = fc
     .tuple(scheme, fc.array(pieces, { maxLength: 7 }))
     .map(([head, tail]) => head + tail.join(""));
-  let taken = 0;
+  let takenCount = 0;
   fc.assert(
     fc.property(text, (uri) => {
       if (!takesUri(uri) || !isUriFormat(uri)) return;
-      taken++;
+      takenCount++;
       expect([uri, isUri(uri)]).toEqual([uri, true]);
     }),
     { numRuns: 5000 },
   );
-  expect(taken).toBeGreaterThan(100);
+  expect(takenCount).toBeGreaterThan(100);
 });
 
-test("what the contract and the platform take for a time, the schema takes", () => {
+test("the schema accepts every time that the contract and the platform accept", () => {
   const two = (from: number, to: number) =>
     fc.integer({ min: from, max: to }).map((number) => String(number).padStart(2, "0"));
   const parts = [two(1, 13), two(1, 32), two(0, 24), two(57, 60), two(58, 60)] as const;
@@ -67,16 +67,16 @@ test("what the contract and the platform take for a time, the schema takes", () 
     .map(([month, day, hour, minute, second, rest, offset]) => {
       return `2024-${month}-${day}T${hour}:${minute}:${second}${rest}${offset}`;
     });
-  let taken = 0;
+  let takenCount = 0;
   fc.assert(
     fc.property(text, (time) => {
       if (!takesTime(time) || !isDateTimeFormat(time)) return;
-      taken++;
+      takenCount++;
       expect([time, isDateTime(time)]).toEqual([time, true]);
     }),
     { numRuns: 5000 },
   );
-  expect(taken).toBeGreaterThan(100);
+  expect(takenCount).toBeGreaterThan(100);
   expect([isDateTimeFormat("2024-06-30T23:59:60Z"), isDateTimeFormat("2024-06-30T12:00:60Z")]).toEqual([
     true,
     false,

@@ -35,25 +35,28 @@ const messageOf = <Desc extends Parameters<typeof decode>[0]>(schema: Desc, docu
   return decoded.message;
 };
 
-test("what is bought over gRPC is read over HTTP, and the other way round, with the services apart", async () => {
+test("purchases over gRPC are read over HTTP, and the reverse, with separate services", async () => {
   const { offers, executions } = platform.clients;
   const policy = {
     mode: "third_party_verified",
     required_artifacts: ["result_payload"],
     pass_criteria: ["x"],
   };
-  const offered = messageOf(OfferSchema, offerOf({ verification_policy: policy }));
-  const { offer } = await offers.publishOffer({ requestId: crypto.randomUUID(), offer: offered as never });
+  const offerMessage = messageOf(OfferSchema, offerOf({ verification_policy: policy }));
+  const { offer } = await offers.publishOffer({
+    requestId: crypto.randomUUID(),
+    offer: offerMessage as never,
+  });
   const document = encode(OfferSchema, offer?.offer ?? create(OfferSchema)) as Document;
   const request = messageOf(ExecutionRequestSchema, requestOf(document)) as never;
   const { receipt, repeatedRequest } = await executions.requestExecution({ request });
   expect([receipt?.status, repeatedRequest]).toEqual([ExecutionStatus.ACCEPTED, false]);
   const requestId = receipt?.requestId ?? "";
   const market = marketAt(platform.url);
-  const told: ExecutionStatus[] = [];
+  const statuses: ExecutionStatus[] = [];
   let completed: Document;
   for await (const { receipt: numbered } of executions.watchReceipts({ requestId })) {
-    told.push(numbered?.receipt?.status ?? ExecutionStatus.UNSPECIFIED);
+    statuses.push(numbered?.receipt?.status ?? ExecutionStatus.UNSPECIFIED);
     if (numbered?.receipt?.status !== ExecutionStatus.COMPLETED || completed !== undefined) continue;
     completed = await market.newest(requestId);
     const result = messageOf(VerificationResultSchema, resultOf(completed)) as never;
@@ -61,9 +64,9 @@ test("what is bought over gRPC is read over HTTP, and the other way round, with 
     expect(submitted.receipt?.financials?.paymentCaptureId).toBeDefined();
   }
   const { ACCEPTED, IN_PROGRESS, COMPLETED } = ExecutionStatus;
-  expect(told).toEqual([ACCEPTED, IN_PROGRESS, COMPLETED, COMPLETED]);
+  expect(statuses).toEqual([ACCEPTED, IN_PROGRESS, COMPLETED, COMPLETED]);
   const { receipts } = await executions.listReceipts({ requestId });
-  expect(receipts.map(({ number, settles }) => [number, settles])).toEqual([
+  expect(receipts.map(({ sequence, settles }) => [Number(sequence), settles])).toEqual([
     [1, false],
     [2, false],
     [3, false],
@@ -92,7 +95,7 @@ test("a refusal is an answer over gRPC too; what cannot be stored is an error", 
   await expect(executions.getExecution({ name: unknown })).rejects.toThrow("no such execution");
 });
 
-test("while the services are away, nothing is said of a request but that it may be asked again", async () => {
+test("while the services are unavailable, requests only get a retryable error", async () => {
   const market = marketAt(platform.url);
   const offer = await market.publish(offerOf());
   await platform.stopServices();

@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { holderHeaders } from "@depute/client";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
@@ -15,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** A market in which every request has a proof of its own, for one address. */
+/** Connects to a market with a new proof for each request. Each proof is valid for one address only. */
 function asHolder(path: string, method: "GET" | "POST", token?: string, holder = keypair) {
   const credentials = {
     engine,
@@ -34,12 +35,12 @@ async function tokenFor(resource: string): Promise<string> {
     capabilities: [{ namespace: "depute:tasks", action: "delegate", resource }],
     maxChainDepth: 1,
     maxBudgetMicrocents: 1_000_000n,
-    lifetimeSeconds: 600,
+    lifetime: durationFromMs(600_000),
   });
   return token?.token ?? "";
 }
 
-test("a buyer buys under its own key, and reads what it bought", async () => {
+test("a buyer buys under its own key, and reads its executions", async () => {
   const offer = await marketAt(platform.url).publish(offerOf());
   const request = requestOf(offer);
   const receipt = await asHolder(REQUESTS, "POST").request(request);
@@ -61,7 +62,18 @@ test("a proof counts once, and for the address that it was made for", async () =
   expect((await elsewhere.post(REQUESTS, requestOf(offer))).status).toBe(401);
 });
 
-test("under a token, it buys what the token lets it buy and nothing else", async () => {
+test.each([
+  ["HEAD", 200],
+  ["GET", 401],
+])("a HEAD request with a proof for %s is answered %i", async (method, status) => {
+  const offer = await marketAt(platform.url).publish(offerOf());
+  const { request_id: id } = await asHolder(REQUESTS, "POST").request(requestOf(offer));
+  const path = `${REQUESTS}/${id}`;
+  const headers = holderHeaders({ engine, keypair, publicUrl: platform.url }, path, method);
+  expect((await fetch(`${platform.url}${path}`, { method: "HEAD", headers })).status).toBe(status);
+});
+
+test("under a token it buys only within the token's capabilities", async () => {
   const [allowed, other] = [offerOf(), offerOf()];
   for (const offer of [allowed, other]) await marketAt(platform.url).publish(offer);
   const token = await tokenFor(`${SELLER}/${String(allowed.offer_id)}`);

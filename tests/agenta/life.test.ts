@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import { ReviewState, ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
@@ -24,7 +24,10 @@ import {
   SELLER,
 } from "./market.ts";
 
-/** Keys in form only: callers are known by their secrets, which are the keys themselves. */
+/**
+ * Texts in the form of public keys. The platform identifies callers by secrets, and each text is also its agent's
+ * secret.
+ */
 const KEYS = {
   [BUYER]: `${"B".repeat(42)}E`,
   [SELLER]: `${"S".repeat(42)}I`,
@@ -66,12 +69,12 @@ const soon = (seconds: number) => inSeconds(seconds, clock.now());
 const until = (change: JsonObject = {}) => ({
   execution_constraints: { deadline_at: soon(600), ...change },
 });
-const as = (id: keyof typeof KEYS) => ({ headers: bearer(KEYS[id]) });
+const asParty = (id: keyof typeof KEYS) => ({ headers: bearer(KEYS[id]) });
 
-/** What waits for the seller's workers, taken and begun. */
+/** Takes and starts the work that is waiting for the seller. */
 async function takeAll(agentId: string = SELLER, capacity = 8) {
   const { workers } = platform.clients;
-  const options = as(agentId as keyof typeof KEYS);
+  const options = asParty(agentId as keyof typeof KEYS);
   const request = { agentId, worker: fresh("w"), capacity, wait: durationFromMs(1) };
   const { assignments } = await workers.takeAssignments(request, options);
   for (const { lease } of assignments) if (lease) await workers.startAssignment({ lease }, options);
@@ -92,7 +95,7 @@ describe("approval before the start", () => {
   };
   const reviewOf = async (id: string) => {
     for (let tries = 0; tries < 100; tries++) {
-      const { reviews } = await platform.clients.reviews.listReviews({}, as(BUYER));
+      const { reviews } = await platform.clients.reviews.listReviews({}, asParty(BUYER));
       const review = reviews.find(({ subject }) => subject === id);
       if (review !== undefined) return review;
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -100,7 +103,7 @@ describe("approval before the start", () => {
     throw new Error("no review");
   };
 
-  test("keeps the work from the workers until it is given", async () => {
+  test("keeps the work from workers until it is granted", async () => {
     const receipt = await waiting();
     expect(receipt).toMatchObject({
       status: "accepted",
@@ -115,13 +118,13 @@ describe("approval before the start", () => {
     expect((await buyer.newest(receipt.request_id)).status).toBe("in_progress");
     await expect
       .poll(async () => {
-        const read = await platform.clients.reviews.getReview({ id: review.id }, as(BUYER));
+        const read = await platform.clients.reviews.getReview({ reviewId: review.id }, asParty(BUYER));
         return read.review?.state;
       })
       .toBe(ReviewState.APPROVED);
   });
 
-  test("is the buyer's to give, and only where it is needed", async () => {
+  test("is granted by the buyer only, and only where required", async () => {
     const receipt = await waiting();
     const path = `/agenta/execution_requests/${receipt.request_id}/approve`;
     expect((await seller.post(path)).status).toBe(403);
@@ -132,19 +135,19 @@ describe("approval before the start", () => {
     await takeAll();
   });
 
-  test("can be given, or refused, in the queue of reviews", async () => {
-    const given = await waiting();
+  test("can be granted or refused in the review queue", async () => {
+    const waitingTask = await waiting();
     const { reviews } = platform.clients;
-    const review = await reviewOf(given.request_id);
-    await reviews.decideReview({ id: review.id, verdict: ReviewVerdict.APPROVED }, as(BUYER));
+    const review = await reviewOf(waitingTask.request_id);
+    await reviews.decideReview({ reviewId: review.id, verdict: ReviewVerdict.APPROVED }, asParty(BUYER));
     await expect.poll(async () => (await takeAll()).length).toBe(1);
 
     const refused = await waiting({
       service_levels: { target_completion_seconds: 1, max_completion_seconds: 3600 },
     });
     const other = await reviewOf(refused.request_id);
-    const no = { id: other.id, verdict: ReviewVerdict.REJECTED, reason: "too dear" };
-    await reviews.decideReview(no, as(BUYER));
+    const no = { reviewId: other.id, verdict: ReviewVerdict.REJECTED, reason: "too dear" };
+    await reviews.decideReview(no, asParty(BUYER));
     expect(await last(buyer, refused.request_id)).toMatchObject({
       status: "cancelled",
       error: { code: "cancelled_by_buyer", message: "the start was not approved: too dear" },
@@ -153,7 +156,7 @@ describe("approval before the start", () => {
     expect(late.status).toBe(409);
   });
 
-  test("that nobody gives expires with the latest start", async () => {
+  test("expires with the latest start", async () => {
     const offer = await seller.publish(offerOf());
     const limits = { requires_human_approval_before_start: true, latest_start_at: soon(60) };
     const { request_id: id } = await buyer.request(requestOf(offer, until(limits)));
@@ -166,15 +169,15 @@ describe("approval before the start", () => {
 });
 
 describe("time", () => {
-  test("ends what did not begin by the latest start, and what did goes on", async () => {
+  test("ends executions that did not begin by the latest start; others continue", async () => {
     const offer = await seller.publish(offerOf());
     const limits = () => until({ latest_start_at: soon(60) });
     const begun = await buyer.request(requestOf(offer, limits()));
-    const taken = (await takeAll()).map(({ task }) => task?.executionRequestId);
-    expect(taken).toContain(begun.request_id);
+    const takenIds = (await takeAll()).map(({ task }) => task?.executionRequestId);
+    expect(takenIds).toContain(begun.request_id);
     const idle = await buyer.request(requestOf(offer, limits()));
     clock.skip(61_000);
-    // The worker was lost meanwhile, so the work that began waits for another one.
+    // The worker's lease expired meanwhile, so another worker can take its work.
     const again = new Set<string | undefined>();
     const takeMore = async () => {
       for (const { task } of await takeAll()) again.add(task?.executionRequestId);
@@ -211,20 +214,20 @@ describe("delivery", () => {
   const lease = async (id: string) => {
     const { assignments } = await platform.clients.workers.takeAssignments(
       { agentId: SELLER, worker: fresh("w"), capacity: 8, wait: durationFromMs(1) },
-      as(SELLER),
+      asParty(SELLER),
     );
-    const found = assignments.find(({ task }) => task?.executionRequestId === id)?.lease;
-    if (found === undefined) throw new Error("not taken");
-    return found;
+    const foundLease = assignments.find(({ task }) => task?.executionRequestId === id)?.lease;
+    if (foundLease === undefined) throw new Error("not taken");
+    return foundLease;
   };
-  const complete = (held: Awaited<ReturnType<typeof lease>>) =>
+  const complete = (heldLease: Awaited<ReturnType<typeof lease>>) =>
     platform.clients.workers.completeAssignment(
       {
-        lease: held,
+        lease: heldLease,
         output: { full: value({ score: 1 }) },
         delivery: { artifacts: [{ artifactType: ArtifactType.RESULT_PAYLOAD, uri: "data:,1" }] },
       },
-      as(SELLER),
+      asParty(SELLER),
     );
 
   test("leads from accepted to completed without a start", async () => {
@@ -233,13 +236,13 @@ describe("delivery", () => {
     const statuses = (await buyer.receipts(id)).map(({ status }) => status);
     expect(statuses).toEqual(["accepted", "completed"]);
     const receipt = await buyer.newest(id);
-    // The platform records the seller's own word soon after the receipt.
+    // Soon after the receipt, the platform records the outcome that the seller itself reported.
     const path = "/agenta/verification_results";
     const recorded = async () =>
       (await seller.send(`${path}?receipt_id=${receipt.receipt_id}`)).body.verification_results.length;
     await expect.poll(recorded, { timeout: 5000 }).toBe(1);
-    const own = { verifier_agent: { agent_id: SELLER, organization_id: "org:words" } };
-    const { status, body } = await seller.post(path, resultOf(receipt, own));
+    const ownVerifier = { verifier_agent: { agent_id: SELLER, organization_id: "org:words" } };
+    const { status, body } = await seller.post(path, resultOf(receipt, ownVerifier));
     expect([status, body.error.details.reason]).toEqual([409, "VERIFICATION_FINAL"]);
     expect(body.error.message).toContain("is final");
   });
@@ -247,20 +250,23 @@ describe("delivery", () => {
   test("of a plain task needs a start, and the refusal names it", async () => {
     await platform.clients.tasks.createTask(
       { requestId: fresh("task"), draft: { agentId: SELLER, description: "because" } },
-      as(SELLER),
+      asParty(SELLER),
     );
     const { assignments } = await platform.clients.workers.takeAssignments(
       { agentId: SELLER, worker: fresh("w"), capacity: 8, wait: durationFromMs(1) },
-      as(SELLER),
+      asParty(SELLER),
     );
-    const held = assignments.find(({ task }) => task?.executionRequestId === "")?.lease;
-    if (held === undefined) throw new Error("not taken");
-    await expect(complete(held)).rejects.toThrow("by StartAssignment");
-    await platform.clients.workers.rejectAssignment({ lease: held, failure: { reason: "BUSY" } }, as(SELLER));
+    const heldLease = assignments.find(({ task }) => task?.executionRequestId === "")?.lease;
+    if (heldLease === undefined) throw new Error("not taken");
+    await expect(complete(heldLease)).rejects.toThrow("by StartAssignment");
+    await platform.clients.workers.rejectAssignment(
+      { lease: heldLease, failure: { reason: "BUSY" } },
+      asParty(SELLER),
+    );
   });
 });
 
-describe("calling off", () => {
+describe("cancellation", () => {
   test("ends work, before and while it is done, for the buyer alone", async () => {
     const offer = await seller.publish(offerOf());
     for (const begins of [false, true]) {
@@ -280,19 +286,19 @@ describe("calling off", () => {
     }
   });
 
-  test("is refused where the offer does not support it, by whatever call", async () => {
+  test("is refused by every call if the offer does not support it", async () => {
     const levels = { target_completion_seconds: 1, max_completion_seconds: 3600 };
     const offer = await seller.publish(offerOf({ service_levels: levels }));
     const receipt = await buyer.request(requestOf(offer, until()));
     const refused = await buyer.post(`/agenta/execution_requests/${receipt.request_id}/cancel`, {});
     expect([refused.status, refused.body.error.details.reason]).toEqual([409, "EXECUTION_STATE_CONFLICT"]);
-    const cancelled = platform.clients.tasks.cancelTask({ taskId: receipt.execution_id }, as(BUYER));
+    const cancelled = platform.clients.tasks.cancelTask({ taskId: receipt.execution_id }, asParty(BUYER));
     await expect(cancelled).rejects.toThrow("does not support cancellation");
     expect((await buyer.newest(receipt.request_id)).status).toBe("accepted");
     await takeAll();
   });
 
-  test("is refused after the end, and of what is not known there", async () => {
+  test("is refused after the end, and for unknown executions", async () => {
     const receipt = await buyer.request(requestOf(await seller.publish(offerOf()), { offer_version: "7" }));
     const path = `/agenta/execution_requests/${receipt.request_id}/cancel`;
     expect((await buyer.post(path, {})).status).toBe(409);
@@ -302,7 +308,9 @@ describe("calling off", () => {
 });
 
 describe("parts of an execution", () => {
-  const whole = { payment: { currency: "EUR", max_amount: 1000, payment_authorization_id: "auth-0001" } };
+  const wholeRequest = {
+    payment: { currency: "EUR", max_amount: 1000, payment_authorization_id: "auth-0001" },
+  };
   const part = (parent: string, change: JsonObject = {}) => ({
     parent_request_id: parent,
     buyer_agent: { agent_id: SELLER, organization_id: "org:words" },
@@ -314,14 +322,14 @@ describe("parts of an execution", () => {
 
   test("stay within its money and its time, and end with it", async () => {
     const { request_id: parent, execution_id } = await buyer.request(
-      requestOf(await seller.publish(offerOf()), { ...whole, ...until() }),
+      requestOf(await seller.publish(offerOf()), { ...wholeRequest, ...until() }),
     );
     const seller_agent = { agent_id: AUDITOR, organization_id: "org:audit" };
     const offer = await auditor.publish(offerOf({ seller_agent }));
     const first = await seller.request(requestOf(offer, part(parent)));
     expect(first.status).toBe("accepted");
-    const name = { case: "id", value: first.execution_id } as const;
-    const { task } = await platform.clients.tasks.getTask({ name }, as(SELLER));
+    const name = { taskId: first.execution_id };
+    const { task } = await platform.clients.tasks.getTask(name, asParty(SELLER));
     expect(task?.parentTaskId).toBe(execution_id);
 
     const second = await auditor.publish(offerOf({ seller_agent, title: "Other" }));
@@ -330,7 +338,7 @@ describe("parts of an execution", () => {
     const late = part(parent, { ...until({ deadline_at: soon(900) }) });
     expect((await seller.request(requestOf(second, late))).error.code).toBe("deadline_exceeded");
     const round = await seller.request(
-      requestOf(offer, part(parent, { payment: { ...whole.payment, max_amount: 300 } })),
+      requestOf(offer, part(parent, { payment: { ...wholeRequest.payment, max_amount: 300 } })),
     );
     expect(round.status).toBe("accepted");
     const foreign = await buyer.request(requestOf(second, { ...part(parent), ...requestBuyer() }));
@@ -344,18 +352,18 @@ describe("parts of an execution", () => {
 
   const requestBuyer = () => ({ buyer_agent: { agent_id: BUYER, organization_id: "org:buyer" } });
 
-  test("never come back to whom they come from", async () => {
+  test("are never assigned to their own buyer", async () => {
     const same = offerOf();
     const offer = await seller.publish(same);
-    const { request_id: parent } = await buyer.request(requestOf(offer, { ...whole, ...until() }));
-    const own = part(parent, { seller_agent_id: SELLER });
-    const receipt = await seller.request(requestOf(offer, own));
+    const { request_id: parent } = await buyer.request(requestOf(offer, { ...wholeRequest, ...until() }));
+    const ownPart = part(parent, { seller_agent_id: SELLER });
+    const receipt = await seller.request(requestOf(offer, ownPart));
     expect(receipt.error.message).toContain("come back");
     await buyer.cancel(parent);
   });
 });
 
-describe("who calls", () => {
+describe("the caller", () => {
   test("acts for its own agents alone, and nothing is stored for others", async () => {
     const offer = await seller.publish(offerOf());
     const request = requestOf(offer, until());
@@ -371,12 +379,12 @@ describe("who calls", () => {
     await takeAll();
   });
 
-  test("sees what it bought and sold, and nothing else", async () => {
+  test("sees only its own purchases and sales", async () => {
     const receipt = await buyer.request(requestOf(await seller.publish(offerOf()), until()));
     const id = receipt.request_id;
     expect(await seller.newest(id)).toEqual(receipt);
-    for (const what of ["", "/receipts", "/settlement", "/request"]) {
-      expect((await auditor.send(`/agenta/execution_requests/${id}${what}`)).status).toBe(404);
+    for (const suffix of ["", "/receipts", "/settlement", "/request"]) {
+      expect((await auditor.send(`/agenta/execution_requests/${id}${suffix}`)).status).toBe(404);
     }
     const bought = await buyer.send(`/agenta/execution_requests?buyer_agent_id=${BUYER}&limit=2`);
     expect(bought.body.receipts[0]).toEqual(receipt);
@@ -398,26 +406,26 @@ describe("who calls", () => {
     const policy = { mode: "third_party_verified", required_artifacts: ["logs"], pass_criteria: ["x"] };
     const offer = await seller.publish(offerOf({ verification_policy: policy }));
     const { request_id: id } = await buyer.request(requestOf(offer, until()));
-    const taken = await takeAll();
-    const lease = taken.find(({ task }) => task?.executionRequestId === id)?.lease;
+    const takenTasks = await takeAll();
+    const lease = takenTasks.find(({ task }) => task?.executionRequestId === id)?.lease;
     if (lease === undefined) throw new Error("not taken");
     const artifacts = [{ artifactType: ArtifactType.LOGS, uri: "data:,done" }];
     await platform.clients.workers.completeAssignment(
       { lease, output: { full: value({ score: 1 }) }, delivery: { artifacts } },
-      as(SELLER),
+      asParty(SELLER),
     );
     const receipt = await buyer.newest(id);
     expect(receipt.status).toBe("completed");
     const result = resultOf(receipt);
     const refused = await buyer.post("/agenta/verification_results", result);
     expect([refused.status, refused.body.error.details.reason]).toEqual([403, "CALLER_NOT_ALLOWED"]);
-    // The auditor is no party, and knows the receipt from one.
+    // The auditor is not a party of the execution. It may verify because a party gave it the receipt.
     await auditor.verify(result);
     expect((await seller.settlement(id)).state).toBe("captured");
   });
 });
 
-test("what was answered before a restart is answered the same after it, and what was open goes on", async () => {
+test("answers are equal after a restart, and open executions continue", async () => {
   const offer = await seller.publish(offerOf());
   const accepted = requestOf(offer, until());
   const rejected = requestOf(offer, { ...until(), offer_version: "9" });

@@ -37,7 +37,7 @@ describe("the platform's tables are the protocol's", () => {
     for (const mode of Object.values(FAILURE_MODES).flat()) {
       const word = ErrorCodeSchema.value[CODE_OF_MODE[mode]]?.localName.toLowerCase();
       expect(codes).toContain(word);
-      // Where both lists have the same word, it means the same.
+      // A failure mode whose name is also an error code must map to that code.
       if (codes.includes(mode)) expect(word).toBe(mode);
     }
   });

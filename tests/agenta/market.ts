@@ -13,7 +13,7 @@ const ORGANIZATIONS = { [SELLER]: "org:words", [BUYER]: "org:buyer", [AUDITOR]: 
 
 const validate = compileAgenta();
 
-/** The document, which the protocol's own schema has to take. */
+/** Checks a document against the protocol's schema, and returns it. */
 export function valid(message: AgentaMessage, document: Document): Document {
   const result = validate(message, document);
   if (!result.ok) throw new Error(`${JSON.stringify(result.faults)}: ${JSON.stringify(document)}`);
@@ -21,13 +21,13 @@ export function valid(message: AgentaMessage, document: Document): Document {
 }
 
 let number = 0;
-/** An id that no other test uses. */
+/** Returns an id that no other test uses. */
 export function fresh(name: string): string {
   number += 1;
   return `${name}-${number.toString().padStart(6, "0")}`;
 }
 
-/** Seconds from now, as the protocol writes times. */
+/** Returns the time that is some seconds from now, in the protocol's notation. */
 export function inSeconds(seconds: number, nowMs = Date.now()): string {
   return new Date(nowMs + seconds * 1000).toISOString();
 }
@@ -100,10 +100,13 @@ export function resultOf(receipt: JsonObject, change: JsonObject = {}): JsonObje
   };
 }
 
-/** A key in form only: an independent verifier has another owner than the agents without a key. */
+/** A text in the form of a key. With it, the auditor has another owner than the agents without a key. */
 const AUDITOR_KEY = `${"U".repeat(42)}M`;
 
-/** The agents of the market; those with a key act for themselves alone. The operator has proven the auditor's organization. */
+/**
+ * Registers the agents of the market. An agent with a key acts only for itself. The operator has proven the auditor's
+ * organization.
+ */
 export async function introduceAll(
   { clients }: Pick<TestPlatform, "clients">,
   keys: Record<string, string> = {},
@@ -120,7 +123,7 @@ export async function introduceAll(
   });
 }
 
-/** Calls of the market over plain HTTP; each document that comes back has to fit its schema. */
+/** Calls a market over plain HTTP. Every document that it returns must satisfy its schema. */
 export function marketAt(url: string, headers: Record<string, string> = {}) {
   const send = async (path: string, init: RequestInit = {}) => {
     const response = await fetch(`${url}${path}`, { ...init, headers: { ...headers, ...init.headers } });
@@ -156,7 +159,7 @@ export function marketAt(url: string, headers: Record<string, string> = {}) {
     settlement: (id: string) => must(200, send(at(id, "/settlement"))),
     verify: async (result: JsonObject) =>
       valid("verification_result", await must(201, post("/agenta/verification_results", result))),
-    /** Follows the receipts until there is no more to come. */
+    /** Yields the events of an execution's receipts until the execution ends. */
     async *watch(id: string, after?: string): AsyncGenerator<{ event: string; id: string; data: Document }> {
       const more = after === undefined ? {} : { "last-event-id": after };
       const response = await fetch(`${url}${at(id, "/receipts")}`, {

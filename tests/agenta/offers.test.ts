@@ -84,14 +84,14 @@ describe("an offer", () => {
     expect(refused.body.error.details.path.startsWith(path)).toBe(true);
   });
 
-  test("of a version that is there with another content is refused", async () => {
+  test("is refused for an existing version with different content", async () => {
     const published = await market.publish(offerOf({ offer_version: "1.0" }));
     const other = await market.post("/agenta/offers", { ...published, title: "Other" });
     expect([other.status, other.body.error.code]).toEqual([409, "offer_version_mismatch"]);
     expect(await market.publish(published)).toEqual(published);
   });
 
-  test("that is not there is not found", async () => {
+  test("is not found if it does not exist", async () => {
     const { status, body } = await market.send("/agenta/offers/offer-of-nobody");
     expect([status, body.error.code]).toEqual([404, "offer_not_found"]);
   });

@@ -15,7 +15,7 @@ afterAll(async () => {
   await platform.stop();
 });
 
-/** Lines of JSON that a program says, until it ends. */
+/** Yields the JSON lines that a program prints. */
 async function* run(program: string, ...args: string[]): AsyncGenerator<Document> {
   const file = fileURLToPath(new URL(`./programs/${program}.ts`, import.meta.url));
   const stdio = ["ignore", "pipe", "inherit"] as const;
@@ -25,10 +25,10 @@ async function* run(program: string, ...args: string[]): AsyncGenerator<Document
   for await (const line of createInterface(child.stdout)) yield JSON.parse(line);
 }
 
-test("a buyer and a seller, two processes on plain HTTP, and a third party that judges between them", async () => {
+test("a buyer and a seller, two processes on plain HTTP, and a third party that verifies", async () => {
   const { offers } = (await run("seller").next()).value;
   for (const offer of offers) valid("offer", offer);
-  const told: string[] = [];
+  const statuses: string[] = [];
   const modes = new Map<string, Document>();
   let settled: Document;
   for await (const line of run("buyer", JSON.stringify(offers))) {
@@ -38,17 +38,17 @@ test("a buyer and a seller, two processes on plain HTTP, and a third party that 
       continue;
     }
     const { what, receipt } = line;
-    told.push(`${what}: ${valid("execution_receipt", receipt).status}`);
+    statuses.push(`${what}: ${valid("execution_receipt", receipt).status}`);
     if (receipt.next_action?.type === "await_verification") {
       expect(receipt.financials).toEqual({ currency: "EUR", final_amount: 8 });
-      // The buyer hands the receipt over to somebody whom both trust.
-      const judged = run("auditor", JSON.stringify(receipt), "the quick brown fox");
-      const { status, result } = (await judged.next()).value;
+      // The buyer passes the receipt to a third party that buyer and seller trust.
+      const judgement = run("auditor", JSON.stringify(receipt), "the quick brown fox");
+      const { status, result } = (await judgement.next()).value;
       expect([status, valid("verification_result", result).decision]).toEqual([201, "pass"]);
     }
     settled = receipt;
   }
-  expect(told).toEqual([
+  expect(statuses).toEqual([
     "requested: accepted",
     "approved: accepted",
     "receipt: accepted",

@@ -31,7 +31,7 @@ const until = (change: JsonObject) => ({
   execution_constraints: { deadline_at: inSeconds(600), ...change },
 });
 
-/** What a request is refused with: an offer of its own, and the request. */
+/** A test case: the changes of an offer and of a request for it, and the code and failure mode of the refusal. */
 type Case = readonly [
   name: string,
   offer: JsonObject,
@@ -139,30 +139,33 @@ const CASES: readonly Case[] = [
 ];
 
 describe("a request that is valid and refused", () => {
-  test.each(CASES)("for %s: a stored receipt, the same on a retry", async (_, change, own, code, mode) => {
-    const asked = await market.publish(offerOf(change));
-    const request = requestOf(asked, own());
-    const receipt = await market.request(request);
-    expect(receipt).toMatchObject({ status: "rejected", error: { code } });
-    expect(receipt.error.details?.failure_mode).toBe(mode);
-    expect(receipt.execution_id).toBeUndefined();
-    expect(receipt.financials).toBeUndefined();
-    expect(await market.request(request, 200)).toEqual(receipt);
-    expect(await market.receipts(receipt.request_id)).toEqual([receipt]);
-    expect(await market.settlement(receipt.request_id)).toEqual({
-      request_id: receipt.request_id,
-      state: "none",
-      entries: [],
-    });
-    const told: Document[] = [];
-    for await (const { data } of market.watch(receipt.request_id)) told.push(data);
-    expect(told).toEqual([receipt]);
-  });
+  test.each(CASES)(
+    "for %s: a stored receipt, the same on a retry",
+    async (_, change, expectedMembers, code, mode) => {
+      const publishedOffer = await market.publish(offerOf(change));
+      const request = requestOf(publishedOffer, expectedMembers());
+      const receipt = await market.request(request);
+      expect(receipt).toMatchObject({ status: "rejected", error: { code } });
+      expect(receipt.error.details?.failure_mode).toBe(mode);
+      expect(receipt.execution_id).toBeUndefined();
+      expect(receipt.financials).toBeUndefined();
+      expect(await market.request(request, 200)).toEqual(receipt);
+      expect(await market.receipts(receipt.request_id)).toEqual([receipt]);
+      expect(await market.settlement(receipt.request_id)).toEqual({
+        request_id: receipt.request_id,
+        state: "none",
+        entries: [],
+      });
+      const callbacks: Document[] = [];
+      for await (const { data } of market.watch(receipt.request_id)) callbacks.push(data);
+      expect(callbacks).toEqual([receipt]);
+    },
+  );
 
   test("for a version that is not on sale any more, with the one that is", async () => {
     const first = await market.publish(offerOf({ offer_version: "1.0" }));
     const second = await market.publish({ ...first, offer_version: "2.0", title: "Better" });
-    // Both are on sale until the older one is taken back.
+    // Both offers are on sale until the older one is withdrawn.
     expect((await market.request(requestOf(first))).status).toBe("accepted");
     const path = `/agenta/offers/${first.offer_id}/versions/1.0/withdraw`;
     expect((await market.post(path, { reason: "old" })).body).toEqual({
@@ -178,7 +181,7 @@ describe("a request that is valid and refused", () => {
     expect((await market.request(requestOf(second))).error.code).toBe("offer_not_found");
   });
 
-  test("for want of room: ten buyers at once on an offer for three, and no fourth", async () => {
+  test("at the concurrency limit: ten buyers at once on an offer for three, and no fourth", async () => {
     const crowded = await market.publish(offerOf({ rate_limits: { max_concurrent_executions: 3 } }));
     const buyers = Array.from({ length: 10 }, (_, at) => ({
       agent_id: `racer-${at}`,
@@ -270,9 +273,9 @@ describe("a request that is not valid", () => {
     const { status, body } = await market.post("/agenta/execution_requests", change(request));
     expect([status, body.error.code, body.error.retryable]).toEqual([400, "invalid_request", false]);
     expect(body.error.details).toMatchObject({ failure_mode: "schema_validation_failure", path });
-    const found = await market.send(`/agenta/execution_requests/${request.request_id}`);
-    expect(found.status).toBe(404);
-    // The key was not used up either.
+    const foundReceipt = await market.send(`/agenta/execution_requests/${request.request_id}`);
+    expect(foundReceipt.status).toBe(404);
+    // The refused request did not use up the idempotency key.
     expect((await market.request(request)).status).toBe("accepted");
   });
 
@@ -308,13 +311,13 @@ describe("a request that is not valid", () => {
         "REQUEST_ID_REUSED",
       ]);
     }
-    // The order of members is no difference.
+    // Members in another order make the same request.
     const reversed = Object.fromEntries(Object.entries(request).reverse());
     expect(await market.request(reversed, 200)).toEqual(receipt);
     expect(await market.receipts(receipt.request_id)).toHaveLength(1);
   });
 
-  test("asked for many times at once is one", async () => {
+  test("sent many times at once is one execution", async () => {
     const request = requestOf(offer);
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => market.post("/agenta/execution_requests", request)),

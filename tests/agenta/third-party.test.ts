@@ -7,7 +7,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { type Document, fresh, type Market, marketAt, offerOf, requestOf, resultOf } from "./market.ts";
 
-/** Keys in form only: callers are known by their secrets, which are the keys themselves. */
+/**
+ * Texts in the form of public keys. The platform identifies callers by secrets, and each text is also its agent's
+ * secret.
+ */
 const key = (letter: string) => `${letter.repeat(42)}A`;
 const [SELLER, BUYER, AUDITOR, STRANGER, OPERATOR] = ["S", "B", "U", "X", "O"].map(key) as [
   string,
@@ -16,7 +19,7 @@ const [SELLER, BUYER, AUDITOR, STRANGER, OPERATOR] = ["S", "B", "U", "X", "O"].m
   string,
   string,
 ];
-/** Agents by their owners, with the organization that each claims in its record. */
+/** The agents, each with its owner and the organization that its record claims. */
 const AGENTS: readonly (readonly [id: string, owner: string, claims: string])[] = [
   ["seller", SELLER, "org:words"],
   ["sock", SELLER, "org:invented"],
@@ -30,7 +33,7 @@ let platform: TestPlatform;
 const marketOf = (owner: string): Market =>
   marketAt(platform.url, { authorization: `Bearer ${owner}`, "content-type": "application/json" });
 
-/** A call of an RPC by plain HTTP. */
+/** Calls an RPC over plain HTTP. */
 async function call(owner: string, method: string, body: unknown): Promise<Document> {
   const headers = { authorization: `Bearer ${owner}`, "content-type": "application/json" };
   const response = await fetch(`${platform.url}/depute.${method}`, {
@@ -81,7 +84,7 @@ async function ask(metadata?: JsonObject): Promise<Document> {
   return marketOf(BUYER).request(requestOf(offer, { ...buyerOf, ...(metadata && { metadata }) }));
 }
 
-/** The receipt of work that is done, and waits for its verification. */
+/** Returns the receipt of completed work that waits for verification. */
 async function completed(metadata?: JsonObject): Promise<Document> {
   const { request_id } = await ask(metadata);
   const take = { agentId: "seller", worker: "w", wait: "5s" };
@@ -89,8 +92,8 @@ async function completed(metadata?: JsonObject): Promise<Document> {
   for (const { lease } of assignments) {
     await call(SELLER, "tasks.v1.WorkerService/StartAssignment", { lease });
     const artifacts = [{ artifactType: "ARTIFACT_TYPE_RESULT_PAYLOAD", uri: "data:,4" }];
-    const done = { lease, output: { full: { score: 0.9 } }, delivery: { artifacts } };
-    await call(SELLER, "tasks.v1.WorkerService/CompleteAssignment", done);
+    const completion = { lease, output: { full: { score: 0.9 } }, delivery: { artifacts } };
+    await call(SELLER, "tasks.v1.WorkerService/CompleteAssignment", completion);
   }
   const receipt = await marketOf(BUYER).newest(request_id);
   expect(receipt.status).toBe("completed");
@@ -117,11 +120,11 @@ async function accepted(receipt: Document, agentId: string): Promise<void> {
 }
 
 describe("a third party that verifies", () => {
-  test("is not a second agent of the seller's key, whatever organization it names", async () => {
+  test("is not a second agent of the seller's key, with any organization", async () => {
     const receipt = await completed();
-    expect(await refused(receipt, "sock")).toContain("one owner");
+    expect(await refused(receipt, "sock")).toContain("the same owner");
     await prove("org:invented", SELLER);
-    expect(await refused(receipt, "sock")).toContain("one owner");
+    expect(await refused(receipt, "sock")).toContain("the same owner");
   });
 
   test("is no key that names a proven organization in its record", async () => {
@@ -134,8 +137,8 @@ describe("a third party that verifies", () => {
   test("is none of the parties' proven organization", async () => {
     const proof = await prove("org:audit", SELLER);
     const receipt = await completed();
-    expect(await refused(receipt, "auditor")).toContain("one owner");
-    const revoke = { requestId: fresh("revoke"), id: proof.id };
+    expect(await refused(receipt, "auditor")).toContain("the same owner");
+    const revoke = { requestId: fresh("revoke"), proofId: proof.id };
     await call(OPERATOR, "registry.v1.OrganizationService/RevokeOrganizationProof", revoke);
     await accepted(receipt, "auditor");
   });
@@ -143,7 +146,7 @@ describe("a third party that verifies", () => {
   test("is none whose proof an operator has ended", async () => {
     const proof = await prove("org:audit", AUDITOR);
     const receipt = await completed();
-    const revoke = { requestId: fresh("revoke"), id: proof.id };
+    const revoke = { requestId: fresh("revoke"), proofId: proof.id };
     await call(OPERATOR, "registry.v1.OrganizationService/RevokeOrganizationProof", revoke);
     expect(await refused(receipt, "auditor")).toContain("no proven organization");
     await prove("org:audit", AUDITOR);

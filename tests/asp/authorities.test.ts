@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { type Platform, startPlatform } from "./platform.ts";
 import { type Document, refusalOf, Stranger, uuid7 } from "./stranger.ts";
 
-/** Names on ASP, by agents that share no code with the platform. */
+/** Tests which agents may use which names on ASP. The agents share no code with the platform. */
 
 const running: { stop(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -44,25 +44,25 @@ test("two companies have an agent /alpha each, and each is the one that was mean
   }
 });
 
-test("what is under a company's name is the company's", async () => {
+test("an authority belongs to its company", async () => {
   const { url } = await platform();
   const acme = new Stranger(url, "alpha", "agent://acme.com/desk/alpha");
   const bob = new Stranger(url, "bob", "agent://bob.example/desk/bob");
   for (const one of [acme, bob]) expect((await one.register()).status).toBe(200);
   const thief = (uri: string) => new Stranger(url, "thief", uri);
 
-  const taken = await thief("agent://acme.com/desk/beta").register();
-  expect(refusalOf(taken)).toEqual([403, "CALLER_NOT_ALLOWED"]);
-  expect(taken.body.message).toContain("the authority acme.com belongs to another principal");
+  const takenUri = await thief("agent://acme.com/desk/beta").register();
+  expect(refusalOf(takenUri)).toEqual([403, "CALLER_NOT_ALLOWED"]);
+  expect(takenUri.body.message).toContain("the authority acme.com belongs to another principal");
   expect(refusalOf(await thief("agent://ACME.com/desk/beta").register())).toEqual([400, "INVALID_REQUEST"]);
   expect(refusalOf(await thief("agent://acme.com./desk/beta").register())).toEqual([400, "INVALID_REQUEST"]);
-  // A card without a key speaks for nobody, and must not pass for somebody.
+  // An agent whose card has no key cannot send messages, and must not take another agent's name.
   const keyless = { principal: "", card: { agentId: "agent://acme.com/desk/beta", name: "beta" } };
   expect(refusalOf(await thief("").register(keyless))).toEqual([403, "CALLER_NOT_ALLOWED"]);
-  // Who is registered elsewhere cannot move in.
+  // An agent that is registered under another name cannot change to this name.
   const moved = { card: { agentId: "agent://acme.com/desk/bob", name: "bob" } };
   expect(refusalOf(await bob.register(moved))).toEqual([403, "CALLER_NOT_ALLOWED"]);
-  // Nor send under the name.
+  // The thief cannot send messages under the name either.
   expect(refusalOf(await thief("agent://acme.com/desk/alpha").invite(bob.uri))).toEqual([
     400,
     "SESSION_INTEGRITY_VIOLATION",
@@ -110,7 +110,7 @@ test("one principal is one party", async () => {
   ]);
 });
 
-test("an operator's grant ends what a squatter has by being first", async () => {
+test("an operator's grant supersedes a squatter's first registration", async () => {
   const operator = new Stranger("", "operator", "", "operator");
   const { url } = await platform("--asp-authority-operators", operator.x);
   const boss = new Stranger(url, "operator", "", "operator");
@@ -139,7 +139,7 @@ test("an operator's grant ends what a squatter has by being first", async () => 
   );
 });
 
-test("by setting an authority needs a grant, which can be taken back", async () => {
+test("the setting requires a grant for an authority, which can be revoked", async () => {
   const operator = new Stranger("", "operator", "", "operator");
   const { url } = await platform("--asp-authorities", "granted", "--asp-authority-operators", operator.x);
   const boss = new Stranger(url, "operator", "", "operator");
@@ -151,15 +151,15 @@ test("by setting an authority needs a grant, which can be taken back", async () 
   expect(granted.body.grant).toMatchObject({ source: "AUTHORITY_SOURCE_GRANTED", grantedBy: operator.x });
   expect(await boss.call(`${SERVICE}/CreateAuthorityGrant`, request, true)).toEqual(granted);
   expect((await sales.register()).status).toBe(200);
-  // A holder lets its own people in.
+  // The holder of an authority may grant a name under it to another agent.
   expect((await grant(sales, "example.com", support)).status).toBe(200);
   expect((await support.register()).status).toBe(200);
   const listed = await boss.call(`${SERVICE}/ListAuthorityGrants`, { authority: "example.com" }, true);
   expect((listed.body.grants as Document[]).map(({ principal }) => principal).sort()).toEqual(
     [sales.x, support.x].sort(),
   );
-  const taken = { requestId: uuid7(), authority: "example.com", principal: support.x };
-  expect((await boss.call(`${SERVICE}/DeleteAuthorityGrant`, taken, true)).status).toBe(200);
+  const takenAuthority = { requestId: uuid7(), authority: "example.com", principal: support.x };
+  expect((await boss.call(`${SERVICE}/DeleteAuthorityGrant`, takenAuthority, true)).status).toBe(200);
   expect(refusalOf(await support.invite(sales.uri))).toEqual([404, "AGENT_NOT_FOUND", undefined]);
   expect(refusalOf(await support.register())).toEqual([403, "CALLER_NOT_ALLOWED"]);
 });
@@ -181,7 +181,7 @@ test("a key that the domain publishes proves the authority, where configuration 
   );
   const owner = new Stranger(url, "owner", "agent://example.com/desk/owner");
   const thief = new Stranger(url, "thief", "agent://example.com/desk/thief");
-  // Being first is nothing where the domain speaks for itself.
+  // Where a domain publishes its keys, an earlier registration of the name gives no right.
   expect(refusalOf(await thief.register())).toEqual([403, "CALLER_NOT_ALLOWED"]);
   published["/example.com.json"] = {
     keys: [
@@ -194,6 +194,6 @@ test("a key that the domain publishes proves the authority, where configuration 
   await new Promise((resolve) => domain.close(resolve));
   domain.closeAllConnections();
   expect(refusalOf(await thief.register())).toEqual([503, "DEPENDENCY_UNAVAILABLE"]);
-  // Whoever has proved its key needs the domain no more.
+  // After the owner's key was proven, the name no longer depends on the domain.
   expect((await owner.register({ description: "again" })).status).toBe(200);
 });

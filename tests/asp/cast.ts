@@ -9,7 +9,7 @@ import { createProof } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import { decode, decodeValid, encode } from "@depute/wire";
 
-/** An agent with its key, whose signatures nobody else can make. */
+/** An agent with its own key. */
 export interface Agent {
   readonly uri: string;
   readonly orgId: string;
@@ -26,10 +26,10 @@ export const ALPHA = agent("agent://acme.com/procurement/alpha-buyer", "org_acme
 export const BETA = agent("agent://softwarecorp.io/sales/beta-vendor", "org_softwarecorp");
 export const GAMMA = agent("agent://verifyco.com/compliance/gamma-auditor", "org_verifyco");
 
-/** What the registry says of each agent before it comes. */
+/** Each agent's score in the registry before the scenario. */
 export const scores = new Map<string, number>();
 
-/** One way to reach sessions: HTTP or gRPC. */
+/** One transport of sessions: HTTP or gRPC. */
 export interface Wire {
   open(invitation: Envelope): Promise<Session>;
   append(envelope: Envelope): Promise<{ ordinal: number }>;
@@ -37,28 +37,31 @@ export interface Wire {
 }
 
 export function overGrpc(sessions: Client<typeof SessionService>): Wire {
-  const whole = (session: Session | undefined): Session => {
+  const requireSession = (session: Session | undefined): Session => {
     if (session === undefined) throw new Error("the answer has no session");
     return session;
   };
   return {
-    open: async (invitation) => whole((await sessions.createSession({ invitation })).session),
-    append: (envelope) => sessions.appendMessage({ envelope }),
-    get: async (sessionId) => whole((await sessions.getSession({ sessionId })).session),
+    open: async (invitation) => requireSession((await sessions.createSession({ invitation })).session),
+    append: async (envelope) => {
+      const { sequence, ...rest } = await sessions.appendMessage({ envelope });
+      return { ...rest, ordinal: Number(sequence) };
+    },
+    get: async (sessionId) => requireSession((await sessions.getSession({ sessionId })).session),
   };
 }
 
-/** A proof that a key is at hand, for a call of the session service, on whatever wire. */
+/** Makes a proof of possession for a call of the session service; it is valid on every wire. */
 export function proof(by: Pick<Agent, "seed" | "key">, method: string): string {
   return proofAt(by, `/${SessionService.typeName}/${method}`);
 }
 
-/** The same, for an address. */
+/** Makes a proof of possession for an address. */
 export function proofAt({ seed, key }: Pick<Agent, "seed" | "key">, htu: string, htm = "POST"): string {
   return createProof(nativeEngine, { principal: { id: key }, privateKey: seed }, { htm, htu });
 }
 
-/** A signed message, in its place after what the session has. */
+/** Writes a signed message that follows the current head of a session. */
 export function write(
   { uri, orgId, seed, key }: Agent,
   performative: keyof typeof Performative,
@@ -67,8 +70,8 @@ export function write(
   recipient?: string,
   dpopProof?: string,
 ): Envelope {
-  const known = "participants" in session ? session : undefined;
-  const me = known?.participants.find(({ agentId }) => agentId === uri);
+  const knownSession = "participants" in session ? session : undefined;
+  const me = knownSession?.participants.find(({ agentId }) => agentId === uri);
   const document: JsonValue = {
     version: "asp/0.1",
     messageId: newId(),
@@ -79,14 +82,15 @@ export function write(
       agentId: uri,
       orgId,
       trustScore: me?.trustScore ?? scores.get(uri) ?? 0,
-      dpopProof: dpopProof ?? proof({ seed, key }, known === undefined ? "CreateSession" : "AppendMessage"),
+      dpopProof:
+        dpopProof ?? proof({ seed, key }, knownSession === undefined ? "CreateSession" : "AppendMessage"),
     },
     ...(recipient === undefined ? {} : { recipient }),
     performative,
     content: { mimeType: "application/asp+json", body },
     integrity: {
       hash: `sha256:${"0".repeat(64)}`,
-      previousHash: known?.lastHash ?? `sha256:${"0".repeat(64)}`,
+      previousHash: knownSession?.lastHash ?? `sha256:${"0".repeat(64)}`,
       signature: `ed25519:${"0".repeat(128)}`,
     },
   };
@@ -95,7 +99,7 @@ export function write(
   return seal(nativeEngine, create(EnvelopeSchema, decoded.message), seed);
 }
 
-/** A document of an answer; throws the error that is answered instead. */
+/** Returns the document of an answer; throws the error of a refusal. */
 export async function documentOf(response: Response): Promise<JsonObject> {
   const body = (await response.json()) as JsonObject;
   if (response.ok) return body;
@@ -113,7 +117,7 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** Plain HTTP, with nothing of ours but the documents' form. */
+/** Makes the wire of plain HTTP. It shares only the form of the documents with the platform. */
 export function overHttp(url: string): Wire {
   const post = async (path: string, envelope: Envelope) =>
     documentOf(

@@ -18,7 +18,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("the example's agents agree, again and again, and what they leave is verified by the command", async () => {
+test("the example's agents agree repeatedly, and the command verifies their transcripts", async () => {
   const states: string[] = [];
   await negotiate(platform.url, () => {});
   const { transcript, keys } = await negotiate(platform.url, (_who, _performative, state) =>

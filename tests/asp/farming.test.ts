@@ -9,7 +9,7 @@ import { type Platform, register, startPlatform } from "./platform.ts";
 const SYBILS = ["one", "two", "three"].map((name) =>
   agent(`agent://${name}.example/sybil/${name}`, `org_${name}`),
 );
-/** A quarter of the way from 10 to level 2. */
+/** A score of 20, a quarter of the way from 10 to the minimum of level 2. */
 const QUARTER = 20;
 
 let platform: Platform;
@@ -36,11 +36,11 @@ const trustOf = async (one: Agent) => {
 
 type Said = readonly [Agent, keyof typeof Performative, JsonObject];
 
-/** A session from its invitation to its end, with what is said between. */
-async function session(first: Agent, second: Agent, said: readonly Said[], outcome: JsonObject = {}) {
+/** Runs a session from the invitation to the end, with the given messages in between. */
+async function session(first: Agent, second: Agent, lines: readonly Said[], outcome: JsonObject = {}) {
   const sessionId = newId();
   const invitation = { proposalId: "inv", type: "session-invitation", subject: "Trust" };
-  // The scores that messages have to state have changed with the session before.
+  // A message must state the sender's current score, which the previous session has changed.
   for (const one of [first, second]) scores.set(one.uri, Math.round((await trustOf(one)).score * 10) / 10);
   await wire.open(write(first, "PROPOSE", invitation, { sessionId }, second.uri));
   const identity = ({ uri, key }: Agent): JsonObject => ({
@@ -53,7 +53,7 @@ async function session(first: Agent, second: Agent, said: readonly Said[], outco
     [first, "INFORM", identity(first)],
     [second, "INFORM", identity(second)],
     [first, "INFORM", { informType: "fact", subject: "s", data: {} }],
-    ...said,
+    ...lines,
     [first, "CLOSE", rated(second)],
     [second, "CLOSE", rated(first)],
   ];
@@ -62,7 +62,7 @@ async function session(first: Agent, second: Agent, said: readonly Said[], outco
   }
 }
 
-/** Waits until so much evidence of an agent is recorded. */
+/** Waits until the registry has at least `least` pieces of evidence for an agent. */
 const recorded = (one: Agent, least: number) =>
   expect.poll(async () => (await trustOf(one)).count, { timeout: 20_000 }).toBeGreaterThanOrEqual(least);
 
@@ -96,7 +96,7 @@ test("commitments with escrow between keys of invented organizations stay below 
         payer: { party: payer.uri, action: "Pay." },
         worker: { party: worker.uri, action: "Work." },
       };
-      const said: Said[] = [
+      const lines: Said[] = [
         [
           payer,
           "COMMIT",
@@ -105,11 +105,11 @@ test("commitments with escrow between keys of invented organizations stay below 
         [worker, "ACCEPT", { referenceId: "cmt" }],
         [worker, "INFORM", { informType: "result", references: ["cmt"] }],
       ];
-      await session(payer, worker, said, { outcome: "fulfilled" });
+      await session(payer, worker, lines, { outcome: "fulfilled" });
     }
   }
   for (const one of SYBILS) {
-    // Each round: completed and fulfilled twice, paid once, rated twice.
+    // In each round an agent completes two sessions with a fulfilled commitment, pays in one, and gets two ratings.
     await recorded(one, 5 * rounds);
     const { score, level } = await trustOf(one);
     expect(score).toBeGreaterThan(10);

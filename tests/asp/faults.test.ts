@@ -30,7 +30,8 @@ test("a killed platform, started again, has every message that it acknowledged, 
   for (const one of CAST) await register(first.platform, one);
   const wires = (platform: typeof first.platform) =>
     new Map(CAST.map((one) => [one, overGrpc(platform.sessions)]));
-  // Up to where Gamma accepts: the acceptance is durable, the task may not be there yet.
+  // The number of lines up to Gamma's acceptance. After that line the acceptance is durable, but its task may not exist
+  // yet.
   const accepted = 8;
   const { sessionId } = await play(wires(first.platform), accepted);
   const before = await first.platform.sessions.listMessages({ sessionId });
@@ -44,7 +45,10 @@ test("a killed platform, started again, has every message that it acknowledged, 
     expect((await wire.get(sessionId)).state).toBe(state);
   }
   const events: (string | undefined)[] = [];
-  for await (const { event } of platform.sessions.watchDelegation({ sessionId, delegationId: "del_001" })) {
+  for await (const { taskEvent: event } of platform.sessions.watchDelegation({
+    sessionId,
+    delegationId: "del_001",
+  })) {
     events.push(event?.payload.case);
   }
   expect(events).toEqual(["created", "accepted", "started", "completed"]);

@@ -1,7 +1,10 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { canonical, type Document, type Json } from "./stranger.ts";
 
-/** Checks transcripts and their seals by the contracts' comments alone, with SHA-256 and Ed25519 of Node.js. */
+/**
+ * Checks the seal of a transcript without the platform's code. The checks follow only the comments in proto/, and use
+ * SHA-256 and Ed25519 of Node.js.
+ */
 
 export interface Seal {
   readonly key: string;
@@ -27,7 +30,7 @@ export interface Keys {
   readonly logKeys: readonly string[];
 }
 
-/** Why a seal is none; undefined for one that holds. */
+/** Returns why a seal is invalid; undefined for a valid seal. */
 export function faultOfSeal(transcript: Sealed, { sealKeys, logKeys }: Keys): string | undefined {
   const { format = "", lastHash = "", participants = [], messages, seal } = transcript;
   const { sessionId = "", exportedAt = "", state = "" } = transcript;
@@ -54,7 +57,7 @@ export function faultOfSeal(transcript: Sealed, { sealKeys, logKeys }: Keys): st
     : "not signed by the log";
 }
 
-/** Why the messages of a transcript do not follow from each other; undefined when they do. */
+/** Returns why the hash chain of a transcript's messages is invalid; undefined for a valid chain. */
 export function faultOfChain({
   messages,
   participants,
@@ -82,7 +85,7 @@ export function headOf({ seal, messages, lastHash = "", sessionId = "" }: Sealed
   return { format: "asp-session-head/0.1", lastHash, length: messages.length, recordHash, sessionId };
 }
 
-/** The digest under which a document is in the log, base64url. */
+/** Returns the digest of a document in the log, in base64url. */
 export function digestOf(document: Json): string {
   return sha256(canonical(document)).toString("base64url");
 }
@@ -110,7 +113,7 @@ function isOf(signed: Buffer, signature: string, x: string): boolean {
   return verify(null, signed, key, hexOf(signature));
 }
 
-/** The root that an audit path leads to. (RFC 9162 2.1.3.2) */
+/** Returns the root that an audit path leads to. (RFC 9162 2.1.3.2) */
 function rootOf(leaf: Buffer, { index, treeSize, hashes = [] }: Seal["log"]): Buffer {
   let [at, last, hash] = [index, treeSize - 1, leaf];
   for (const other of hashes.map(hexOf)) {

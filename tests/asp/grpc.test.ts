@@ -16,7 +16,7 @@ const CAST = [ALPHA, BETA, GAMMA];
 let platform: Platform;
 beforeAll(async () => {
   platform = await startPlatform();
-  // The text's scores.
+  // The scores that the agents have in the specification's example.
   for (const [one, score] of [
     [ALPHA, 68],
     [BETA, 85],
@@ -38,12 +38,12 @@ async function refusal(call: Promise<unknown>) {
   return [reasonName(thrown.reason), thrown.metadata.code];
 }
 
-test("trust moves by what came of the session, for each pair, in the text's order", async () => {
+test("trust moves by the session's outcomes, for each pair, in the text's order", async () => {
   const ids = CAST.map(({ uri }) => uri.slice(uri.lastIndexOf("/") + 1));
   const read = async (agentId: string) => (await platform.trust.getTrust({ agentId })).overall;
   const before = await Promise.all(ids.map(read));
   await play(wires());
-  const told = async (agentId: string, least: bigint) => {
+  const eventsOf = async (agentId: string, least: bigint) => {
     for (let look = 0; look < 200; look++) {
       const trust = await read(agentId);
       if ((trust?.evidenceCount ?? 0n) >= least) return trust;
@@ -52,9 +52,10 @@ test("trust moves by what came of the session, for each pair, in the text's orde
     throw new Error(`nothing was recorded of ${agentId}`);
   };
   const count = (index: number) => before[index]?.evidenceCount ?? 0n;
-  // Alpha: completed, fulfilled, paid, rated. Beta: completed twice, fulfilled, rated. Gamma: completed.
+  // The evidence recorded for each agent. Alpha: completed, fulfilled, paid, rated. Beta: completed twice, fulfilled,
+  // rated. Gamma: completed.
   const after = await Promise.all(
-    [4n, 4n, 1n].map((more, index) => told(ids[index] ?? "", count(index) + more)),
+    [4n, 4n, 1n].map((more, index) => eventsOf(ids[index] ?? "", count(index) + more)),
   );
   const [alpha = 0, beta = 0, gamma = 0] = after.map(
     (trust, index) => (trust?.score ?? 0) - (before[index]?.score ?? 0),
@@ -72,7 +73,7 @@ test("the scenario leads through the text's states, and a fourth verifies the tr
   );
   const [first] = transcripts;
   if (first === undefined) throw new Error("no transcript");
-  // Each export has a time and a seal of its own.
+  // Exports differ in their time and seal, so the comparison leaves these out.
   const bytes = (one: typeof first) => {
     const { seal: _seal, ...unsealed } = one;
     return toBinary(TranscriptSchema, { ...unsealed, exportedAt: first.exportedAt });
@@ -98,15 +99,18 @@ test("the scenario leads through the text's states, and a fourth verifies the tr
   });
 });
 
-test("everyone watches the same messages, and a watcher goes on where it was", async () => {
+test("all watchers see the same messages, and a watch continues from its position", async () => {
   const [wire] = [overGrpc(platform.sessions)];
   const { sessionId } = await invite(wire);
   const watch = async (afterOrdinal: number) => {
-    const seen: [number | undefined, SessionState][] = [];
-    for await (const { entry, state } of platform.sessions.watchSession({ sessionId, afterOrdinal })) {
-      seen.push([entry?.ordinal, state]);
+    const seenStates: [number | undefined, SessionState][] = [];
+    for await (const { entry, state } of platform.sessions.watchSession({
+      sessionId,
+      afterSequence: BigInt(afterOrdinal),
+    })) {
+      seenStates.push([entry?.ordinal, state]);
     }
-    return seen;
+    return seenStates;
   };
   const watchers = [watch(0), watch(0), watch(1)];
   await wire.append(
@@ -127,7 +131,7 @@ test("everyone watches the same messages, and a watcher goes on where it was", a
   expect(await watch(2)).toEqual([]);
 });
 
-test("of two messages for one place one is refused and told the head; what is repeated gets the same answer", async () => {
+test("one of two messages for one position is refused with the head; a replay gets the same answer", async () => {
   const wire = overGrpc(platform.sessions);
   const { sessionId } = await play(wires(), 4);
   const session = await wire.get(sessionId);
@@ -137,9 +141,9 @@ test("of two messages for one place one is refused and told the head; what is re
   ];
   const outcomes = await Promise.allSettled([wire.append(mine), wire.append(yours)]);
   expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-  const lost = outcomes.find((outcome) => outcome.status === "rejected");
+  const rejected = outcomes.find((outcome) => outcome.status === "rejected");
   const { lastHash } = await wire.get(sessionId);
-  const error = fromConnectError(lost?.reason);
+  const error = fromConnectError(rejected?.reason);
   expect([reasonName(error.reason), error.metadata.head]).toEqual(["SESSION_HEAD_MOVED", lastHash]);
   const won = outcomes[0]?.status === "fulfilled" ? mine : yours;
   expect((await wire.append(won)).ordinal).toBe((await wire.get(sessionId)).messageCount);
@@ -150,7 +154,7 @@ test("of two messages for one place one is refused and told the head; what is re
   expect(await refusal(wire.append(other))).toEqual(["SESSION_MESSAGE_ID_TAKEN", "duplicate_message"]);
 });
 
-test("what breaks the rules is refused with its code, and the session goes on", async () => {
+test("a message that violates the rules is refused with its code, and the session continues", async () => {
   const wire = overGrpc(platform.sessions);
   const { sessionId } = await play(wires(), 8);
   const session = await wire.get(sessionId);
@@ -181,5 +185,5 @@ test("an agent's sessions are listed, newest first", async () => {
   const second = await platform.sessions.listSessions({ agentId: BETA.uri, pageSize: 1, pageToken });
   expect(second.sessions[0]?.sessionId).not.toBe(sessionId);
   const messages = await platform.sessions.listMessages({ sessionId });
-  expect([messages.entries.length, messages.nextAfterOrdinal]).toEqual([1, 0]);
+  expect([messages.entries.length, messages.nextPageToken]).toEqual([1, ""]);
 });

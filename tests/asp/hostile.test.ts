@@ -12,9 +12,9 @@ import { type Platform, register, startPlatform } from "./platform.ts";
 import { INVITATION, LINES } from "./scenario.ts";
 
 /**
- * Every message of the scenario, tampered with in every member, out of order, replayed, by whom it is not for and when it is
- * not its turn, over every wire: each is refused with its code, the session stays as it was, and then the genuine message
- * is taken.
+ * Sends every message of the scenario with faults: with each member altered, out of order, replayed, by a wrong sender,
+ * and out of turn. Every wire must refuse the faulty message with its code. The session must stay unchanged and then
+ * accept the genuine message.
  */
 
 const CAST = [ALPHA, BETA, GAMMA];
@@ -26,9 +26,12 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** How a message comes in: tells `appended`, or the code or else the reason with which it is refused. */
+/** A wire to which messages are sent. */
 interface Door {
-  /** Takes documents as they are, in whatever form. */
+  /**
+   * Sends a document unchanged, whatever its form. Returns `appended`, the refusal's code, or its reason if it has no
+   * code.
+   */
   offer(document: JsonObject, sessionId: string): Promise<string>;
   close(): void;
 }
@@ -80,16 +83,16 @@ async function grpcDoor(): Promise<Door> {
 async function socketDoor(): Promise<Door> {
   const http = await httpDoor();
   let socket: WebSocket | undefined;
-  let heard: (frame: JsonObject) => void = () => {};
+  let onFrame: (frame: JsonObject) => void = () => {};
   const next = () =>
     new Promise<JsonObject>((resolve) => {
-      heard = resolve;
+      onFrame = resolve;
     });
   const connect = async (sessionId: string): Promise<WebSocket> => {
     const opened = new WebSocket(`${platform.url.replace("http", "ws")}/v1/asp/sessions/${sessionId}/ws`);
     opened.onmessage = ({ data }) => {
       const frame = JSON.parse(String(data)) as JsonObject;
-      if (["auth_ok", "ack", "error"].includes(String(frame.type))) heard(frame);
+      if (["auth_ok", "ack", "error"].includes(String(frame.type))) onFrame(frame);
     };
     await new Promise<void>((resolve) => {
       opened.onopen = () => resolve();
@@ -119,7 +122,10 @@ interface Altered {
   readonly document: JsonObject;
 }
 
-/** A document with each of its members altered, each left out, and one added in each object. */
+/**
+ * Yields the altered copies of a document: each member altered, each member left out, and one member added to each
+ * object.
+ */
 function* alterations(document: JsonObject): Generator<Altered> {
   function* within(
     value: JsonValue,
@@ -143,7 +149,7 @@ function* alterations(document: JsonObject): Generator<Altered> {
   }
 }
 
-/** Another text of the same shape: a digit becomes another digit, a letter another letter. */
+/** Returns another text of the same shape: each digit becomes another digit, each letter another letter. */
 function otherText(text: string): string {
   const at = text.search(/[0-9a-zA-Z][^0-9a-zA-Z]*$/);
   if (at < 0) return `${text}x`;
@@ -163,7 +169,7 @@ function replaced(document: JsonObject, path: string, change: JsonValue | undefi
   return document;
 }
 
-/** With which code an altered message has to be refused. */
+/** Returns the refusal code that an altered message must get. */
 function expected({ path, document }: Altered, original: JsonObject, isFirst: boolean): readonly string[] {
   if (!decodeValid(EnvelopeSchema, document).ok) return ["INVALID_REQUEST", "UNKNOWN_MEMBER"];
   if (path === "/sessionId") return isFirst ? ["wrong_hash"] : ["SESSION_NOT_FOUND", "INVALID_REQUEST"];
@@ -189,19 +195,20 @@ test.each([
     if (session === undefined) throw new Error("no session");
     return session;
   };
-  // The protocol's own rules say what is right; the platform has to say the same.
+  // The session according to the protocol's own rules. The platform's session must match it after every message.
   let mirror: Mirror = idleSession(sessionId, Date.now());
-  // As the session notes them when they come: outcomes of other sessions may move them at any time.
+  // The agents' scores at the time when the session's messages arrive. Outcomes of other sessions may change them at
+  // any time.
   const scores = new Map<string, number>();
-  const known = (uri: string) => {
+  const knownAgent = (uri: string) => {
     const one = CAST.find((each) => each.uri === uri);
     return one && { key: one.key, trustScore: scores.get(uri) ?? 0 };
   };
   const verdictOf = (envelope: Envelope) =>
-    append(mirror, envelope, { nowMs: Date.now(), engine, agent: known, hasMessage: () => false });
+    append(mirror, envelope, { nowMs: Date.now(), engine, agent: knownAgent, hasMessage: () => false });
 
   const lines = [INVITATION, ...LINES];
-  const said: Envelope[] = [];
+  const envelopes: Envelope[] = [];
   let refusals = 0;
   for (const [index, [who, performative, body, state, recipient]] of lines.entries()) {
     const isFirst = index === 0;
@@ -213,9 +220,9 @@ test.each([
       return write({ ...by, seed }, what, content, session, to);
     };
     const genuine = write(who, performative, body, session, recipient);
-    const refuse = async (document: JsonObject, codes: readonly string[], what: string) => {
-      const told = await door.offer(document, place);
-      expect(codes, `${performative} ${index}: ${what}: ${told}`).toContain(told);
+    const refuse = async (document: JsonObject, codes: readonly string[], attack: string) => {
+      const outcome = await door.offer(document, place);
+      expect(codes, `${performative} ${index}: ${attack}: ${outcome}`).toContain(outcome);
       refusals += 1;
     };
 
@@ -235,13 +242,13 @@ test.each([
     }
     if (!isFirst) {
       await refuse(documentOf(compose(STRANGER)), ["not_a_participant"], "a stranger");
-      // What was said before comes again; only who has just spoken is told once more that it was heard.
-      for (const [at, old] of said.entries()) {
-        const later = said.slice(at + 1).some(({ sender }) => sender?.agentId === old.sender?.agentId);
+      // Earlier messages are sent again. Only a replay of the last message is acknowledged instead of refused.
+      for (const [at, old] of envelopes.entries()) {
+        const later = envelopes.slice(at + 1).some(({ sender }) => sender?.agentId === old.sender?.agentId);
         if (later) await refuse(documentOf(old), ["duplicate_message"], `replay of message ${at}`);
         else expect(await door.offer(documentOf(old), place), `repetition of message ${at}`).toBe("appended");
       }
-      // The message that comes after this one is there before it.
+      // Sends the scenario's next message too early: before the current one.
       const next = lines[index + 1];
       if (next !== undefined) {
         const [speaker] = next;
@@ -252,7 +259,7 @@ test.each([
         const isThere = mirror.parties.some(({ agentId }) => agentId === speaker.uri);
         await refuse(documentOf(chained), [isThere ? "head_moved" : "not_a_participant"], "too early");
       }
-      // Everything that is said at some time, by everybody, now.
+      // Every party sends every message of the scenario at this point. The forbidden ones must be refused.
       for (const by of CAST) {
         for (const [at, line] of lines.entries()) {
           if (at === index && by === who) continue;
@@ -272,7 +279,7 @@ test.each([
     const verdict = verdictOf(genuine);
     if (!verdict.ok) throw new Error(verdict.refusal.detail);
     mirror = verdict.session;
-    said.push(genuine);
+    envelopes.push(genuine);
     expect(after.state).toBe(state);
   }
   door.close();

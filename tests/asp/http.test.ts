@@ -36,7 +36,7 @@ async function refusal(call: Promise<unknown>) {
   return [thrown.status, code, reason, retryable];
 }
 
-/** The events of a stream, until it ends. */
+/** Reads all events of a stream until it ends. */
 async function events(response: Response): Promise<{ event: string; data: JsonObject }[]> {
   const text = await response.text();
   return text
@@ -55,20 +55,23 @@ test("the scenario leads through the text's states, and its transcript is verifi
   if (!decoded.ok) throw new Error(JSON.stringify(decoded.errors));
   const verdict = verifyTranscript(decoded.message, { engine: portableEngine, keyOf });
   expect(verdict.ok && verdict.states.slice(1)).toEqual(states);
-  // What was said over HTTP is the same, byte for byte of what was hashed, over gRPC.
+  // A message that was sent over HTTP has the same hashed bytes over gRPC.
   const { transcript } = await platform.sessions.exportTranscript({ sessionId });
   expect(transcript?.messages).toEqual(decoded.message.messages);
 });
 
-test("live messages are events, which a client takes up where it was", async () => {
+test("live messages are events, and a client resumes at its position", async () => {
   const { sessionId } = await invite(wire);
   const live = (headers: Record<string, string> = {}) =>
     asp(`/sessions/${sessionId}/messages`, { headers: { accept: "text/event-stream", ...headers } });
   const [whole, rest] = [live(), live({ "last-event-id": "1" })];
   await Promise.all([whole, rest]);
   await wire.append(write(BETA, "REJECT", { referenceId: "inv" }, await wire.get(sessionId)));
-  const told = (await events(await whole)).map(({ event, data }) => [event, data.ordinal ?? data.state]);
-  expect(told).toEqual([
+  const toldEvents = (await events(await whole)).map(({ event, data }) => [
+    event,
+    data.ordinal ?? data.state,
+  ]);
+  expect(toldEvents).toEqual([
     ["message", 1],
     ["session_state", "INVITED"],
     ["message", 2],
@@ -102,8 +105,8 @@ test("messages come in pages, from a place on, and one by one", async () => {
 });
 
 test("agents are found by capability and trust, with the platform's trust in their cards", async () => {
-  const found = await get("/discover?capability=provision.software&min_trust=0");
-  expect((found.agents as JsonObject[]).map(({ agentId }) => agentId).sort()).toEqual(
+  const foundAgents = await get("/discover?capability=provision.software&min_trust=0");
+  expect((foundAgents.agents as JsonObject[]).map(({ agentId }) => agentId).sort()).toEqual(
     CAST.map(({ uri }) => uri).sort(),
   );
   expect((await get("/discover?capability=provision.software&min_trust=4")).agents).toEqual([]);
@@ -126,7 +129,7 @@ test("delegated work is watched as events, and its report is evidence", async ()
     "started",
     "completed",
   ]);
-  expect((await refusal(get(`${path}/events`)))[0]).toBe(400);
+  expect((await refusal(get(`${path}/events`)))[0]).toBe(406);
   const evidence = await get(`${path}/evidence`);
   expect(evidence).toMatchObject({ verifier: GAMMA.uri, delegator: BETA.uri, delegationId: "del_001" });
   const list = await get(`/evidence?agent_id=${encodeURIComponent(ALPHA.uri)}&limit=1`);
@@ -169,8 +172,8 @@ test("refusals have the protocol's code, the platform's reason and HTTP's status
   ] as const) {
     expect((await post(body, type)).status, body).toBe(status);
   }
-  const taken = await post(JSON.stringify(genuine));
-  expect([taken.status, taken.headers.get("asp-session-id")]).toEqual([201, sessionId]);
+  const takenMessage = await post(JSON.stringify(genuine));
+  expect([takenMessage.status, takenMessage.headers.get("asp-session-id")]).toEqual([201, sessionId]);
 });
 
 test("a proof names the address of the call, in the message or beside it", async () => {
@@ -199,7 +202,7 @@ test("a proof names the address of the call, in the message or beside it", async
   expect(await offer(shape, proofAt(BETA, `${here}/other`))).toBe("UNAUTHENTICATED");
 });
 
-test("answers are application/asp+json, or plain JSON for who asks for that; DELETE takes a CLOSE", async () => {
+test("answers are application/asp+json, or plain JSON on request; DELETE takes a CLOSE", async () => {
   const { sessionId } = await play(wires(), 3);
   const type = async (accept: string) =>
     (await asp(`/sessions/${sessionId}`, { headers: { accept } })).headers.get("content-type");
@@ -207,11 +210,11 @@ test("answers are application/asp+json, or plain JSON for who asks for that; DEL
     "application/asp+json",
     "application/json",
   ]);
-  const close = async (who: typeof ALPHA, performative: "CLOSE" | "OBSERVE") =>
+  const close = async (party: typeof ALPHA, performative: "CLOSE" | "OBSERVE") =>
     asp(`/sessions/${sessionId}`, {
       method: "DELETE",
       headers: { "content-type": "application/asp+json" },
-      body: JSON.stringify(encode(EnvelopeSchema, write(who, performative, {}, await wire.get(sessionId)))),
+      body: JSON.stringify(encode(EnvelopeSchema, write(party, performative, {}, await wire.get(sessionId)))),
     });
   expect((await close(ALPHA, "OBSERVE")).status).toBe(400);
   expect((await close(ALPHA, "CLOSE")).status).toBe(200);

@@ -1,6 +1,9 @@
 import type { Json } from "./stranger.ts";
 
-/** As much of MessagePack as documents need, from its specification: a second opinion on what the platform reads and writes. */
+/**
+ * Encodes a document in MessagePack. It implements only the part that documents need, from the specification, and
+ * shares no code with the platform's codec.
+ */
 
 export function pack(value: Json): Buffer {
   if (value === null) return Buffer.of(0xc0);

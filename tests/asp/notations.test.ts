@@ -9,12 +9,12 @@ import { pack, unpack } from "./mini-msgpack.ts";
 import { type Platform, startPlatform } from "./platform.ts";
 import { type Document, type Json, refusalOf, Stranger, uuid7 } from "./stranger.ts";
 
-/** What clients of ASP send, and how, by agents that share no code with the platform. */
+/** Tests the forms in which clients of ASP may write documents. The agents share no code with the platform. */
 
 let platform: Platform;
 afterEach(() => platform.stop());
 
-/** Two agents in a session, introduced. */
+/** Starts a session of two agents; both have introduced themselves. */
 async function introduced(...flags: string[]) {
   platform = await startPlatform(flags);
   const { url } = platform;
@@ -64,7 +64,7 @@ test("where credentials are required, a message's own proof and signature suffic
   expect(refusalOf(await stranger.post(path, stranger.message(session, "OBSERVE", {})))[0]).toBe(401);
   const first = ann.message(session, "OBSERVE", {});
   expect((await ann.post(path, first)).status).toBe(201);
-  // The proof is used up by the message that it brought in.
+  // A proof is valid for one message only, so Ben cannot replay Ann's proof.
   const again = { ...(first.sender as Document) };
   const replay = ben.message(await ben.session(sessionId), "OBSERVE", {}, { sender: again });
   expect(refusalOf(await ben.post(path, replay))[0]).toBe(401);
@@ -84,12 +84,12 @@ test("where credentials are required, a message's own proof and signature suffic
     ann.message(await ben.session(sessionId), "OBSERVE", {}, { sender }),
   );
   if (!envelope.ok) throw new Error(envelope.error.message);
-  expect(await sessions.appendMessage({ envelope: envelope.message })).toMatchObject({ ordinal: 6 });
+  expect(await sessions.appendMessage({ envelope: envelope.message })).toMatchObject({ sequence: 6n });
   expect(await refusal(sessions.getSession({ sessionId }))).toMatchObject({ reason: "UNAUTHENTICATED" });
   transport.close();
 });
 
-/** The sender of a message whose proof is for another address. */
+/** Returns the sender member of a message, with a proof that is for another address. */
 function elsewhere(one: Stranger, url: string): Document {
   const dpopProof = one.proof("POST", `${url}/v1/asp/elsewhere`);
   return { agentId: one.uri, orgId: `org_${one.id}`, trustScore: 10, dpopProof };
@@ -177,7 +177,7 @@ test("a party files a dispute, once, against the other", async () => {
     const [got, , why] = refusalOf(await ben.post(path, { ...dispute, ...changed }));
     expect([got, why], JSON.stringify(changed).slice(0, 80)).toEqual([status, code]);
   }
-  // Ann cannot complain in Ben's name.
+  // Ann cannot open a dispute in Ben's name.
   const address = `${url}${path}`;
   expect(
     (await ann.post(path, { ...dispute, disputeId: "d2" }, { dpop: ann.proof("POST", address) })).status,

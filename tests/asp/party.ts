@@ -10,15 +10,16 @@ import { type Agent, ALPHA, BETA, documentOf, GAMMA, overGrpc, overHttp, type Wi
 import { invite, LINES } from "./scenario.ts";
 
 /**
- * One party of the scenario, as a process that has no key but its own: started with its agent, the wire, the platform's
- * address and a file. It says its lines when those before were said, and writes the transcript as it was told it.
+ * Runs one party of the scenario as a process that has only its own key. Arguments: agent, wire, the platform's
+ * address, and a file. The party sends each of its lines when the previous lines have arrived. At the end it writes the
+ * received transcript to the file.
  */
 
-/** A wire by which a party also finds its sessions, hears what is said, and gets the transcript. */
+/** A wire on which a party can also list sessions, watch a session, and get its transcript. */
 interface PartyWire extends Wire {
   /** The party's newest session. */
   newest(): Promise<string | undefined>;
-  /** Places of the messages of a session, as they come, until it ends. */
+  /** Yields the positions of a session's messages as they arrive, until the session ends. */
   listen(sessionId: string): AsyncIterable<number>;
   transcript(sessionId: string): Promise<unknown>;
   close(): void;
@@ -69,7 +70,7 @@ function httpParty(url: string, { uri }: Agent): PartyWire {
   };
 }
 
-/** Waits to be invited, or brought in. */
+/** Polls until the party has a session, by an invitation or a later introduction. Returns the session's id. */
 async function invited(wire: PartyWire): Promise<string> {
   for (;;) {
     const sessionId = await wire.newest();
@@ -80,12 +81,12 @@ async function invited(wire: PartyWire): Promise<string> {
 
 const [uri, by, url = "", file = ""] = process.argv.slice(2);
 const me = [ALPHA, BETA, GAMMA].find((one) => one.uri === uri);
-if (me === undefined) throw new Error(`nobody is ${uri}`);
+if (me === undefined) throw new Error(`no agent has the URI ${uri}`);
 const wire = by === "grpc" ? grpcParty(url, me) : httpParty(url, me);
 const sessionId = me === ALPHA ? (await invite(wire)).sessionId : await invited(wire);
 for await (const ordinal of wire.listen(sessionId)) {
-  const [who, performative, body, , recipient] = LINES[ordinal - 1] ?? [];
-  if (who !== me || performative === undefined || body === undefined) continue;
+  const [sender, performative, body, , recipient] = LINES[ordinal - 1] ?? [];
+  if (sender !== me || performative === undefined || body === undefined) continue;
   await wire.append(write(me, performative, body, await wire.get(sessionId), recipient));
 }
 writeFileSync(file, JSON.stringify(await wire.transcript(sessionId)));

@@ -21,12 +21,16 @@ import {
 } from "@depute/service";
 import { type Agent, agent, scores } from "./cast.ts";
 
-/** The whole platform in this process, behind its gateway. @param more settings, as flags */
+/**
+ * Starts the whole platform in this process, behind its gateway.
+ *
+ * @param more further settings, as flags
+ */
 export async function startPlatform(more: readonly string[] = []) {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-asp-"));
   const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
   const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
-  // Tests say more in a minute than anybody would.
+  // Raises the limits of messages a minute, because tests send more messages than real agents.
   const rates = ["--asp-message-rates", Array(5).fill("1000000").join(",")];
   const flags = ["--data-dir", dataDir, "--trust-operators", OPERATOR.key, ...rates, ...more];
   const settings = readSettings(table, [...ports, ...flags], { name: "test" }) as CommonSettings;
@@ -55,7 +59,7 @@ export async function startPlatform(more: readonly string[] = []) {
 
 export type Platform = Awaited<ReturnType<typeof startPlatform>>;
 
-/** A platform somewhere, by a foreign client: it shares no code with what it calls. */
+/** Connects to a platform with a client that shares no code with it. */
 export function connect(url: string) {
   const transport = createGrpcJsTransport(new URL(url).host);
   return {
@@ -69,10 +73,10 @@ export function connect(url: string) {
 
 type Registry = Pick<Platform, "url" | "agents" | "trust">;
 
-/** Who vouches for the scores that agents bring along. */
+/** The operator, who sets the agents' initial scores. */
 export const OPERATOR = agent("agent://operator.example/trust/operator", "org_operator");
 
-/** Sets all that a score is made of to one value, as an operator says. */
+/** Sets all components of an agent's score to one value; the operator imports it. */
 async function vouch({ trust, url }: Registry, agentId: string, score: number): Promise<void> {
   const names = TrustComponentsSchema.fields.map(({ jsonName }) => jsonName);
   const components = Object.fromEntries(names.map((name) => [name, score]));
@@ -81,7 +85,7 @@ async function vouch({ trust, url }: Registry, agentId: string, score: number): 
   const part = (value: unknown) => encodeBase64Url(new TextEncoder().encode(JSON.stringify(value)));
   const signed = `${part({ alg: "EdDSA", jwk, typ: "depute-trust+jwt" })}.${part(claims)}`;
   const signature = encodeBase64Url(nativeEngine.sign(new TextEncoder().encode(signed), OPERATOR.seed));
-  const kind = { case: "import", value: { statement: `${signed}.${signature}` } } as const;
+  const kind = { case: "signedImport", value: { statement: `${signed}.${signature}` } } as const;
   await trust.recordEvidence({ evidenceId: newId(), evidence: { agentId, kind } });
 }
 
@@ -105,6 +109,6 @@ export async function register(platform: Registry, { uri, key }: Agent, score?: 
   });
   if (score !== undefined) await vouch(platform, id, score);
   const { overall } = await trust.getTrust({ agentId: id });
-  // Messages state a score with one decimal.
+  // Messages state scores with one decimal, so the score is rounded here too.
   scores.set(uri, Math.round((overall?.score ?? 0) * 10) / 10);
 }

@@ -68,7 +68,7 @@ test.each(["http", "grpc"])(
     expect(transcripts[0]?.messages).toHaveLength(LINES.length + 1);
     expect(transcripts[0]?.participants.map(({ trustScore }) => trustScore)).toEqual(SCORES);
 
-    // Trust moves as the text orders: Alpha most, Gamma least.
+    // Trust grows as in the specification's example: Alpha's most, Gamma's least.
     await expect
       .poll(async () => (await trustOf(GAMMA)).evidenceCount, { timeout: 15_000 })
       .toBeGreaterThan(before[2]?.evidenceCount ?? 0n);
@@ -89,7 +89,7 @@ test.each(["http", "grpc"])(
     const trust = join(folder, "platform.json");
     await writeFile(trust, await (await fetch(`${platform.about}/v1/asp/keys`)).text());
 
-    // The platform is not needed any more.
+    // The transcripts are verified offline, so the platform stops here.
     await platform.stop();
     for (const file of files) {
       const { code, out, error } = await verify(file, "--trust", trust, "--keys", KEYS);
@@ -97,7 +97,7 @@ test.each(["http", "grpc"])(
       expect(out).toContain(`states: INVITED ${LINES.map(([, , , state]) => stateName(state)).join(" ")}`);
       expect(out).toContain(`${LINES.length + 1} messages, CLOSED, sealed`);
     }
-    // The command is the same whatever wire the transcript came over.
+    // The offline checks below do not depend on the wire, so they run only for HTTP.
     if (by !== "http") return;
     const [first = ""] = files;
     const whole = await readFile(first, "utf8");

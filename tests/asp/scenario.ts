@@ -14,14 +14,14 @@ const identity = ({ uri, key }: Agent): JsonObject => ({
   data: { agentId: uri, name: "A", signingPublicKey: { kty: "OKP", crv: "Ed25519", x: key } },
 });
 
-/** The body of one of the text's messages, word for word. */
+/** Returns the body of one of the specification's example messages, word for word. */
 function said(name: string, more: JsonObject = {}): JsonObject {
   const path = new URL(`../../packages/wire/fixtures/asp/${name}.json`, import.meta.url);
   const { content } = JSON.parse(readFileSync(path, "utf8")) as { content: { body: JsonObject } };
   return { ...content.body, ...more };
 }
 
-/** The text's proposal lapses on a day that has passed. */
+/** The proposal in the specification has expired, so this one ends later. */
 const validUntil = new Date(Date.now() + 3 * 86_400_000).toISOString();
 
 const rated = ({ uri: agentId }: Agent, stars: number): JsonObject => ({
@@ -29,7 +29,7 @@ const rated = ({ uri: agentId }: Agent, stars: number): JsonObject => ({
   ratings: [{ agentId, stars }],
 });
 
-/** The text's scenario, from the acceptance of the invitation on, with the state after each message. */
+/** The specification's scenario after the accepted invitation, with the session's state after each message. */
 export const LINES: readonly Line[] = [
   [BETA, "ACCEPT", { referenceId: "inv" }, INVITED],
   [ALPHA, "INFORM", identity(ALPHA), INVITED],
@@ -48,7 +48,7 @@ export const LINES: readonly Line[] = [
   [BETA, "CLOSE", rated(ALPHA, 4), CLOSED],
 ];
 
-/** What opens the session. */
+/** The invitation that opens the session. */
 export const INVITATION: Line = [
   ALPHA,
   "PROPOSE",
@@ -63,7 +63,10 @@ export function invite(wire: Wire): Promise<Session> {
   return wire.open(write(who, performative, body, { sessionId: newId() }, recipient));
 }
 
-/** Plays the scenario up to a line, each agent by its own client; gives the states after each message. */
+/**
+ * Plays the scenario up to a line, with a client for each agent. Returns the session's id and the states after each
+ * message.
+ */
 export async function play(wires: ReadonlyMap<Agent, Wire>, count = LINES.length) {
   const of = (agent: Agent): Wire => {
     const wire = wires.get(agent);

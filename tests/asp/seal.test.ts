@@ -8,7 +8,7 @@ import { digestOf, faultOfSeal, headOf, type Keys, type Sealed } from "./foreign
 import { type Platform, register, startPlatform } from "./platform.ts";
 import { invite, play } from "./scenario.ts";
 
-/** What a platform seals, read by a program that has nothing of the platform. */
+/** This platform makes the seals. A program without the platform's code verifies them. */
 
 let platform: Platform;
 beforeAll(async () => {
@@ -52,7 +52,7 @@ test("the same head is logged once, another head is another leaf", async () => {
   expect(await size()).toBe(before + 2);
 });
 
-test("a caller with a key of its own cannot write heads into the log", async () => {
+test("a caller with its own key cannot write heads into the log", async () => {
   const transport = createGrpcJsTransport(new URL(platform.url).host);
   const log = createClient(LogService, transport);
   const hash = `sha256:${"0".repeat(64)}`;

@@ -9,20 +9,23 @@ import {
 } from "node:crypto";
 
 /**
- * An agent of somebody who has read the documents and nothing else: plain fetch, and SHA-256 and Ed25519 of Node.js. It shares
- * no code with the platform.
+ * The JSON of an independent agent. The agent is written from the documents alone, with plain fetch and SHA-256 and
+ * Ed25519 of Node.js. It shares no code with the platform.
  */
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Document = { [name: string]: Json };
 
-/** What an address answered. */
+/** A response of the platform. */
 export interface Answer {
   readonly status: number;
   readonly body: Document;
 }
 
-/** RFC 8785: Node.js writes numbers and strings as it asks, and sorts names by UTF-16. */
+/**
+ * Writes JSON in the form of RFC 8785. Node.js already formats numbers and strings in that form, and sorts names by
+ * UTF-16 code units.
+ */
 export function canonical(value: Json): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
@@ -32,7 +35,7 @@ export function canonical(value: Json): string {
   return `{${members.join(",")}}`;
 }
 
-/** UUIDv7. (RFC 9562 5.7) */
+/** Returns a new UUIDv7. (RFC 9562 5.7) */
 export function uuid7(): string {
   const bytes = randomBytes(16);
   bytes.writeUIntBE(Date.now(), 0, 6);
@@ -45,17 +48,17 @@ const PKCS8 = Buffer.from("302e020100300506032b657004220420", "hex");
 const ZEROS = "0".repeat(64);
 
 export class Stranger {
-  /** The id under which the registry has the agent. */
+  /** The agent's id in the registry. */
   readonly id: string;
   readonly uri: string;
-  /** The public key, base64url. */
+  /** The public key in base64url. */
   readonly x: string;
-  /** Whether it proves its key beside each call that brings no message, as it has to where credentials are required. */
+  /** Whether calls without a message also carry a proof. A platform that requires credentials needs this. */
   proves = false;
   readonly #key: KeyObject;
   readonly #url: string;
 
-  /** @param seed whose key it is: two strangers of one seed are one principal */
+  /** @param seed the source of the key; agents with the same seed are one principal */
   constructor(url: string, id: string, uri: string, seed: string = randomUUID()) {
     this.#url = url;
     this.id = id;
@@ -69,7 +72,7 @@ export class Stranger {
     return { kty: "OKP", crv: "Ed25519", x: this.x };
   }
 
-  /** Calls an RPC by Connect's JSON, with this key's proof beside the call where asked. */
+  /** Calls an RPC in Connect's JSON form; if `isProved`, with a proof of this agent's key. */
   async call(method: string, body: Document, isProved = this.proves): Promise<Answer> {
     const address = `${this.#url}/${method}`;
     return answer(address, {
@@ -82,7 +85,11 @@ export class Stranger {
     });
   }
 
-  /** Registers the agent. @param more members of the agent's record, in place of the usual ones */
+  /**
+   * Registers the agent.
+   *
+   * @param more members that replace the usual ones of the record
+   */
   register(more: Document = {}): Promise<Answer> {
     const card: Document = {
       agentId: this.uri,
@@ -94,7 +101,7 @@ export class Stranger {
     return this.call("depute.registry.v1.AgentService/RegisterAgent", { requestId: randomUUID(), agent });
   }
 
-  /** A DPoP proof. (RFC 9449 4.2) */
+  /** Makes a DPoP proof. (RFC 9449 4.2) */
   proof(htm: string, htu: string): string {
     const part = (value: Json) => Buffer.from(JSON.stringify(value)).toString("base64url");
     const claims = { htm, htu, jti: randomUUID(), iat: Math.floor(Date.now() / 1000) };
@@ -107,12 +114,14 @@ export class Stranger {
     return answer(address, { headers: this.proves ? { dpop: this.proof("GET", address) } : {} });
   }
 
-  /** The session as it is now. */
+  /** Reads the current state of a session. */
   async session(sessionId: string): Promise<Document> {
     return (await this.get(`/v1/asp/sessions/${sessionId}`)).body;
   }
 
-  /** A signed message after what a session has; of a session that is only an id, its first. */
+  /**
+   * Makes a signed message that follows the head of a session. For a session's id alone, it makes the first message.
+   */
   message(session: Document | string, performative: string, body: Document, more: Document = {}): Document {
     const known = typeof session === "string" ? undefined : session;
     const sessionId = typeof session === "string" ? session : String(session.sessionId);
@@ -149,7 +158,7 @@ export class Stranger {
     };
   }
 
-  /** Posts a document of the protocol. */
+  /** Posts a protocol document. */
   post(path: string, document: Document, headers: Record<string, string> = {}): Promise<Answer> {
     return answer(`${this.#url}${path}`, {
       method: "POST",
@@ -164,13 +173,13 @@ export class Stranger {
     return this.post("/v1/asp/sessions", this.message(uuid7(), "PROPOSE", body, { recipient }));
   }
 
-  /** Says something after whatever the session has. */
+  /** Sends a message after the session's current head. */
   async say(sessionId: string, performative: string, body: Document, more: Document = {}): Promise<Answer> {
     const message = this.message(await this.session(sessionId), performative, body, more);
     return this.post(`/v1/asp/sessions/${sessionId}/messages`, message);
   }
 
-  /** Shows the agent's identity in a session. */
+  /** Introduces the agent in a session. */
   introduce(sessionId: string): Promise<Answer> {
     const data = { agentId: this.uri, name: this.id, signingPublicKey: this.jwk };
     return this.say(sessionId, "INFORM", { informType: "identity", data });
@@ -182,7 +191,7 @@ async function answer(address: string, init: RequestInit): Promise<Answer> {
   return { status: response.status, body: (await response.json()) as Document };
 }
 
-/** How the ASP wire, or Connect, refused: status, reason, and the protocol's own code. */
+/** Returns the parts of a refusal by the ASP wire or by Connect: status, reason, and the protocol's own code. */
 export function refusalOf({ status, body }: Answer): readonly (Json | undefined)[] {
   const error = body.error as Document | undefined;
   if (error !== undefined) return [status, error.reason, (error.metadata as Document).code];

@@ -4,8 +4,8 @@ import { type Platform, startPlatform } from "./platform.ts";
 import { type Document, Stranger } from "./stranger.ts";
 
 /**
- * From the invitation to a sealed transcript, by three companies whose programs share no code with the platform: plain fetch,
- * SHA-256 and Ed25519 of Node.js.
+ * Three companies hold an ASP session on this platform, from the invitation to a sealed transcript. Their programs
+ * share no code with the platform: they use only fetch, SHA-256 and Ed25519 of Node.js.
  */
 
 let platform: Platform;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-test("three companies negotiate, bring in an auditor, commit, fulfil, close, and check what was sealed", async () => {
+test("three companies negotiate, bring in an auditor, commit, fulfil, close, and verify the seal", async () => {
   const { url } = platform;
   const alpha = new Stranger(url, "acme-alpha", "agent://acme.com/procurement/alpha");
   const beta = new Stranger(url, "soft-beta", "agent://softwarecorp.io/sales/beta");

@@ -20,7 +20,7 @@ afterAll(() => platform.stop());
 
 const wire = () => overHttp(platform.url);
 
-/** A client of Node's own, which shares no code with the server. */
+/** A WebSocket client made of Node.js alone. It shares no code with the server. */
 class Client {
   readonly frames: JsonObject[] = [];
   readonly closed: Promise<number>;
@@ -56,7 +56,7 @@ class Client {
     );
   }
 
-  /** The first frame that is as it should be. */
+  /** Waits for a frame that satisfies a condition; returns the first. */
   async heard(is: (frame: JsonObject) => boolean): Promise<JsonObject> {
     for (;;) {
       const found = this.frames.find(is);
@@ -71,7 +71,7 @@ class Client {
     }
   }
 
-  /** Lets itself in. */
+  /** Authenticates on this connection. */
   async auth(more: JsonObject = {}): Promise<this> {
     await this.say({ type: "auth", ...more });
     await this.heard(({ type }) => type === "auth_ok");
@@ -123,7 +123,7 @@ test("the scenario is played over WebSockets: acks, messages in order, states, t
   expect(last).toBeGreaterThan(0);
 });
 
-test("who is not let in is told why, and closed with 4001", async () => {
+test("a refused client gets the reason and close code 4001", async () => {
   const { sessionId } = await invite(wire());
   const outcome = async (id: string, frame: JsonObject | string) => {
     const client = new Client(id);
@@ -177,7 +177,7 @@ test("a holder proof lets its agent in, and no other agent; each message then br
   client.close();
 });
 
-test("what cannot be read or is refused is told, and the connection goes on", async () => {
+test("unreadable and refused frames get an error, and the connection stays open", async () => {
   const { sessionId } = await invite(wire());
   const client = await new Client(sessionId).auth();
   const errors = () =>

@@ -9,8 +9,8 @@ beforeAll(async () => {
 afterAll(() => cast.stop());
 
 const manifest = (id: string, more: object = {}) => ({ ...example(`manifest-${id}`), ...more });
-const put = (as: string, id: string, body: object, query = `?principal=${keyOf("analyst-1")}`) =>
-  cast.as(as).ask("PUT", `/cap/agents/${id}${query}`, body);
+const put = (player: string, id: string, body: object, query = `?principal=${keyOf("analyst-1")}`) =>
+  cast.as(player).ask("PUT", `/cap/agents/${id}${query}`, body);
 const shown = async (id: string): Promise<Json> =>
   (await cast.as("analyst-1").ask("GET", `/cap/agents/${id}`)).body;
 const fieldsOf = ({ violations = [] }: Json): string[] => violations.map(({ path }: Json) => path);
@@ -107,7 +107,7 @@ describe("an agent's own PUT of its manifest", () => {
     expect([status, fieldsOf(body)]).toEqual([403, [`${M}.allowed_agents["pm-1"]`]]);
   });
 
-  test("of an instance is its base's, whatever it says", async () => {
+  test("of an instance is always its base's", async () => {
     const widened = { ...manifest("analyst-1"), overseer: null };
     expect((await put("analyst-1", "analyst-1:b", widened)).status).toBe(201);
     expect(await shown("analyst-1:b")).toMatchObject({ overseer: "qa-1" });
@@ -116,10 +116,10 @@ describe("an agent's own PUT of its manifest", () => {
 
 describe("over gRPC, by @grpc/grpc-js", () => {
   const headersOf = (id: string) => ({ headers: { authorization: `Bearer ${secretOf(id)}` } });
-  const register = (as: string, parts: object) =>
+  const register = (player: string, parts: object) =>
     cast.platform.clients.agents.registerAgent(
       { requestId: crypto.randomUUID(), agent: { id: "grpc-1", principal: keyOf("qa-1"), ...parts } },
-      headersOf(as),
+      headersOf(player),
     );
   const overseer = { case: "overseerId", value: "pm-1" } as const;
   const overseen = { manifest: { id: "grpc-1", overseer } };
@@ -138,8 +138,8 @@ describe("over gRPC, by @grpc/grpc-js", () => {
     await expect(register("qa-1", parts)).rejects.toMatchObject(refused);
   });
 
-  test("a removed agent comes back with what it had, not with more", async () => {
-    await cast.platform.clients.agents.deregisterAgent({ id: "grpc-1" }, headersOf("qa-1"));
+  test("a removed agent returns with its previous bounds, not with wider ones", async () => {
+    await cast.platform.clients.agents.deregisterAgent({ agentId: "grpc-1" }, headersOf("qa-1"));
     await expect(register("qa-1", { manifest: { id: "grpc-1" } })).rejects.toMatchObject(refused);
     await register("qa-1", overseen);
   });

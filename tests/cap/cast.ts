@@ -7,25 +7,28 @@ import { encodeBase64Url } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
 import { startPlatform } from "../gateway/platform.ts";
 
-/** A document of the text's, as it stands there. */
+/** Reads an example document of the specification, unchanged. */
 export function example(name: string): JsonObject {
   return JSON.parse(
     readFileSync(new URL(`../../packages/wire/fixtures/cap/${name}.json`, import.meta.url), "utf8"),
   );
 }
 
-/** Those of the text's example, and a stranger. Each has a secret: its own name. */
+/** The agents of the specification's example, and an agent that has no part in it. Each agent's secret is its name. */
 export const AGENTS = ["pm-1", "analyst-1", "qa-1", "stranger-1"] as const;
 export const ROLES = ["user", "orchestrator"] as const;
 
-/** An agent's key; nobody has to sign anything here, for each has a secret. */
+/** Returns an agent's key. The key never signs, because each agent has a secret. */
 export function keyOf(id: string): string {
   return encodeBase64Url(
     nativeEngine.publicKey(nativeEngine.sha256(new TextEncoder().encode(`fixture ${id}`))),
   );
 }
 
-/** The platform as the text's example needs it: everybody has credentials of its own, and nobody else is let in. */
+/**
+ * Starts the platform for the specification's example. Each participant has its own credentials; other callers are
+ * refused.
+ */
 export async function startCast(args: readonly string[] = [], start: typeof startPlatform = startPlatform) {
   const folder = mkdtempSync(join(tmpdir(), "depute-cap-"));
   const file = join(folder, "credentials.json");
@@ -77,13 +80,13 @@ function manifestOf(id: string): JsonObject {
 // biome-ignore lint/suspicious/noExplicitAny: an answer is looked at member by member
 export type Json = any;
 
-/** What HTTP answered. */
+/** An HTTP response. */
 export interface Answer {
   readonly status: number;
   readonly body: Json;
 }
 
-/** A participant who speaks for itself over HTTP, and nothing else. */
+/** Makes a participant that uses only HTTP and its own credentials. */
 export function playerAt(url: string, id: string) {
   const authorization = `Bearer ${secretOf(id)}`;
   const ask = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {

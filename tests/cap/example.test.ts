@@ -8,16 +8,16 @@ afterEach(async () => {
   await cast?.stop();
 });
 
-/** Runs the play in five processes; gives back what the messages of each did, in its order. */
+/** Runs the specification's example in five processes. Returns the effects of each participant's messages, in order. */
 async function run({ url, as }: Cast, approval: Approval): Promise<Record<string, Json[]>> {
   const effects: Record<string, Json[]> = {};
   await perform(playOf("T1", approval), {
     url,
     secretOf,
     startOf: async (id) => (await as(id).inbox()).last_sequence,
-    onTold(id, told) {
+    onReport(id, report) {
       effects[id] ??= [];
-      if ("sent" in told) effects[id].push(told.answer.effect);
+      if ("sent" in report) effects[id].push(report.answer.effect);
     },
   });
   return effects;
@@ -30,12 +30,12 @@ const EFFECTS = {
   "analyst-1": ["said", "submitted", "said"],
 };
 
-describe("the text's PM, Analyst and QA, the user and the orchestrator, each in a process of its own", () => {
+describe("the text's PM, Analyst and QA, the user and the orchestrator, in separate processes", () => {
   test("play the text message by message, with QA's approval in plain words", async () => {
     cast = await startCast(["--cap-plain-approval"]);
     expect(await run(cast, "words")).toEqual({ ...EFFECTS, "qa-1": ["inquired", "approved"] });
     const { messages } = await cast.as("pm-1").inbox();
-    // What QA says comes first, and the result that it lets pass comes with it.
+    // QA's message comes first. The result follows after QA has approved it.
     expect(messages.slice(-2)).toMatchObject([
       { message: { sender_id: "qa-1", content: "Verified. Analysis is complete and accurate." } },
       { origin: "released", message: { sender_id: "analyst-1", task_id: "T1.1" } },

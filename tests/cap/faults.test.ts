@@ -49,7 +49,7 @@ async function cast(start?: typeof startApart): Promise<Cast> {
   return started;
 }
 
-test("the text's example runs where every service is a process of its own", { timeout: 60_000 }, async () => {
+test("the text's example runs with every service in its own process", { timeout: 60_000 }, async () => {
   const { as } = await cast(startApart);
   const effects: string[] = [];
   for (const message of EXAMPLE) {
@@ -65,12 +65,12 @@ test("the text's example runs where every service is a process of its own", { ti
 test("the text's example runs over gRPC", async () => {
   const { platform } = await cast();
   const messages = createClient(MessageService, platform.transport);
-  const as = (id: string) => ({ headers: { authorization: `Bearer ${secretOf(id)}` } });
+  const asPlayer = (id: string) => ({ headers: { authorization: `Bearer ${secretOf(id)}` } });
   const effects: string[] = [];
   for (const document of EXAMPLE) {
     const decoded = decode(CapMessageSchema, document);
     if (!decoded.ok) throw new Error(decoded.error.message);
-    const { effect } = await messages.sendMessage({ message: decoded.message }, as(document.sender_id));
+    const { effect } = await messages.sendMessage({ message: decoded.message }, asPlayer(document.sender_id));
     effects.push(
       Object.entries(MessageEffect)
         .find(([, value]) => value === effect)?.[0]
@@ -78,12 +78,12 @@ test("the text's example runs over gRPC", async () => {
     );
   }
   expect(effects).toEqual(EFFECTS);
-  const { text, root } = await messages.traceLineage({ taskId: "T1.1.1" }, as("user"));
+  const { text, root } = await messages.traceLineage({ taskId: "T1.1.1" }, asPlayer("user"));
   expect(text).toContain("T1.1.1 analyst-1 -> qa-1 (completed, reviews T1.1)");
   expect(root).toMatchObject({ taskId: "T1", tasks: [{ taskId: "T1.1", tasks: [{ taskId: "T1.1.1" }] }] });
 });
 
-test("a platform that is killed again and again goes on where it was", { timeout: 120_000 }, async () => {
+test("a platform that is killed repeatedly continues where it stopped", { timeout: 120_000 }, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-cap-"));
   undo.push(async () => rmSync(dataDir, { recursive: true, force: true }));
   const environment = {
@@ -98,7 +98,7 @@ test("a platform that is killed again and again goes on where it was", { timeout
     return platform;
   };
   let platform = await start();
-  // On an open loopback nobody has to show who it is.
+  // Callers need no credentials on an open loopback.
   const ask = async (method: string, path: string, body?: Json, key?: string): Promise<Answer> => {
     const headers = { "content-type": "application/json", ...(key && { "idempotency-key": key }) };
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
@@ -111,7 +111,8 @@ test("a platform that is killed again and again goes on where it was", { timeout
   for (const [at, message] of EXAMPLE.entries()) {
     const sent = await ask("POST", "/cap/messages", message, `message-${at}`);
     effects.push(sent.body.effect);
-    // Every answer is durable: who was not told of it gets the same one again.
+    // Every answer is durable: a caller that missed it repeats its message and gets the same answer. Every fourth
+    // message tests this.
     if (at % 4 !== 2) continue;
     await platform.stop("SIGKILL");
     platform = await start();

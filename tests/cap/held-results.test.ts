@@ -3,7 +3,7 @@ import { ShiftedClock } from "../agenta/clock.ts";
 import { startPlatform } from "../gateway/platform.ts";
 import { type Cast, example, type Json, keyOf, startCast } from "./cast.ts";
 
-/** However busy the machine is. */
+/** The limit is generous, because test machines may be busy. */
 const SOON = { timeout: 15_000 };
 const HOUR_MS = 3_600_000;
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => cast.stop());
 
-/** A call of the verifier's ReviewService in JSON. */
+/** Calls the verifier's ReviewService in JSON as one of the agents. */
 const call = (id: string, method: string, body: object) =>
   cast.as(id).ask("POST", `/depute.verifier.v1.ReviewService/${method}`, body);
 const listed = async (id: string): Promise<Json[]> =>
@@ -26,8 +26,8 @@ const statusOf = async (id: string) =>
     .status;
 const reasonOf = ({ body }: Json) => body.details?.[0]?.debug?.reason ?? body.code;
 
-/** A result of analyst-1's, which waits for its overseer qa-1. Its delegator is pm-1. */
-async function held(root: string): Promise<Json> {
+/** Makes analyst-1 submit a result that waits for the overseer qa-1. The delegator is pm-1. */
+async function heldTask(root: string): Promise<Json> {
   for (const name of ["01-delegation-to-pm", "04-delegation-to-analyst", "07-delegation-to-qa"]) {
     const message: Json = example(`example-${name}`);
     const task_id = message.task_id.replace(/^T1/, root);
@@ -40,19 +40,19 @@ async function held(root: string): Promise<Json> {
 }
 
 describe("the review of a held result", () => {
-  test("is its overseer's, and for every other caller there is none", async () => {
-    const review = await held("H1");
+  test("is visible to its overseer only", async () => {
+    const review = await heldTask("H1");
     expect(review).toMatchObject({ author: keyOf("analyst-1"), reviewers: [keyOf("qa-1")] });
     const { id } = review;
-    const approval = { id, verdict: "REVIEW_VERDICT_APPROVED" };
+    const approval = { review_id: id, verdict: "REVIEW_VERDICT_APPROVED" };
     for (const stranger of ["pm-1", "stranger-1", "user", "orchestrator"]) {
       expect(await listed(stranger)).toEqual([]);
-      expect(reasonOf(await call(stranger, "GetReview", { id }))).toBe("REVIEW_NOT_FOUND");
+      expect(reasonOf(await call(stranger, "GetReview", { review_id: id }))).toBe("REVIEW_NOT_FOUND");
       expect(reasonOf(await call(stranger, "DecideReview", approval))).toBe("REVIEW_NOT_FOUND");
-      const named = { ...approval, reviewer: keyOf("qa-1") };
-      expect(reasonOf(await call(stranger, "DecideReview", named))).toBe("CALLER_NOT_ALLOWED");
+      const approvalByQa = { ...approval, reviewer: keyOf("qa-1") };
+      expect(reasonOf(await call(stranger, "DecideReview", approvalByQa))).toBe("CALLER_NOT_ALLOWED");
     }
-    expect(reasonOf(await call("analyst-1", "GetReview", { id }))).toBe("REVIEW_NOT_FOUND");
+    expect(reasonOf(await call("analyst-1", "GetReview", { review_id: id }))).toBe("REVIEW_NOT_FOUND");
     expect(reasonOf(await call("analyst-1", "DecideReview", approval))).toBe("CONFLICT_OF_INTEREST");
     expect(await statusOf("H1.1")).toBe("in_review");
 
@@ -68,8 +68,8 @@ describe("the review of a held result", () => {
     ["REVIEW_VERDICT_REJECTED", "failed"],
   ])("moves the task on by %s", async (verdict, status) => {
     const root = `H2-${status}`;
-    const { id } = await held(root);
-    await call("qa-1", "DecideReview", { id, verdict, reason: "the totals" });
+    const { id } = await heldTask(root);
+    await call("qa-1", "DecideReview", { review_id: id, verdict, reason: "the totals" });
     await expect.poll(() => statusOf(`${root}.1`), SOON).toBe(status);
   });
 
@@ -80,26 +80,29 @@ describe("the review of a held result", () => {
     }
   });
 
-  test("is the orchestrator's as well past half of its time, which it hears once", async () => {
-    const { id } = await held("H3");
+  test("also goes to the orchestrator after half of its time, with one notice", async () => {
+    const { id } = await heldTask("H3");
     clock.skip(5 * HOUR_MS);
-    const told = async () =>
+    const noticesTold = async () =>
       (await cast.as("orchestrator").inbox("?limit=1000")).messages.filter(
         ({ message }: Json) => message.task_id === "H3.1" && message.error_code === 408,
       );
-    await expect.poll(told, SOON).toHaveLength(1);
+    await expect.poll(noticesTold, SOON).toHaveLength(1);
     expect(await listed("pm-1")).toEqual([]);
-    const { body } = await call("orchestrator", "DecideReview", { id, verdict: "REVIEW_VERDICT_APPROVED" });
+    const { body } = await call("orchestrator", "DecideReview", {
+      review_id: id,
+      verdict: "REVIEW_VERDICT_APPROVED",
+    });
     expect(body.review).toMatchObject({ decidedBy: "the-orchestrator", escalated: true });
     await expect.poll(() => statusOf("H3.1"), SOON).toBe("completed");
-    expect(await told()).toHaveLength(1);
+    expect(await noticesTold()).toHaveLength(1);
   });
 
-  test("fails the task when its time is over", async () => {
-    const { id } = await held("H4");
+  test("fails the task at its deadline", async () => {
+    const { id } = await heldTask("H4");
     clock.skip(10 * HOUR_MS);
     await expect.poll(() => statusOf("H4.1"), SOON).toBe("failed");
-    const { body } = await call("qa-1", "GetReview", { id });
+    const { body } = await call("qa-1", "GetReview", { review_id: id });
     expect(body.review.state).toBe("REVIEW_STATE_TIMED_OUT");
   });
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cast, example, type Json, startCast } from "./cast.ts";
 
-/** Hands in the analyst's result on a task tree of its own. */
+/** Submits the analyst's result on a separate task tree, where it waits for review. */
 async function underReview(cast: Cast, root: string): Promise<Json> {
-  const named = (name: string): Json => {
+  const document = (name: string): Json => {
     const message = example(name);
     return { ...message, task_id: String(message.task_id).replace(/^T1/, root) };
   };
@@ -11,7 +11,7 @@ async function underReview(cast: Cast, root: string): Promise<Json> {
     "01-delegation-to-pm",
     "04-delegation-to-analyst",
     "07-delegation-to-qa",
-  ].map((name) => named(`example-${name}`));
+  ].map((name) => document(`example-${name}`));
   const result = {
     ...toQa,
     context_summary: `The regional report of ${root} is complete; please check its sources and totals.`,
@@ -31,7 +31,7 @@ const say = (task_id: string, route: string, more: object) => {
   return { type: "message", task_id, sender_id, recipient_id, content: "see here", ...more };
 };
 
-/** The messages of a lineage whose mark is set, in the order of their numbers. */
+/** Returns a lineage's messages that are marked `carries_held_result`, in the order of their numbers. */
 async function marked(cast: Cast, root: string): Promise<string[]> {
   const all = (task: Json): Json[] => [...task.messages, ...task.tasks.flatMap(all)];
   return all(await cast.as("orchestrator").lineage(root))
@@ -108,8 +108,8 @@ describe("with the setting", () => {
         body: { reason: "MESSAGE_NOT_ALLOWED", metadata: { rule: "held_result", task: "K4.1" } },
       });
     }
-    const said = say("K4.1", "analyst-1 > pm-1", { content: "I wait for QA." });
-    expect(await cast.as("analyst-1").send(said)).toMatchObject({ status: 201 });
+    const sent = say("K4.1", "analyst-1 > pm-1", { content: "I wait for QA." });
+    expect(await cast.as("analyst-1").send(sent)).toMatchObject({ status: 201 });
     const answer = say("K4.1", "analyst-1 > qa-1", { attachments });
     expect(await cast.as("analyst-1").send(answer)).toMatchObject({ status: 201 });
     const lineage = await cast.as("orchestrator").lineage("K4");

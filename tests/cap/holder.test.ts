@@ -11,11 +11,11 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** A key of its own for each, so that nobody can be another. */
+/** A separate key for each participant. */
 const keypairOf = (name: string) =>
   keypairFromSeed(nativeEngine, nativeEngine.sha256(new TextEncoder().encode(`holder ${name}`)));
 
-/** Calls with a proof of the agent's own key, and nothing else. */
+/** Calls with a proof of the agent's own key as the only credentials. */
 async function ask(name: string, method: string, path: string, body?: Json) {
   const holder = { engine: nativeEngine, keypair: keypairOf(name), publicUrl: platform.url };
   const response = await fetch(`${platform.url}${path}`, {
@@ -30,7 +30,7 @@ async function ask(name: string, method: string, path: string, body?: Json) {
   return { status: response.status, body: JSON.parse(text) as Json };
 }
 
-test("an agent is who proves to hold its key: it registers, is handed work, reads and answers, and nobody else does", async () => {
+test("only the holder of an agent's key registers it, takes its work, reads and answers", async () => {
   for (const id of ["pm-1", "analyst-1", "qa-1"]) {
     expect(await ask(id, "PUT", `/cap/agents/${id}`, example(`manifest-${id}`))).toMatchObject({
       status: 201,
@@ -41,7 +41,7 @@ test("an agent is who proves to hold its key: it registers, is handed work, read
   });
   const notice = example("example-01-delegation-to-pm");
   expect(await ask("mallory", "POST", "/cap/messages", notice)).toMatchObject({ status: 403 });
-  // Nobody needs credentials for a role on an open loopback; who has some is held to them.
+  // On an open loopback roles need no credentials; presented credentials must be valid.
   expect((await platform.post("/cap/messages", notice)).status).toBe(201);
   expect(await ask("pm-1", "GET", "/cap/inbox/pm-1")).toMatchObject({
     body: { messages: [{ sequence: 1 }] },

@@ -104,7 +104,7 @@ describe("a message is refused, and the platform goes on", () => {
     isRefused(await cast.as("pm-1").send(message(), "k".repeat(200)), 400);
   });
 
-  test("without credentials, or with somebody else's", async () => {
+  test("without credentials, or with another participant's", async () => {
     const response = await fetch(`${cast.url}/cap/inbox/user`);
     expect(response.status).toBe(401);
     expect(response.headers.get("www-authenticate")).toBe("DPoP, Bearer");
@@ -145,7 +145,7 @@ test.each<[string, string, string, number]>([
   isRefused({ status: response.status, body: await response.json() }, code);
 });
 
-test("what is attached is carried as it is: nothing is opened, unpickled or run", async () => {
+test("attachments are transported unchanged: nothing is opened, unpickled or run", async () => {
   const attachments = [
     { type: "file", path: "/etc/passwd" },
     { type: "file", url: "file:///etc/passwd" },
@@ -173,8 +173,8 @@ describe("of many at once", () => {
     const delegated = await Promise.all(notices.map((notice) => orchestrator.send(notice)));
     expect(delegated.filter(({ status }) => status === 201)).toHaveLength(1);
     expect(new Set(delegated.map(({ status }) => status))).toEqual(new Set([201, 409]));
-    const done = message({ task_id: "H2", recipient_id: "orchestrator" });
-    const results = await Promise.all(Array.from({ length: 10 }, () => cast.as("pm-1").send(done)));
+    const result = message({ task_id: "H2", recipient_id: "orchestrator" });
+    const results = await Promise.all(Array.from({ length: 10 }, () => cast.as("pm-1").send(result)));
     expect(results.filter(({ body }) => body.effect === "completed")).toHaveLength(1);
     for (const { status } of results) expect([201, 409]).toContain(status);
   });
@@ -198,7 +198,7 @@ describe("of many at once", () => {
   });
 });
 
-/** A result of the analyst's under review. */
+/** Makes the analyst submit a result, which is then in review. */
 async function reviewed(root: string) {
   const rename = (name: string): Json => {
     const document = example(name);

@@ -105,30 +105,30 @@ async function* eventsOf(response: Response) {
 
 test("gRPC carries the same messages, and a stream of an inbox", async () => {
   const messages = createClient(MessageService, cast.platform.transport);
-  const as = (id: string) => ({ headers: { authorization: `Bearer ${secretOf(id)}` } });
+  const asPlayer = (id: string) => ({ headers: { authorization: `Bearer ${secretOf(id)}` } });
   const value = { taskId: "M1", senderId: "orchestrator", recipientId: "user", content: "which quarter?" };
   const message = create(CapMessageSchema, { kind: { case: "message", value } }) as CapMessage;
-  const sent = await messages.sendMessage({ requestId: "g1", message }, as("orchestrator"));
+  const sent = await messages.sendMessage({ requestId: "g1", message }, asPlayer("orchestrator"));
   expect(sent).toMatchObject({ effect: MessageEffect.SAID, engineTaskId: "" });
-  const { lastSequence } = await messages.listInbox({ agentId: "user" }, as("user"));
+  const { lastSequence } = await messages.listInbox({ agentId: "user" }, asPlayer("user"));
   const stop = new AbortController();
   const watched = messages.watchInbox(
     { agentId: "user", afterSequence: lastSequence - 1n },
-    { ...as("user"), signal: stop.signal },
+    { ...asPlayer("user"), signal: stop.signal },
   );
   for await (const { message: entry } of watched) {
     expect(entry).toMatchObject({ sequence: lastSequence, messageId: sent.messageId });
     break;
   }
   stop.abort();
-  const forged = messages.sendMessage({ message }, as("user"));
+  const forged = messages.sendMessage({ message }, asPlayer("user"));
   expect(await refusal(forged)).toMatchObject({
     reason: "CALLER_NOT_ALLOWED",
     metadata: { error_code: "403" },
   });
 });
 
-test("what comes as protobuf and no document could say is refused", async () => {
+test("protobuf messages that no document can express are refused", async () => {
   const messages = createClient(MessageService, cast.platform.transport);
   const value = {
     taskId: "M1",
@@ -154,7 +154,7 @@ test("what comes as protobuf and no document could say is refused", async () => 
 });
 
 test.each<[string, string, object | string, number]>([
-  ["who is nobody", "nobody", REQUEST, 401],
+  ["an unknown credential", "nobody", REQUEST, 401],
   ["who is another", "stranger-1", REQUEST, 403],
   ["a recipient that is not there", "user", { ...REQUEST, recipient_id: "nobody-1" }, 404],
   [
@@ -180,7 +180,8 @@ test.each<[string, string, object | string, number]>([
 });
 
 test("the text's broken example is refused with the place of the fault", async () => {
-  // As the text has it: no comma after `inquiry`, and one too many after the attachment.
+  // The specification's own example has these faults: no comma after `inquiry`, and a surplus comma after the
+  // attachment.
   const broken = `{
 "type":"oversight_inquiry",
 "task_id":"T1.1.1",
@@ -226,10 +227,10 @@ test("a PUT with a key needs no `principal`: the agent is that key's", async () 
     cast.as(by).ask("PUT", `/cap/agents/${id}`, body);
   expect(await put("pm-1", "pm-1:b")).toMatchObject({ status: 201 });
   for (const id of ["pm-1", "pm-1:b"]) {
-    const { body } = await pm.ask("POST", "/depute.registry.v1.AgentService/GetAgent", { id });
+    const { body } = await pm.ask("POST", "/depute.registry.v1.AgentService/GetAgent", { agent_id: id });
     expect(body.agent).toMatchObject({ id, principal: keyOf("pm-1") });
   }
-  // Repeating it changes nothing, and another key does not get the agent by it.
+  // A repeated request changes nothing. A caller with another key does not get the agent by repeating the request.
   expect(await put("pm-1", "pm-1")).toMatchObject({ status: 201 });
   expect(await put("qa-1", "pm-1")).toMatchObject({ status: 403 });
 });
@@ -287,14 +288,14 @@ describe("an agent begins a conversation", () => {
       const part = from("stranger-1", "pm-1", `${id}.1`);
       expect(await stranger.send(part)).toMatchObject({ status: 404 });
     }
-    // The lineage shows it to those with a part in it.
+    // Every participant of the lineage sees the message.
     expect((await orchestrator.lineage("N7")).messages).toMatchObject([
       { type: "delegation_notice" },
       { sender_id: "stranger-1", recipient_id: "qa-1", effect: "said" },
       { sender_id: "qa-1", recipient_id: "stranger-1", effect: "said" },
       { sender_id: "stranger-1", recipient_id: "pm-1", effect: "refused", error_code: 404 },
     ]);
-    // An answer of the task's holder gives a part in the lineage.
+    // An answer of the task's holder makes the stranger a participant of the lineage.
     expect(await cast.as("pm-1").send(from("pm-1", "stranger-1", "N7"))).toMatchObject({
       status: 201,
       body: { engine_task_id },
@@ -303,7 +304,7 @@ describe("an agent begins a conversation", () => {
     expect(again).toMatchObject({ status: 201, body: { engine_task_id } });
   });
 
-  test("with results of its own tools alone", async () => {
+  test("only with results of its own tools", async () => {
     const results = [{ type: "tool_call_result", server_id: "DocsServer", tool: "read_file", result: "N9" }];
     const pm = cast.as("pm-1");
     await cast.as("orchestrator").send({ ...example("example-01-delegation-to-pm"), task_id: "N9" });

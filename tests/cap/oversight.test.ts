@@ -1,24 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cast, example, type Json, startCast } from "./cast.ts";
 
-/** The messages of the text's example, in its order, on a task of another name. */
+/** Returns the messages of the specification's example in order, with another task name. */
 function script(root: string) {
-  const named = (name: string): Json => {
+  const document = (name: string): Json => {
     const message = example(name);
     return { ...message, task_id: String(message.task_id).replace(/^T1/, root) };
   };
   return {
-    toPm: named("example-01-delegation-to-pm"),
-    question: named("example-02-question-to-user"),
-    answer: named("example-03-answer-of-user"),
-    toAnalyst: named("example-04-delegation-to-analyst"),
-    followUp: named("example-05-question-to-pm"),
-    clarified: named("example-06-answer-to-analyst"),
-    toQa: named("example-07-delegation-to-qa"),
-    inquiry: named("example-08-oversight-inquiry"),
-    confirmed: named("example-09-answer-to-qa"),
-    approval: named("example-10-approval-in-words"),
-    result: named("example-11-result"),
+    toPm: document("example-01-delegation-to-pm"),
+    question: document("example-02-question-to-user"),
+    answer: document("example-03-answer-of-user"),
+    toAnalyst: document("example-04-delegation-to-analyst"),
+    followUp: document("example-05-question-to-pm"),
+    clarified: document("example-06-answer-to-analyst"),
+    toQa: document("example-07-delegation-to-qa"),
+    inquiry: document("example-08-oversight-inquiry"),
+    confirmed: document("example-09-answer-to-qa"),
+    approval: document("example-10-approval-in-words"),
+    result: document("example-11-result"),
     decision: (decision: string, comment = "as it should be") => ({
       type: "oversight_decision",
       task_id: `${root}.1.1`,
@@ -30,7 +30,7 @@ function script(root: string) {
   };
 }
 
-/** However busy the machine is. */
+/** The limit is generous, because test machines may be busy. */
 const SOON = { timeout: 15_000 };
 
 let cast: Cast;
@@ -48,8 +48,8 @@ const statuses = async (root: string): Promise<Record<string, string>> => {
   const flat = (task: Json): [string, string][] => [[task.task_id, task.status], ...task.tasks.flatMap(flat)];
   return Object.fromEntries(flat(await cast.as("orchestrator").lineage(root)));
 };
-/** What an inbox has on a task tree, as `type sender: words`. */
-const heard = async (id: string, root: string): Promise<string[]> =>
+/** Returns the messages about a task tree in an agent's inbox, as `type sender: words`. */
+const inboxLines = async (id: string, root: string): Promise<string[]> =>
   (await cast.as(id).inbox("?limit=1000")).messages
     .filter(({ message }: Json) => String(message.task_id).split(".")[0] === root)
     .map(({ message, origin }: Json) => {
@@ -61,7 +61,7 @@ const heard = async (id: string, root: string): Promise<string[]> =>
         message.error_code;
       return `${origin} ${message.type} ${message.sender_id}: ${String(words).slice(0, 30)}`;
     });
-/** Up to the hand-over to QA. */
+/** Plays the messages up to the one that hands the result over to QA. */
 const upToReview = async (root: string) => {
   const s = script(root);
   for (const message of [s.toPm, s.question, s.answer, s.toAnalyst, s.followUp, s.clarified, s.toQa])
@@ -81,25 +81,25 @@ describe("the text's example, approved by an oversight_decision", () => {
     expect(await send(s.question)).toMatchObject({ effect: "said", status: "running" });
     await send(s.answer);
     expect(await send(s.toAnalyst)).toMatchObject({ effect: "delegated" });
-    // An overseen agent's words to its delegator are talk.
+    // A message from the overseen agent to its delegator submits no result.
     expect(await send(s.followUp)).toMatchObject({ effect: "said", status: "running" });
     await send(s.clarified);
     expect(await send(s.toQa)).toMatchObject({ effect: "submitted" });
     expect(await statuses("E1")).toEqual({ E1: "running", "E1.1": "in_review", "E1.1.1": "pending" });
     expect(await send(s.inquiry)).toMatchObject({ effect: "inquired", status: "running" });
     await send(s.confirmed);
-    // Without the setting, words approve nothing.
+    // Without the setting, words in a message approve nothing.
     expect(await send(s.approval)).toMatchObject({ effect: "said" });
     expect(await statuses("E1")).toMatchObject({ "E1.1": "in_review" });
-    const before = await heard("pm-1", "E1");
+    const before = await inboxLines("pm-1", "E1");
     expect(await send(s.decision("approved"))).toMatchObject({ effect: "approved" });
     expect(await statuses("E1")).toEqual({ E1: "running", "E1.1": "completed", "E1.1.1": "completed" });
-    const after = await heard("pm-1", "E1");
+    const after = await inboxLines("pm-1", "E1");
     expect(after.slice(before.length)).toEqual([
       "released message analyst-1: Analysis complete; please veri",
     ]);
     expect(await send(s.result)).toMatchObject({ effect: "completed", status: "completed" });
-    expect(await heard("orchestrator", "E1")).toEqual([
+    expect(await inboxLines("orchestrator", "E1")).toEqual([
       "sender message pm-1: Here is the verified Q4 sales ",
     ]);
     const { messages } = await cast.as("pm-1").inbox("?limit=1000");
@@ -114,7 +114,7 @@ describe("the text's example, approved by an oversight_decision", () => {
       effect: "changes_requested",
     });
     expect(await statuses("E2")).toMatchObject({ "E2.1": "pending", "E2.1.1": "completed" });
-    expect((await heard("analyst-1", "E2")).at(-1)).toBe(
+    expect((await inboxLines("analyst-1", "E2")).at(-1)).toBe(
       "sender oversight_decision qa-1: the total for Europe",
     );
     expect(await send({ ...s.toQa, task_id: "E2.1.2" })).toMatchObject({ effect: "submitted" });
@@ -122,12 +122,12 @@ describe("the text's example, approved by an oversight_decision", () => {
     expect(await statuses("E2")).toMatchObject({ "E2.1": "completed", "E2.1.2": "completed" });
   });
 
-  test("fails when it is rejected, and who waits is told with a code", async () => {
+  test("fails when it is rejected, and the waiting delegator gets a code", async () => {
     const s = await upToReview("E3");
     await send(s.decision("rejected", "made up"));
     expect(await statuses("E3")).toMatchObject({ "E3.1": "failed" });
-    expect((await heard("pm-1", "E3")).at(-1)).toBe("platform error_response depute: 422");
-    expect((await heard("orchestrator", "E3")).at(-1)).toBe("platform error_response depute: 422");
+    expect((await inboxLines("pm-1", "E3")).at(-1)).toBe("platform error_response depute: 422");
+    expect((await inboxLines("orchestrator", "E3")).at(-1)).toBe("platform error_response depute: 422");
   });
 
   test("is decided at the queue of reviews as well, with the same effect", async () => {
@@ -137,7 +137,7 @@ describe("the text's example, approved by an oversight_decision", () => {
     const qa = cast.as("qa-1");
     const { body } = await qa.ask("GET", "/cap/reviews");
     const review = body.reviews.at(-1);
-    // What was asked and answered by messages is there as well.
+    // The review also contains the questions and answers that were sent as messages.
     await expect
       .poll(async () => (await qa.ask("GET", `/cap/reviews/${review.review_id}`)).body.inquiries, SOON)
       .toMatchObject([{ number: 1, inquiry: s.inquiry.inquiry, answer: s.confirmed.content }]);
@@ -148,32 +148,32 @@ describe("the text's example, approved by an oversight_decision", () => {
     await expect
       .poll(() => statuses("E4"), SOON)
       .toMatchObject({ "E4.1": "completed", "E4.1.1": "completed" });
-    expect((await heard("pm-1", "E4")).at(-1)).toMatch(/^released message analyst-1/);
-    expect((await heard("analyst-1", "E4")).at(-1)).toMatch(/^platform oversight_decision qa-1/);
+    expect((await inboxLines("pm-1", "E4")).at(-1)).toMatch(/^released message analyst-1/);
+    expect((await inboxLines("analyst-1", "E4")).at(-1)).toMatch(/^platform oversight_decision qa-1/);
     expect(await refused(script("E4").decision("rejected", "no"))).toMatchObject({ code: 409 });
   });
 
-  test("is completed by a message that says so, and held all the same", async () => {
+  test("is completed by a message, and still held", async () => {
     const s = script("E5");
     for (const message of [s.toPm, s.toAnalyst]) await send(message);
-    const done = {
+    const resultMessage = {
       ...s.followUp,
       task_id: "E5.1",
       content: "the report",
       attachments: [],
       completes_task: true,
     };
-    expect(await send(done)).toMatchObject({ effect: "submitted", status: "in_review" });
-    expect(await heard("pm-1", "E5")).toHaveLength(1);
-    expect((await heard("qa-1", "E5")).at(-1)).toBe("platform message analyst-1: the report");
-    // Not a word of it is told to who waits for it, wherever it looks.
+    expect(await send(resultMessage)).toMatchObject({ effect: "submitted", status: "in_review" });
+    expect(await inboxLines("pm-1", "E5")).toHaveLength(1);
+    expect((await inboxLines("qa-1", "E5")).at(-1)).toBe("platform message analyst-1: the report");
+    // While the result is in review, the delegator sees no part of it anywhere.
     for (const path of ["/cap/tasks/E5", "/cap/tasks/E5?format=text", "/cap/tasks/E5.1/conversations/pm-1"]) {
       const { status, body } = await cast.as("pm-1").ask("GET", path);
       expect(status).toBe(200);
       expect(JSON.stringify(body)).not.toContain("the report");
     }
     await send({ ...s.decision("approved"), task_id: "E5.1" });
-    expect((await heard("pm-1", "E5")).at(-1)).toBe("released message analyst-1: the report");
+    expect((await inboxLines("pm-1", "E5")).at(-1)).toBe("released message analyst-1: the report");
   });
 });
 
@@ -234,7 +234,7 @@ describe("a rule that is broken", () => {
       { code: 409, reason: "TASK_ID_TAKEN" },
     ],
     [
-      "an inquiry by who is not the overseer",
+      "an inquiry by an agent that is not the overseer",
       (s) => ({ ...s.inquiry, sender_id: "pm-1" }),
       { code: 403, rule: "overseer" },
     ],
@@ -264,7 +264,7 @@ describe("a rule that is broken", () => {
     }
   });
 
-  test("leaves the lineage as it is, which is a page of text and of Mermaid", async () => {
+  test("leaves the lineage unchanged, as text and as Mermaid", async () => {
     const { ask } = cast.as("orchestrator");
     const text = await ask("GET", "/cap/tasks/R1.1", undefined, { accept: "text/plain" });
     expect(text.body).toContain("R1.1 pm-1 -> analyst-1 (in_review, overseer qa-1)");
@@ -290,11 +290,11 @@ describe("an error_response", () => {
     const s = script("X1");
     for (const message of [s.toPm, s.toAnalyst]) await send(message);
     expect(await send(error("X1.1", 504))).toMatchObject({ effect: "retried", status: "pending" });
-    expect((await heard("analyst-1", "X1")).length).toBe(2);
+    expect((await inboxLines("analyst-1", "X1")).length).toBe(2);
     expect(await send(error("X1.1", 504))).toMatchObject({ effect: "retried" });
     expect(await send(error("X1.1", 504))).toMatchObject({ effect: "escalated", status: "failed" });
-    expect((await heard("orchestrator", "X1")).at(-1)).toBe("sender error_response analyst-1: 504");
-    expect((await heard("pm-1", "X1")).filter((line) => line.includes("504"))).toHaveLength(3);
+    expect((await inboxLines("orchestrator", "X1")).at(-1)).toBe("sender error_response analyst-1: 504");
+    expect((await inboxLines("pm-1", "X1")).filter((line) => line.includes("504"))).toHaveLength(3);
   });
 
   test("of an unlisted code is escalated at once", async () => {
@@ -303,23 +303,25 @@ describe("an error_response", () => {
     expect(await send(error("X2.1", 123))).toMatchObject({ effect: "escalated", status: "failed" });
   });
 
-  test("of what one agent cannot do goes to the next on the notice's list who may", async () => {
+  test("for missing ability moves the task to the next permitted agent of the notice", async () => {
     const orchestrator = cast.as("orchestrator");
     const s = script("X3");
     await send({ ...s.toPm, reassign_to: ["nobody-1", "stranger-1"] });
     const failing = { ...error("X3", 503), sender_id: "pm-1", recipient_id: "orchestrator" };
     expect(await send(failing)).toMatchObject({ effect: "reassigned", status: "pending" });
-    expect((await heard("stranger-1", "X3")).at(-1)).toMatch(/^platform delegation_notice orchestrator/);
+    expect((await inboxLines("stranger-1", "X3")).at(-1)).toMatch(/^platform delegation_notice orchestrator/);
     expect(await orchestrator.lineage("X3")).toMatchObject({ agent_id: "stranger-1", status: "pending" });
-    const done = {
+    const resultMessage = {
       type: "message",
       task_id: "X3",
       sender_id: "stranger-1",
       recipient_id: "orchestrator",
       content: "done",
     };
-    expect(await send(done)).toMatchObject({ effect: "completed" });
-    expect(await refused({ ...done, sender_id: "pm-1", completes_task: true })).toMatchObject({ code: 403 });
+    expect(await send(resultMessage)).toMatchObject({ effect: "completed" });
+    expect(await refused({ ...resultMessage, sender_id: "pm-1", completes_task: true })).toMatchObject({
+      code: 403,
+    });
   });
 });
 
@@ -371,15 +373,15 @@ describe("after a failure", () => {
   ])("the delegator tries the task again under its id, %s", async (_name, notice, key) => {
     const root = key === undefined ? "F3" : "F4";
     const s = await failing(root);
-    const before = await heard("analyst-1", root);
+    const before = await inboxLines("analyst-1", root);
     const again = await cast.as("pm-1").send(notice(s), key);
     expect(again).toMatchObject({
       status: 201,
       body: { task_id: `${root}.1`, effect: "retried", status: "pending" },
     });
-    // Repeating the new notice is idempotent as well.
+    // A repeated notice has no second effect either.
     expect(await cast.as("pm-1").send(notice(s), key)).toEqual(again);
-    expect(await heard("analyst-1", root)).toHaveLength(before.length + 1);
+    expect(await inboxLines("analyst-1", root)).toHaveLength(before.length + 1);
     expect(await send(result(`${root}.1`, "analyst-1", "pm-1"))).toMatchObject({ effect: "submitted" });
     expect(await statuses(root)).toEqual({ [root]: "running", [`${root}.1`]: "in_review" });
   });
@@ -388,12 +390,12 @@ describe("after a failure", () => {
     const s = await failing("F5");
     const notice = { ...s.toAnalyst, sender_id: "orchestrator", recipient_id: "stranger-1", attachments: [] };
     expect(await send(notice)).toMatchObject({ effect: "reassigned", status: "pending" });
-    expect((await heard("stranger-1", "F5")).at(-1)).toMatch(/^sender delegation_notice orchestrator/);
+    expect((await inboxLines("stranger-1", "F5")).at(-1)).toMatch(/^sender delegation_notice orchestrator/);
     const lineage = await cast.as("orchestrator").lineage("F5");
     expect(lineage.tasks).toMatchObject([{ delegator_id: "orchestrator", agent_id: "stranger-1" }]);
     expect(await send(result("F5.1", "stranger-1", "orchestrator"))).toMatchObject({ effect: "completed" });
     for (const id of ["orchestrator", "pm-1"]) {
-      expect((await heard(id, "F5")).at(-1)).toBe("sender message stranger-1: the numbers");
+      expect((await inboxLines(id, "F5")).at(-1)).toBe("sender message stranger-1: the numbers");
     }
     expect(await refused({ ...notice, context_summary: "once more" })).toMatchObject({
       code: 409,
@@ -423,7 +425,7 @@ describe("after a failure", () => {
         code: 403,
       });
     }
-    // The delegator stays bound by its manifest.
+    // The delegator's own manifest still limits the agents to which it may send messages.
     expect(await refused({ ...s.toAnalyst, recipient_id: "stranger-1" })).toMatchObject({
       code: 403,
       rule: "not_allowed",
@@ -432,7 +434,7 @@ describe("after a failure", () => {
 });
 
 describe("instances of an agent", () => {
-  test("work on parts in parallel, each with an inbox and a conversation of its own", async () => {
+  test("work on child tasks in parallel, each with its own inbox and conversation", async () => {
     const [analyst, pm] = [cast.as("analyst-1"), cast.as("pm-1")];
     for (const suffix of ["a", "b"])
       await analyst.register(example("manifest-analyst-1"), `analyst-1:${suffix}`);
@@ -466,7 +468,7 @@ describe("instances of an agent", () => {
     expect((await talk("analyst-1:a", "I1.2")).messages).toEqual([]);
     expect((await analyst.ask("GET", "/cap/inbox/analyst-1:a")).body.messages).toHaveLength(1);
     expect((await pm.ask("GET", "/cap/tasks/I1.2/conversations/analyst-1:b")).status).toBe(403);
-    // Neither does the other's work.
+    // Worker `a` also cannot complete the task of worker `b`.
     const stolen = { ...asked, sender_id: "analyst-1:a", completes_task: true };
     expect(await analyst.send(stolen)).toMatchObject({ status: 403, body: { metadata: { rule: "holder" } } });
   });

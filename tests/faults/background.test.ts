@@ -30,12 +30,15 @@ afterEach(async () => {
 });
 
 const ROUNDS = 24;
-/** The longest pause of a loop, in milliseconds. */
+/** Longest pause of a background loop, in milliseconds. */
 const PAUSE_MS = 20;
-/** Limits of a transaction and of a look at a store, which are no pauses of a loop. */
+/**
+ * Timeouts of a transaction and of a check of a store. Timers of these lengths are not pauses of a loop, so they stay
+ * unchanged.
+ */
 const STORE_LIMITS_MS = [5_000, 3_000];
 
-/** Every background loop turns without long pauses, so that a failing store meets each of them. */
+/** Shortens the pauses of all background loops, so that each loop runs while the store fails. */
 const hurried: Timers = {
   ...systemTimers,
   after: (ms, callback) =>
@@ -48,7 +51,7 @@ function hurry(module: ServiceModule): ServiceModule {
   return { ...module, start };
 }
 
-/** A rejection without a handler fails the run, as it would end the process. */
+/** A rejection without a handler fails the run, because it would also end the process. */
 test.runIf(postgres !== undefined)(
   "no background loop of any service ends the process when its store fails at any moment",
   async () => {
@@ -92,7 +95,8 @@ test.runIf(postgres !== undefined)(
     const isServing = async () => expect((await health.check({})).status).toBe(Status.SERVING);
 
     for (let round = 0; round < ROUNDS; round++) {
-      // At another moment of the loops in each round, and by turns when a statement passes.
+      // Each round cuts the connections after a different delay, so that the loops are at different points. Every third
+      // round cuts when a certain SQL statement passes the proxy.
       await new Promise((resolve) => setTimeout(resolve, round));
       if (round % 3 === 0) await proxy.cutAt(["COMMIT", "SELECT", "UPDATE"][(round / 3) % 3] ?? "", "reset");
       else proxy.cut("reset");
@@ -100,12 +104,12 @@ test.runIf(postgres !== undefined)(
       proxy.restore();
       await vi.waitFor(isServing, { timeout: 20_000, interval: 20 });
     }
-    // They did meet it, in every service.
+    // Loops of every service have met the failing store, as these log lines show.
     expect([...complaints]).toEqual(
       expect.arrayContaining([
-        "leases were not looked at; trying again",
+        "lease check failed; trying again",
         "old keys cannot be replaced; trying again",
-        "outcomes cannot be told to the registry; trying again",
+        "report of an outcome to the registry failed; trying again",
         "time limits could not be applied; trying again",
         "time limits of sessions could not be applied; trying again",
         "times of executions could not be applied; trying again",

@@ -30,7 +30,7 @@ function stageAt(url: string): Stage {
   };
 }
 
-/** Sends a completion; what becomes of the connection does not matter. */
+/** Sends a completion and ignores errors, because the test kills processes during the call. */
 function send(stage: Stage, params: object): Promise<unknown> {
   return stage.post("/delegateos", call("delegateos/complete", params)).catch(() => undefined);
 }
@@ -62,7 +62,8 @@ test("a verifier that is killed between two steps finishes the completion", {
 
   const delegated = await cast.handedOver();
   const params = cast.attested(delegated);
-  // The first step is the task's: the tasks service does not answer, and the verifier is lost while it waits.
+  // The first step calls the tasks service, which is stopped and does not answer. The verifier is killed while it
+  // waits.
   signal("tasks", "SIGSTOP");
   cleanUp.add(async () => void signal("tasks", "SIGCONT"));
   const sent = send(stage, params);
@@ -76,7 +77,7 @@ test("a verifier that is killed between two steps finishes the completion", {
   });
   const { id: taskId } = await cast.taskOf(delegated);
   const kinds: string[] = [];
-  for await (const { event } of stage.clients.tasks.watchTask({ taskId })) {
+  for await (const { taskEvent: event } of stage.clients.tasks.watchTask({ taskId })) {
     kinds.push(event?.payload.case ?? "");
   }
   expect(kinds).toEqual(["created", "completed"]);
@@ -114,7 +115,7 @@ test("a platform that is killed at any moment has completed both or neither", {
       },
       { timeout: 20_000 },
     );
-    // Whatever became of it, the delegatee may say it again.
+    // In either case the delegatee may repeat the completion.
     const answer = (await stage.post("/delegateos", call("delegateos/complete", params))).json();
     expect(await answer).toMatchObject({ result: { status: "completed" } });
     expect(await cast.state(delegated, params)).toEqual(DONE);

@@ -6,7 +6,7 @@ import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { DeputeClients } from "@depute/client";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 
-/** What a test leaves behind, undone in the opposite order. */
+/** Holds the cleanups of a test and runs them in reverse order. */
 export class CleanUp {
   readonly #undo: (() => Promise<unknown>)[] = [];
 
@@ -19,7 +19,7 @@ export class CleanUp {
   }
 }
 
-/** A folder that is gone after the test. */
+/** Returns a folder that is deleted after the test. */
 export async function dataFolder(cleanUp: CleanUp): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "depute-faults-"));
   cleanUp.add(() => rm(folder, { recursive: true, force: true }));
@@ -29,7 +29,7 @@ export async function dataFolder(cleanUp: CleanUp): Promise<string> {
 /** Two hundred texts: four batches of the example's worker. */
 export const TEXTS = Array.from({ length: 200 }, (_, n) => `Text ${n} is good.`);
 
-/** A task for the example's worker. */
+/** Returns a task for the example's worker. */
 export function draftFor(agentId: string) {
   return {
     agentId,
@@ -41,24 +41,24 @@ export function draftFor(agentId: string) {
 
 export interface Watching {
   readonly events: TaskEvent[];
-  /** Resolves when `count` progress reports came. */
+  /** Resolves after `count` progress reports. */
   progressed(count: number): Promise<void>;
-  /** Resolves when the stream has ended, however it did. */
+  /** Resolves when the stream has ended, with or without an error. */
   readonly over: Promise<void>;
 }
 
 /** Reads a stream of events into a list. */
-export function collect(stream: AsyncIterable<{ event?: TaskEvent | undefined }>): Watching {
+export function collect(stream: AsyncIterable<{ taskEvent?: TaskEvent | undefined }>): Watching {
   const events: TaskEvent[] = [];
   let look = () => {};
   const over = (async () => {
     try {
-      for await (const { event } of stream) {
+      for await (const { taskEvent: event } of stream) {
         if (event !== undefined) events.push(event);
         look();
       }
     } catch {
-      // A killed platform ends its streams; what had come is in the list.
+      // A killed platform breaks its streams. The list keeps the events that arrived before.
     }
   })();
   return {
@@ -74,7 +74,7 @@ export function collect(stream: AsyncIterable<{ event?: TaskEvent | undefined }>
   };
 }
 
-/** The whole log of a task that has ended. */
+/** Reads the whole log of a task that has ended. */
 export async function wholeLog(clients: DeputeClients, taskId: string): Promise<TaskEvent[]> {
   const { events, over } = collect(clients.tasks.watchTask({ taskId }));
   await over;

@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { freePorts } from "@depute/cli/ports";
 import { CuttingProxy, freeSchema, ownPostgresForTests } from "@depute/store/testing";
+import { Client } from "pg";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { CleanUp, dataFolder } from "./platform.ts";
 
@@ -16,14 +18,14 @@ afterEach(() => cleanUp.run());
 const postgres = await ownPostgresForTests();
 afterAll(() => postgres?.stop());
 
-/** The whole platform in a process of its own, spoken to with plain HTTP. */
+/** Starts the whole platform in its own process. The test calls it with plain HTTP. */
 async function start(folder: string, env: Record<string, string> = {}) {
   const [port = 0] = await freePorts(1);
   const child = spawn(process.execPath, [MAIN, "start", "--gateway-port", `${port}`, "--data-dir", folder], {
     env: { ...process.env, DEPUTE_LOG_LEVEL: "silent", ...env },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  const said = text(child.stderr);
+  const errorText = text(child.stderr);
   const ended = once(child, "exit").then(([code]) => code as number | null);
   cleanUp.add(async () => {
     child.kill("SIGKILL");
@@ -42,10 +44,10 @@ async function start(folder: string, env: Record<string, string> = {}) {
   };
   const becomes = (status: number) => vi.waitFor(async () => expect(await health()).toBe(status), WAIT);
   await becomes(200);
-  return { child, said, ended, register, becomes };
+  return { child, said: errorText, ended, register, becomes };
 }
 
-/** How many bytes a file may have from now on, for a process that runs. Beyond, writes fail as on a full disk. */
+/** Limits the size of files in bytes for a running process. Writes beyond the limit fail as on a full disk. */
 async function limitFiles({ pid }: ChildProcess, bytes: string): Promise<void> {
   const [status] = await once(spawn("prlimit", ["--pid", `${pid}`, `--fsize=${bytes}:`]), "exit");
   expect(status).toBe(0);
@@ -88,7 +90,7 @@ test.runIf(postgres !== undefined)(
       DEPUTE_POSTGRES_URL: `postgres://depute@127.0.0.1:${proxy.port}/postgres`,
       DEPUTE_POSTGRES_SCHEMA_PREFIX: freeSchema(),
     });
-    // Before the first write, and after one.
+    // The connections are cut twice: before the store has written an agent, and after it has written one.
     for (const id of ["first", "second"]) {
       proxy.cut("reset");
       await becomes(503);
@@ -104,16 +106,16 @@ test.runIf(postgres !== undefined)(
   300_000,
 );
 
-/** What a platform says that does not start. */
+/** Returns the output of a platform that does not start. */
 async function refusal(folder: string, env: Record<string, string>) {
   const child = spawn(process.execPath, [MAIN, "start", "--gateway-port", "0", "--data-dir", folder], {
     env: { ...process.env, DEPUTE_LOG_LEVEL: "silent", ...env },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  const said = text(child.stderr);
+  const errorText = text(child.stderr);
   cleanUp.add(async () => void child.kill("SIGKILL"));
   const [status] = await once(child, "exit");
-  return { status, said: await said };
+  return { status, said: await errorText };
 }
 
 test.runIf(postgres !== undefined)(
@@ -123,13 +125,13 @@ test.runIf(postgres !== undefined)(
       DEPUTE_POSTGRES_URL: postgres?.url ?? "",
       DEPUTE_POSTGRES_SCHEMA_PREFIX: freeSchema(),
     };
-    const own = await dataFolder(cleanUp);
-    const platform = await start(own, env);
+    const ownFolder = await dataFolder(cleanUp);
+    const platform = await start(ownFolder, env);
     const other = await dataFolder(cleanUp);
     const isRefused = async (key: string) => {
       const { status, said } = await refusal(other, env);
       expect(status).toBe(1);
-      expect(said).toContain(`made with another ${key} key`);
+      expect(said).toContain(`created with another ${key} key`);
       expect(said).toContain("DEPUTE_POSTGRES_SCHEMA_PREFIX");
       expect(said).toContain(`DEPUTE_REPLACE_KEYS=${key}`);
     };
@@ -139,10 +141,91 @@ test.runIf(postgres !== undefined)(
     await platform.ended;
     for (const key of ["root", "master", "verifier", "card", "callback", "session-seal"]) {
       await isRefused(key);
-      copyFileSync(join(own, `${key}.key`), join(other, `${key}.key`));
+      copyFileSync(join(ownFolder, `${key}.key`), join(other, `${key}.key`));
     }
     const moved = await start(other, env);
     expect(await moved.register("moved")).toMatchObject({ status: 200 });
   },
   300_000,
+);
+
+test.runIf(postgres !== undefined)(
+  "another machine needs only the master key, where the keys are in the database",
+  async () => {
+    const [ownFolder, other] = [await dataFolder(cleanUp), await dataFolder(cleanUp)];
+    const master = join(await dataFolder(cleanUp), "master");
+    writeFileSync(master, Buffer.alloc(32, 7).toString("base64url"), { mode: 0o600 });
+    const env = {
+      DEPUTE_POSTGRES_URL: postgres?.url ?? "",
+      DEPUTE_POSTGRES_SCHEMA_PREFIX: freeSchema(),
+    };
+    const platform = await start(ownFolder, { ...env, DEPUTE_MASTER_KEY_FILE: master });
+    expect(await platform.register("before")).toMatchObject({ status: 200 });
+    platform.child.kill("SIGTERM");
+    await platform.ended;
+    const moved = await start(other, { ...env, DEPUTE_MASTER_KEY_FILE: master });
+    expect(await moved.register("moved")).toMatchObject({ status: 200 });
+    for (const folder of [ownFolder, other]) {
+      expect(readdirSync(folder).filter((name) => name.endsWith(".key"))).toEqual([]);
+    }
+    moved.child.kill("SIGTERM");
+    await moved.ended;
+    const wrong = join(other, "wrong");
+    writeFileSync(wrong, Buffer.alloc(32, 8).toString("base64url"), { mode: 0o600 });
+    const { status, said } = await refusal(other, { ...env, DEPUTE_MASTER_KEY_FILE: wrong });
+    expect(status).toBe(1);
+    expect(said).toContain("sealed with another master key");
+  },
+  300_000,
+);
+
+/** Creates the record of migrations in the form of another revision. */
+const EARLIER_RECORD = "CREATE TABLE schema_migrations (id INTEGER PRIMARY KEY, checksum TEXT NOT NULL)";
+
+/** Returns the final line of a platform whose tokens store has this record. */
+function oneLine(elsewhere: string): RegExp {
+  return new RegExp(
+    `^depute: the tokens service cannot open its store: .*earlier revision.* Name an empty place with ${elsewhere}\\n$`,
+  );
+}
+
+test("a file of an earlier revision is refused in one line, without a stack", async () => {
+  const folder = await dataFolder(cleanUp);
+  const database = new DatabaseSync(join(folder, "tokens.sqlite"));
+  database.exec(EARLIER_RECORD);
+  database.close();
+  const { status, said } = await refusal(folder, {});
+  expect(said).toMatch(oneLine("DEPUTE_DATA_DIR"));
+  expect(status).toBe(1);
+}, 60_000);
+
+test("a file that was created with another master key is refused in one line, without a stack", async () => {
+  const folder = await dataFolder(cleanUp);
+  const platform = await start(folder);
+  platform.child.kill("SIGTERM");
+  await platform.ended;
+  copyFileSync(join(folder, "root.key"), join(folder, "master.key"));
+  const { status, said } = await refusal(folder, {});
+  expect(said).toMatch(
+    /^depute: the store was created with another master key: .*DEPUTE_REPLACE_KEYS=master\n$/,
+  );
+  expect(status).toBe(1);
+}, 120_000);
+
+test.runIf(postgres !== undefined)(
+  "a schema of an earlier revision is refused in one line, without a stack",
+  async () => {
+    const prefix = freeSchema();
+    const client = new Client({ connectionString: postgres?.url });
+    await client.connect();
+    await client.query(
+      `CREATE SCHEMA "${prefix}_tokens"; SET search_path TO "${prefix}_tokens"; ${EARLIER_RECORD}`,
+    );
+    await client.end();
+    const env = { DEPUTE_POSTGRES_URL: postgres?.url ?? "", DEPUTE_POSTGRES_SCHEMA_PREFIX: prefix };
+    const { status, said } = await refusal(await dataFolder(cleanUp), env);
+    expect(said).toMatch(oneLine("DEPUTE_POSTGRES_SCHEMA_PREFIX"));
+    expect(status).toBe(1);
+  },
+  60_000,
 );

@@ -31,12 +31,12 @@ test("an agent's card is read as a document, with the platform's signature and t
     delegateos: {},
   });
   expect(card.signatures).toHaveLength(1);
-  const { digest, card: same } = await platform.clients.agents.getAgentCard({ id: "analyst" });
-  expect(response.headers.get("etag")).toBe(`"${digest}"`);
+  const { digest, card: same } = await platform.clients.agents.getAgentCard({ agentId: "analyst" });
+  expect(response.headers.get("etag")).toBe(`"${Buffer.from(digest).toString("hex")}"`);
   expect(JSON.parse(Buffer.from(same).toString())).toEqual(card);
 });
 
-test("who has it is not sent it again, until it changes", async () => {
+test("is not sent again to a client that has it, until it changes", async () => {
   const first = await get(PATH);
   await first.arrayBuffer();
   const etag = first.headers.get("etag") ?? "";
@@ -73,7 +73,7 @@ test("an A2A client reads it", async () => {
   expect(card.skills.map(({ id }) => id)).toContain("sum");
 });
 
-test("what the caller does not see is not there", async () => {
+test("an invisible agent has no card", async () => {
   const agent = { id: "hidden", principal: ALICE, visibility: AgentVisibility.NAMED };
   await platform.clients.agents.registerAgent({ requestId: "hidden", agent });
   // The test calls as `local`, which sees everything.
@@ -92,7 +92,7 @@ test("what the caller does not see is not there", async () => {
   }
 });
 
-test("the card that its owner has signed is given out to who asks for it", async () => {
+test("the owner's signed card is returned on request", async () => {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const principal = publicKey.export({ format: "jwk" }).x ?? "";
   const card = { name: "Own", url: "https://acme.com/a2a", version: "3", delegateos: { principal } };
@@ -104,7 +104,7 @@ test("the card that its owner has signed is given out to who asks for it", async
     requestId: "own",
     agent: { id: "own", principal, signedCard: Buffer.from(JSON.stringify(signed)) },
   });
-  const own = await get("/agents/own/agent-card.json?signer=owner");
-  expect(await own.json()).toEqual(signed);
+  const ownCard = await get("/agents/own/agent-card.json?signer=owner");
+  expect(await ownCard.json()).toEqual(signed);
   expect(await (await get("/agents/own/agent-card.json")).json()).toMatchObject({ name: "own" });
 });

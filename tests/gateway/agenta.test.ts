@@ -34,16 +34,16 @@ describe.each(PUBLISHED)("%s", (path, file, type) => {
   });
 
   test("is looked at by HEAD", async () => {
-    const [head, whole] = await Promise.all([get(path, { method: "HEAD" }), get(path)]);
+    const [head, wholeAnswer] = await Promise.all([get(path, { method: "HEAD" }), get(path)]);
     expect(head.status).toBe(200);
     expect(await head.text()).toBe("");
     for (const name of ["content-length", "content-type", "etag", "last-modified"]) {
-      expect([name, head.headers.get(name)]).toEqual([name, whole.headers.get(name)]);
+      expect([name, head.headers.get(name)]).toEqual([name, wholeAnswer.headers.get(name)]);
       expect(head.headers.get(name)).not.toBeNull();
     }
   });
 
-  test("is not sent again to whoever has it", async () => {
+  test("is not sent again to a client that has it", async () => {
     const first = await get(path);
     await first.arrayBuffer();
     const etag = first.headers.get("etag") ?? "";
@@ -57,7 +57,7 @@ describe.each(PUBLISHED)("%s", (path, file, type) => {
       [{ "if-modified-since": modified }, 304],
       [{ "if-modified-since": "Thu, 01 Jan 1970 00:00:00 GMT" }, 200],
       [{ "if-modified-since": "yesterday" }, 200],
-      // The tag decides where both are sent.
+      // If the client sends both headers, only the entity tag counts.
       [{ "if-none-match": '"other"', "if-modified-since": modified }, 200],
     ];
     for (const [headers, status] of cases) {

@@ -17,7 +17,7 @@ import { bytes, capability, introduce, startPlatform, type TestPlatform, value }
 
 const MIB = 1024 * 1024;
 
-/** How an answer with a list stays small enough. A new method needs a line. */
+/** For each method that answers with a list: how the answer stays small enough. A new method needs a line. */
 const LISTS: Readonly<Record<string, string>> = {
   "depute.registry.v1.AgentService.ListAgents": "cut, page_token",
   "depute.registry.v1.AgentService.PublishCapabilities": "refused where larger, before anything is stored",
@@ -30,15 +30,17 @@ const LISTS: Readonly<Record<string, string>> = {
   "depute.registry.v1.OrganizationService.ListOrganizationProofs": "1,000 keys and times",
   "depute.registry.v1.OrganizationService.ListMembers": "1,000 keys and times",
   "depute.registry.v1.TrustService.ExplainTrust": "cut, page_token",
-  "depute.tasks.v1.ArtifactService.ListArtifacts": "100 names and digests",
+  "depute.tasks.v1.ArtifactService.ListArtifacts": "cut, page_token",
+  "depute.tasks.v1.ConversationService.ListConversations": "cut, page_token",
+  "depute.tasks.v1.ConversationService.ListWebhooks": "16 addresses of a task",
   "depute.tasks.v1.ExecutionService.ListExecutions": "cut, page_token",
-  "depute.tasks.v1.ExecutionService.ListReceipts": "4 receipts, of which one has a result",
-  "depute.tasks.v1.MessageService.ListInbox": "cut, after_sequence",
-  "depute.tasks.v1.MessageService.ListConversation": "cut, after_number",
+  "depute.tasks.v1.ExecutionService.ListReceipts": "cut, page_token",
+  "depute.tasks.v1.MessageService.ListInbox": "cut, page_token",
+  "depute.tasks.v1.MessageService.ListConversation": "cut, page_token",
   "depute.tasks.v1.SessionService.ListSessions": "cut, page_token",
-  "depute.tasks.v1.SessionService.ListMessages": "cut, after_ordinal",
+  "depute.tasks.v1.SessionService.ListMessages": "cut, page_token",
   "depute.tasks.v1.SessionService.ListEvidence": "cut, page_token",
-  "depute.tasks.v1.SessionService.ListDisputes": "one for each obligation and escrow",
+  "depute.tasks.v1.SessionService.ListDisputes": "cut, page_token",
   "depute.tasks.v1.TaskService.BatchCreateTasks": "100 ids or errors of 6 KB",
   "depute.tasks.v1.TaskService.ListTasks": "cut, page_token",
   "depute.tasks.v1.TaskService.GetLineage": "tasks without input and output, as deep as a tree may be",
@@ -71,6 +73,11 @@ const LISTS: Readonly<Record<string, string>> = {
   "depute.verifier.v1.ResultService.ListVerificationResults": "cut, page_token",
   "depute.verifier.v1.ReviewService.ListReviews": "cut, page_token",
   "depute.verifier.v1.VerificationService.CheckSchema": "20 violations",
+  "lf.a2a.v1.A2AService.CancelTask": "one task with its newest 100 messages",
+  "lf.a2a.v1.A2AService.GetExtendedAgentCard": "the card of one agent",
+  "lf.a2a.v1.A2AService.GetTask": "one task with its newest 100 messages",
+  "lf.a2a.v1.A2AService.ListTaskPushNotificationConfigs": "16 addresses of a task",
+  "lf.a2a.v1.A2AService.ListTasks": "the page of ConversationService.ListConversations",
   "nekte.v1.Nekte.Discover": "refused where larger; level, filter and top_k narrow it",
   "nekte.v1.Nekte.Verify": "names of checks",
 };
@@ -86,14 +93,14 @@ test("each method that answers with a list says how its answer stays small enoug
   expect(listing.map(nameOf).sort()).toEqual(Object.keys(LISTS).sort());
 });
 
-/** An answer whose first list has so many elements of so many bytes. */
+/** Builds an answer whose first list has this many elements, each of this many bytes. */
 function answerOf(output: DescMessage, elements: number, bytes: number): Message {
   const field = output.fields.find(({ fieldKind }) => fieldKind === "list");
   if (field?.fieldKind !== "list") throw new Error(`${output.typeName} has no list`);
   const element = () => {
     if (field.listKind !== "message") return isText(field) ? "x".repeat(bytes) : new Uint8Array(bytes);
     const message = create(field.message);
-    // A member that nobody knows, of any length.
+    // An unknown member of any length.
     message.$unknown = [{ no: 50_000, wireType: 2, data: lengthPrefixed(bytes) }];
     return message;
   };
@@ -169,21 +176,21 @@ describe("a worker whose agent has more work waiting than an answer holds", () =
       const { task } = await tasks.createTask({ requestId: `r${i}`, draft });
       ids.push(task?.id ?? "");
     }
-    const given: string[] = [];
+    const givenIds: string[] = [];
     for (const expected of [2, 2, 1]) {
-      const request = { agentId: "heavy", worker: "w", capacity: 16, knownTaskIds: given };
+      const request = { agentId: "heavy", worker: "w", capacity: 16, knownTaskIds: givenIds };
       const { assignments } = await workers.takeAssignments(request);
       expect(assignments.length).toBe(expected);
-      given.push(...assignments.map(({ lease }) => lease?.taskId ?? ""));
+      givenIds.push(...assignments.map(({ lease }) => lease?.taskId ?? ""));
       for (const id of ids) {
-        const { task } = await tasks.getTask({ name: { case: "id", value: id } });
-        expect(task?.status).toBe(given.includes(id) ? TaskStatus.ACCEPTED : TaskStatus.PENDING);
+        const { task } = await tasks.getTask({ taskId: id });
+        expect(task?.status).toBe(givenIds.includes(id) ? TaskStatus.ACCEPTED : TaskStatus.PENDING);
       }
     }
-    expect(given).toEqual(ids);
-    // What an answer may have lost comes again in the same portions.
-    const lost = await workers.takeAssignments({ agentId: "heavy", worker: "w", capacity: 16 });
-    expect(lost.assignments.length).toBe(2);
+    expect(givenIds).toEqual(ids);
+    // After a lost answer, the same call returns the same portions again.
+    const lostTasks = await workers.takeAssignments({ agentId: "heavy", worker: "w", capacity: 16 });
+    expect(lostTasks.assignments.length).toBe(2);
   });
 
   test.each<[string, (token: string) => Promise<{ found: number; nextPageToken: string }>]>([

@@ -40,7 +40,7 @@ test("the gateway apart from the services does the same, and says when they are 
       data: { reason: "DEPENDENCY_UNAVAILABLE", metadata: { service: "tasks" } },
     });
     expect((await fetch(`${platform.url}/delegateos/revocations`)).status).toBe(503);
-    // The gateway is up, but what it serves is not.
+    // The gateway is up, but its services are not.
     await healthBecomes(503);
   } finally {
     await platform.stop();

@@ -38,7 +38,7 @@ function portOf({ url }: TestPlatform): string {
   return new URL(url).port;
 }
 
-/** The status of a call by a plain gRPC client with an empty message. */
+/** Returns the status of a call with an empty message by a plain gRPC client. */
 async function callBy(target: string, options: grpc.ClientOptions = {}): Promise<string> {
   const bytes = { serialize: (value: Buffer) => value, deserialize: (value: Buffer) => value };
   const client = new grpc.Client(target, grpc.credentials.createInsecure(), options);
@@ -95,7 +95,7 @@ test("a gRPC client is served over a Unix socket", async () => {
   expect(await callBy(`unix:${join(folder, "depute.sock")}`)).toBe("OK");
 });
 
-/** The HTTP status of an RPC over HTTP/2. */
+/** Returns the HTTP status of an RPC over HTTP/2. */
 async function post2({ url }: TestPlatform, headers: OutgoingHttpHeaders): Promise<number> {
   const session = http2Connect(url);
   try {
@@ -112,7 +112,7 @@ async function post2({ url }: TestPlatform, headers: OutgoingHttpHeaders): Promi
   }
 }
 
-/** The HTTP status of a request over HTTP/1.1 with exactly these headers. */
+/** Returns the HTTP status of a request over HTTP/1.1 with exactly these headers. */
 function ask1(path: string, headers: string[], method = "GET"): Promise<number> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(platform.url);
@@ -236,7 +236,7 @@ describe("a repeated credential header", () => {
   });
 });
 
-/** The status of an RPC over HTTP/2 that repeats a header, which Node's client cannot send. */
+/** Returns the status of an RPC over HTTP/2 that repeats a header. Node's client cannot send such a request. */
 async function twice({ url }: TestPlatform, name: string): Promise<string> {
   const headers = [
     "-H",

@@ -2,8 +2,9 @@ import type { ClientHttp2Session } from "node:http2";
 import { MODULES } from "@depute/cli";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type McpPlatform, startPlatform } from "../mcp/platform.ts";
-import { introduce, type Json } from "./platform.ts";
+import { introduce } from "./platform.ts";
 import { type Ask, overHttp1, overHttp2, type RawAnswer } from "./raw-clients.ts";
+import { reasonIn } from "./wire-forms.ts";
 
 /** The bounds of this platform's bodies. */
 const MAX_BYTES = 1024;
@@ -16,7 +17,7 @@ let asks: Record<string, Ask>;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
-  // Nothing listens there, and nothing has to: bodies are refused before it is called.
+  // Nothing listens at this address. Nothing has to, because bodies are refused before the address is called.
   platform = await startPlatform({ away: { http: { url: "http://127.0.0.1:9/" }, map: {} } }, [
     ...["--max-body-bytes", String(MAX_BYTES)],
     ...["--max-request-bytes", String(MAX_BYTES)],
@@ -52,7 +53,7 @@ describe("the declared routes", () => {
     expect(taking.length).toBeGreaterThan(20);
     const answers = await few(taking, async ({ method, path, takes }) => {
       const type = "type" in request ? request.type : (takes[0] ?? "");
-      // MCP answers only clients that take both.
+      // MCP answers only clients that accept both types.
       const headers = { "content-type": type, accept: "application/json, text/event-stream" };
       const answer = await ask(version, { method, path: filled(path), headers, ...request });
       return [`${method} ${path}`, [answer.status, reasonIn(path, answer)]] as const;
@@ -65,7 +66,7 @@ describe("the declared routes", () => {
   test.each(VERSIONS)("HEAD over %s is GET without its body", async (version) => {
     const readable = platform.routes.filter(({ methods }) => methods.includes("GET"));
     expect(readable.length).toBeGreaterThan(20);
-    const seen = async (method: string) =>
+    const statusOf = async (method: string) =>
       Object.fromEntries(
         await Promise.all(
           readable.map(async ({ path }) => {
@@ -75,7 +76,7 @@ describe("the declared routes", () => {
           }),
         ),
       );
-    expect(await seen("HEAD")).toEqual(await seen("GET"));
+    expect(await statusOf("HEAD")).toEqual(await statusOf("GET"));
   });
 
   test.each(VERSIONS)("HEAD over %s has no byte of a body", async (version) => {
@@ -101,7 +102,10 @@ describe("the declared routes", () => {
   });
 });
 
-/** Calls whose request is one message. A stream of requests ends when its client wants. */
+/**
+ * Methods whose request is a single message. Streams of requests are left out, because the client decides when they
+ * end.
+ */
 const METHODS = MODULES.gateway.descriptors
   .flatMap(({ methods }) => methods)
   .filter(({ methodKind }) => methodKind === "unary" || methodKind === "server_streaming")
@@ -173,7 +177,7 @@ describe("RPCs", () => {
     expect(head.headers["content-type"]).toBe(get.headers["content-type"]);
     const elsewhere = await ask(version, {
       method: "HEAD",
-      path: "/depute.registry.v1.AgentService/ListAgents",
+      path: "/depute.registry.v1.AgentService/RegisterAgent",
     });
     expect([elsewhere.status, elsewhere.headers.allow]).toEqual([405, "POST"]);
   });
@@ -223,14 +227,17 @@ function ask(version: string, request: Parameters<Ask>[0]): Promise<RawAnswer> {
   return client(request);
 }
 
-/** Names of headers, without the one that says how bytes are framed. */
+/** Returns the names of the headers, except `transfer-encoding`, which depends on how the body is framed. */
 function headerNames({ headers }: RawAnswer): string[] {
   return Object.keys(headers)
     .filter((name) => name !== "transfer-encoding")
     .sort();
 }
 
-/** Entries of an object, a few at a time: more would hold this process for longer than a body may take. */
+/**
+ * Returns the entries of an object, computed a few at a time. More at once would block this process for longer than the
+ * time limit of a body.
+ */
 async function few<Item, Value>(
   items: readonly Item[],
   entryOf: (item: Item) => Promise<readonly [string, Value]>,
@@ -244,47 +251,7 @@ async function few<Item, Value>(
 
 const GROUP = 40;
 
-/** A path with its placeholders filled. */
+/** Fills the placeholders of a path. */
 function filled(path: string): string {
   return path.replace(/\{\w+(\.\.\.)?\}/g, "x1");
-}
-
-/** The reason in an error, which has to have the form of the wire that the path belongs to. */
-function reasonIn(path: string, { bytes, status }: RawAnswer): string {
-  const error = JSON.parse(bytes.toString()) as Json;
-  const forms = FORMS.filter(([prefix]) => prefix.test(path));
-  expect([path, forms.length]).toEqual([path, 1]);
-  return forms[0]?.[1](error, status) ?? "";
-}
-
-/** How each wire spells an error: where its reason is, after a look at what makes the form. */
-const FORMS: readonly [RegExp, (error: Json, status: number) => string][] = [
-  [/^\/(nekte|delegateos|mcp)(\/|$)/, rpcReason],
-  [
-    /^\/cap\//,
-    (error, status) => {
-      expect([error.type, error.error_code]).toEqual(["error_response", status]);
-      return error.reason;
-    },
-  ],
-  [
-    /^\/agenta\//,
-    ({ error }) => {
-      expect(error.code).toMatch(/^(invalid_request|deadline_exceeded)$/);
-      return error.details.reason;
-    },
-  ],
-  [
-    /^\/v1\/asp\//,
-    ({ error }) => {
-      expect(error.code).toBeTypeOf("string");
-      return error.reason;
-    },
-  ],
-  [/^\/(depute|nekte)\.[\w.]+\//, ({ details }) => details[0].debug.reason],
-];
-
-function rpcReason({ jsonrpc, id, error }: Json): string {
-  expect([jsonrpc, id, typeof error.code]).toEqual(["2.0", null, "number"]);
-  return error.data.reason;
 }

@@ -1,7 +1,7 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { CompleteParamsSchema } from "@depute/contracts/delegateos/v0/delegateos_jsonrpc_pb";
 import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
-import { CompleteParamsSchema } from "@depute/contracts/delegateos/v0/jsonrpc_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { createRevocation, type Keypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
@@ -23,11 +23,13 @@ afterAll(() => scene.platform.stop());
 
 const post = (params: object) => scene.platform.post("/delegateos", call("delegateos/complete", params));
 
-/** The ways in; each gives the delegation's state after. */
+/** The wires on which a completion can be sent. Each function returns the delegation's state after the completion. */
 const DOORS = {
   "JSON-RPC": async (params: object) => WORDS[(await result(post(params))).status],
   async gRPC(params: object) {
-    const { result: done } = await scene.platform.clients.delegateos.complete({ params: messageOf(params) });
+    const { result: done } = await scene.platform.clients.delegateos.complete({
+      parameters: messageOf(params),
+    });
     return done?.status;
   },
 };
@@ -53,8 +55,8 @@ describe.each(["JSON-RPC", "gRPC"] as const)("a completion by the delegatee over
     const { delegationId } = delegated;
     const { delegation: record } = await scene.platform.clients.delegations.getDelegation({ delegationId });
     expect(record?.attestationId).toBe(params.attestation.id);
-    const name = { case: "externalId", value: delegationId } as const;
-    const { task } = await scene.platform.clients.tasks.getTask({ name });
+    const name = { externalId: delegationId };
+    const { task } = await scene.platform.clients.tasks.getTask(name);
     expect(task).toMatchObject({ attestationId: params.attestation.id, usage: { costMicrocents: 500n } });
     expect(task?.output?.full).toEqual(fromJson(ValueSchema, { count: 3 }));
     expect(task?.verification).toMatchObject({ method: "schema_match", passed: true });
@@ -136,7 +138,7 @@ describe("a completion", () => {
     expect(new Set(answers)).toEqual(new Set([COMPLETED]));
     const { id: taskId } = await scene.taskOf(delegated);
     const kinds: string[] = [];
-    for await (const { event } of scene.platform.clients.tasks.watchTask({ taskId })) {
+    for await (const { taskEvent: event } of scene.platform.clients.tasks.watchTask({ taskId })) {
       kinds.push(event?.payload.case ?? "");
     }
     expect(kinds).toEqual(["created", "completed"]);
@@ -166,7 +168,7 @@ describe("a completion", () => {
     const { assignments } = await workers.takeAssignments({ agentId: "worker", worker: "w", capacity: 100 });
     const { id: taskId } = await scene.taskOf(delegated);
     const lease = assignments.find(({ task }) => task?.id === taskId)?.lease;
-    if (lease === undefined) throw new Error("the task was not handed out");
+    if (lease === undefined) throw new Error("the task was not dispatched");
     await workers.startAssignment({ lease });
     expect(await complete(scene.attested(delegated))).toBe(COMPLETED);
     const late = workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, { count: 9 }) } });
@@ -202,7 +204,7 @@ describe("refused, with nothing stored, is", () => {
     const params = scene.attested({ contract, dct: "", delegationId: "del_fedcba987654", blocks: [] });
     expect(await refused(params)).toMatchObject({ ...DENIED, data: { type: "invalid_signature" } });
     await expect(
-      scene.platform.clients.attestations.getAttestation({ id: params.attestation.id }),
+      scene.platform.clients.attestations.getAttestation({ attestationId: params.attestation.id }),
     ).rejects.toThrow();
   });
 
@@ -296,10 +298,10 @@ describe("refused, with nothing stored, is", () => {
 
   test("an id that is another attestation's", async () => {
     const first = await scene.handedOver();
-    const taken = scene.attested(first);
-    await complete(taken);
+    const takenAttestation = scene.attested(first);
+    await complete(takenAttestation);
     const delegated = await scene.handedOver();
-    const params = scene.attested(delegated, { about: { id: taken.attestation.id } });
+    const params = scene.attested(delegated, { about: { id: takenAttestation.attestation.id } });
     expect(await refused(params)).toMatchObject({ data: { reason: "ATTESTATION_EXISTS" } });
     expect(await scene.state(delegated, params)).toMatchObject({
       delegation: ACTIVE,

@@ -1,13 +1,13 @@
 import { create } from "@bufbuild/protobuf";
-import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import { OfferSchema, PricingModel, VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
-import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
 import {
   CompleteParamsSchema,
   DelegateParamsSchema,
   RevocationState,
   RevokeParamsSchema,
-} from "@depute/contracts/delegateos/v0/jsonrpc_pb";
+} from "@depute/contracts/delegateos/v0/delegateos_jsonrpc_pb";
+import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { createRevocation, generateKeypair, type Keypair, newId, signObject } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { refusal } from "@depute/service/testing";
@@ -160,7 +160,7 @@ describe("an accepted delegation", () => {
   });
 });
 
-/** A document of the wire as the message that an RPC takes. */
+/** Converts a document of the wire to the message that an RPC takes. */
 function message<Schema extends Parameters<typeof decodeValid>[0]>(schema: Schema, document: unknown) {
   const read = decodeValid(schema, document as never);
   if (!read.ok) throw new Error(read.error.message);
@@ -173,13 +173,13 @@ describe("over gRPC the same exchange", () => {
   test("hands work over, as JSON-RPC does", async () => {
     const params = await delegation(seller);
     const { result: first } = await rpc().delegate({
-      params: message(DelegateParamsSchema, paramsOf(params)),
+      parameters: message(DelegateParamsSchema, paramsOf(params)),
     });
     expect(first).toMatchObject({
       ...{ accepted: true, delegationId: params.delegationId },
       ...{ estimatedDurationMs: 30_000n, estimatedCostMicrocents: 3_000_000n },
     });
-    // The other wire knows it as the same one.
+    // The other wire recognizes the same delegation.
     expect((await delegate(params)).accepted).toBe(true);
     const { tasks } = await platform.clients.tasks.listTasks({ pageSize: 1000 });
     expect(tasks.filter(({ externalId }) => externalId === params.delegationId)).toHaveLength(1);
@@ -187,18 +187,18 @@ describe("over gRPC the same exchange", () => {
 
   test("turns down with a reason, which is no error", async () => {
     const params = { ...(await delegation(worker)), dct: "e30" };
-    const answer = await rpc().delegate({ params: message(DelegateParamsSchema, paramsOf(params)) });
+    const answer = await rpc().delegate({ parameters: message(DelegateParamsSchema, paramsOf(params)) });
     expect(answer.result).toMatchObject({ accepted: false, reason: "malformed_token" });
   });
 
   test("refuses ids that are not the token's, by their place", async () => {
     const params = { ...(await delegation(worker)), delegationId: "del_123456789abc" };
-    const asked = rpc().delegate({ params: message(DelegateParamsSchema, paramsOf(params)) });
-    expect(await refusal(asked)).toMatchObject({ reason: "INVALID_REQUEST" });
+    const delegateCall = rpc().delegate({ parameters: message(DelegateParamsSchema, paramsOf(params)) });
+    expect(await refusal(delegateCall)).toMatchObject({ reason: "INVALID_REQUEST" });
     expect(await refusal(rpc().delegate({}))).toMatchObject({ reason: "INVALID_REQUEST" });
   });
 
-  test("completes with the verified outcome, and refuses an attestation that nobody signed", async () => {
+  test("completes with the verified outcome, and refuses an unsigned attestation", async () => {
     const params = await delegation(worker);
     await delegate(params);
     const attestation = signObject(
@@ -215,26 +215,26 @@ describe("over gRPC the same exchange", () => {
     ) as Json;
     const { delegationId } = params;
     const forged = { delegationId, attestation: { ...attestation, createdAt: "2026-01-01T00:00:00.000Z" } };
-    const refused = rpc().complete({ params: message(CompleteParamsSchema, forged) });
+    const refused = rpc().complete({ parameters: message(CompleteParamsSchema, forged) });
     expect(await refusal(refused)).toMatchObject({ reason: "SIGNATURE_INVALID" });
-    const done = await rpc().complete({
-      params: message(CompleteParamsSchema, { delegationId, attestation }),
+    const completed = await rpc().complete({
+      parameters: message(CompleteParamsSchema, { delegationId, attestation }),
     });
-    expect(done.result).toMatchObject({ delegationId, status: DelegationStatus.COMPLETED });
+    expect(completed.result).toMatchObject({ delegationId, status: DelegationStatus.COMPLETED });
   });
 
   test("revokes, waits where the right cannot be seen, and refuses a stranger", async () => {
     const { dct, revocationId } = await delegation(worker);
     const revoke = async (by: Keypair, id: string, more: object = {}) => {
       const revocation = createRevocation(engine, id, "chain", by);
-      return rpc().revoke({ params: message(RevokeParamsSchema, { revocation, ...more }) });
+      return rpc().revoke({ parameters: message(RevokeParamsSchema, { revocation, ...more }) });
     };
     const stranger = generateKeypair(engine);
     expect(await refusal(revoke(stranger, revocationId, { dct }))).toMatchObject({
       reason: "NOT_AUTHORIZED_TO_REVOKE",
     });
-    const { result: taken } = await revoke(worker, revocationId, { dct });
-    expect(taken).toMatchObject({ revocationId, state: RevocationState.REVOKED });
+    const { result: revoked } = await revoke(worker, revocationId, { dct });
+    expect(revoked).toMatchObject({ revocationId, state: RevocationState.REVOKED });
     const { result: waits } = await revoke(stranger, "A".repeat(43));
     expect(waits).toMatchObject({ state: RevocationState.PENDING });
   });
@@ -266,7 +266,7 @@ describe("batches (JSON-RPC 2.0 section 6)", () => {
     const notified = { jsonrpc: "2.0", method: "delegateos/delegate", params: paramsOf(params) };
     const answer = await platform.post("/delegateos", notified);
     expect([answer.status, await answer.text()]).toEqual([204, ""]);
-    const name = { case: "externalId", value: params.delegationId } as const;
-    expect((await platform.clients.tasks.getTask({ name })).task?.agentId).toBe("worker");
+    const name = { externalId: params.delegationId };
+    expect((await platform.clients.tasks.getTask(name)).task?.agentId).toBe("worker");
   });
 });

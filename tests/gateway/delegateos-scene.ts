@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
 import {
   attenuateToken,
@@ -24,32 +25,35 @@ export interface Delegated {
   readonly blocks: readonly string[];
 }
 
-/** What an attestation states, where it is not that the worker did what was asked. */
+/** The members of an attestation that differ from a success reported by the worker. */
 export interface Claim {
   readonly by?: Keypair;
   readonly result?: object;
   readonly about?: object;
 }
 
-/** What the scene is played on. */
+/** The platform on which the scene plays. */
 export type Stage = Pick<TestPlatform, "clients" | "post">;
 
-/** A platform in this process whose clock can be put ahead, and the scene on it. */
+/** Starts a platform in this process with an adjustable clock, and the scene on it. */
 export async function delegateosScene() {
   let aheadMs = 0;
   const now = () => Date.now() + aheadMs;
-  const platform = await startPlatform([], { clock: { now } });
+  const platform = await startPlatform([], { clock: { now, monotonic: () => performance.now() + aheadMs } });
   return {
     platform,
     ...(await delegateosCast(() => platform, now)),
-    /** Puts the platform's clock ahead. */
+    /** Advances the platform's clock. */
     advance(ms: number) {
       aheadMs += ms;
     },
   };
 }
 
-/** A delegator, a worker and another one below it, and what they do on a platform, which may be another after a restart. */
+/**
+ * Returns a delegator, a worker and a second worker below it, with their calls. The platform may be another one after a
+ * restart.
+ */
 export async function delegateosCast(stage: () => Stage, now: () => number) {
   const keypair = () => generateKeypair(engine);
   const [delegator, worker, below, stranger] = [keypair(), keypair(), keypair(), keypair()];
@@ -73,13 +77,15 @@ export async function delegateosCast(stage: () => Stage, now: () => number) {
     return signObject(engine, "contract", body, delegator);
   }
 
-  /** A token of the platform for the worker, narrowed by it without the platform if it is for somebody else. */
+  /**
+   * Creates a token of the platform for the worker. For another holder, the worker attenuates it without the platform.
+   */
   async function delegation(to: Keypair = worker): Promise<Delegated> {
     const contract = contractOf();
     const minted = await stage().clients.tokens.mintToken({
       ...{ requestId: crypto.randomUUID(), delegatee: worker.principal.id, contractId: contract.id },
       capabilities: [{ namespace: "llm", action: "classify", resource: "**" }],
-      ...{ maxChainDepth: 2, maxBudgetMicrocents: 1000n, lifetimeSeconds: 3600 },
+      ...{ maxChainDepth: 2, maxBudgetMicrocents: 1000n, lifetime: durationFromMs(3_600_000) },
     });
     const root = read(minted.token?.token ?? "");
     const token = to === worker ? root : attenuateToken(engine, root, { delegatee: to.principal.id }, worker);
@@ -93,7 +99,7 @@ export async function delegateosCast(stage: () => Stage, now: () => number) {
     return result(stage().post("/delegateos", call("delegateos/delegate", params)));
   }
 
-  /** A delegation whose work was handed over. */
+  /** Creates a delegation with a task. */
   async function handedOver(to: Keypair = worker): Promise<Delegated> {
     const delegated = await delegation(to);
     const { accepted, details } = await delegate(delegated);
@@ -101,7 +107,7 @@ export async function delegateosCast(stage: () => Stage, now: () => number) {
     return delegated;
   }
 
-  /** A delegation whose contract is stored, and for which there is no task. */
+  /** Creates a delegation with a stored contract and without a task. */
   async function withoutTask(): Promise<Delegated> {
     const delegated = await delegation();
     const decoded = decodeValid(TaskContractSchema, delegated.contract);
@@ -110,7 +116,7 @@ export async function delegateosCast(stage: () => Stage, now: () => number) {
     return delegated;
   }
 
-  /** Parameters of delegateos/complete. */
+  /** Builds the parameters of delegateos/complete. */
   function attested(of: Delegated, { by = worker, result: more = {}, about = {} }: Claim = {}) {
     const body: Json = {
       ...{ id: newId("att"), version: "0.1", contractId: of.contract.id, delegationId: of.delegationId },
@@ -123,16 +129,16 @@ export async function delegateosCast(stage: () => Stage, now: () => number) {
     return { delegationId: attestation.delegationId as string, attestation };
   }
 
-  /** What the platform says of a delegation, its task and an attestation. */
+  /** Reads the platform's state of a delegation, of its task and of an attestation. */
   async function state({ delegationId }: Delegated, { attestation }: { attestation: Json }) {
     const { delegations, tasks, attestations } = stage().clients;
     const { delegation } = await delegations.getDelegation({ delegationId });
-    const name = { case: "externalId", value: delegationId } as const;
-    const task = await tasks.getTask({ name }).then(
+    const name = { externalId: delegationId };
+    const task = await tasks.getTask(name).then(
       (answer) => answer.task?.status,
       () => undefined,
     );
-    const isStored = await attestations.getAttestation({ id: attestation.id }).then(
+    const isStored = await attestations.getAttestation({ attestationId: attestation.id }).then(
       () => true,
       () => false,
     );
@@ -141,7 +147,7 @@ export async function delegateosCast(stage: () => Stage, now: () => number) {
 
   async function taskOf({ delegationId }: Delegated) {
     const { task } = await stage().clients.tasks.getTask({
-      name: { case: "externalId", value: delegationId },
+      externalId: delegationId,
     });
     if (task === undefined) throw new Error("there is no task");
     return task;
@@ -155,7 +161,7 @@ export async function delegateosCast(stage: () => Stage, now: () => number) {
 
 export type DelegateosScene = Awaited<ReturnType<typeof delegateosScene>>;
 
-/** Members that are undefined left out: what is signed has none. */
+/** Drops undefined members, because signed documents have none. */
 function defined(members: object): object {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

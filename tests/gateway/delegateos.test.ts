@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { holderHeaders } from "@depute/client";
 import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { createRevocation, generateKeypair, type Keypair, newId, signObject } from "@depute/dct";
@@ -20,7 +21,7 @@ import {
 let platform: TestPlatform;
 const delegator = generateKeypair(engine);
 const worker = generateKeypair(engine);
-/** Has a key and says which rights it works with. */
+/** The key of the agent `declared`, whose record declares capabilities. */
 const declared = generateKeypair(engine);
 const stranger = generateKeypair(engine);
 
@@ -82,12 +83,12 @@ async function grant(contractId: string, to: Keypair, lifetimeSeconds = 600) {
     capabilities: RIGHTS,
     maxChainDepth: 2,
     maxBudgetMicrocents: 1000n,
-    lifetimeSeconds,
+    lifetime: durationFromMs(lifetimeSeconds * 1000),
   });
   return { ...minted, dct: minted.token?.token ?? "" };
 }
 
-/** What a delegation sends: a contract, a token for it, and their ids. */
+/** Creates the parts of a delegation: a contract, a token for it, and their ids. */
 async function delegation(to: Keypair = worker, parts: ContractParts = {}) {
   const contract = contractOf(parts);
   const { dct, delegationId } = await grant(contract.id, to);
@@ -105,7 +106,7 @@ const NO_CONTRACT = {
 const post = (method: string, params?: unknown) => platform.post("/delegateos", call(method, params));
 const delegate = (params: unknown) => result(post("delegateos/delegate", params));
 
-/** What the platform keeps, to see that nothing was stored. */
+/** Reads the platform's stored records, to check that nothing was added. */
 async function stored() {
   const { tasks } = await platform.clients.tasks.listTasks({ pageSize: 1000 });
   const { contracts } = await platform.clients.contracts.listContracts({ pageSize: 1000 });
@@ -118,10 +119,10 @@ describe("delegateos/delegate", () => {
     const params = await delegation(worker, { deadlineMs: 7_200_000 });
     expect(await delegate(params)).toEqual({ accepted: true, delegationId: params.delegationId });
     const { contracts, tasks } = platform.clients;
-    expect((await contracts.getContract({ id: params.contract.id })).contract?.signature).toBe(
+    expect((await contracts.getContract({ contractId: params.contract.id })).contract?.signature).toBe(
       params.contract.signature,
     );
-    const { task } = await tasks.getTask({ name: { case: "externalId", value: params.delegationId } });
+    const { task } = await tasks.getTask({ externalId: params.delegationId });
     expect(task).toMatchObject({
       agentId: "worker",
       capabilityId: "",
@@ -130,7 +131,7 @@ describe("delegateos/delegate", () => {
       contractId: params.contract.id,
       delegationId: params.delegationId,
     });
-    // The contract's time, not the default hour.
+    // The limit is the contract's time, not the default hour.
     expect(Number(task?.limits?.total?.seconds)).toBeGreaterThan(7100);
     expect(Number(task?.limits?.total?.seconds)).toBeLessThanOrEqual(7201);
   });
@@ -306,9 +307,9 @@ describe("delegateos/revoke", () => {
     const { revocations } = platform.clients;
     const { lastSequence } = await revocations.listRevocations({});
     const sequence = Number(lastSequence) + 1;
-    const taken = { revocationId, state: "revoked", sequence, revocation };
-    expect(await result(post("delegateos/revoke", { revocation, dct }))).toEqual(taken);
-    expect(await result(post("delegateos/revoke", { revocation }))).toEqual(taken);
+    const takenRevocation = { revocationId, state: "revoked", sequence, revocation };
+    expect(await result(post("delegateos/revoke", { revocation, dct }))).toEqual(takenRevocation);
+    expect(await result(post("delegateos/revoke", { revocation }))).toEqual(takenRevocation);
     const { result: looked } = await platform.clients.tokens.inspectToken({
       token: create(SerializedDCTSchema, { token: dct, format: "delegateos-sjt-v1" }),
     });
@@ -395,7 +396,7 @@ describe("GET /delegateos/revocations", () => {
     "since=9007199254740992",
   ])("?%s is refused", async (query) => {
     const refused = await json(fetch(`${platform.url}/delegateos/revocations?${query}`), 400);
-    expect(refused).toMatchObject({ code: "invalid_argument" });
+    expect(refused).toMatchObject({ id: null, error: { code: -32602, data: { reason: "INVALID_REQUEST" } } });
   });
 });
 
@@ -450,7 +451,7 @@ describe("bad input", () => {
     expect(await stored()).toEqual(before);
   });
 
-  test("an attestation of a contract that nobody stored", async () => {
+  test("an attestation of a contract that is not stored", async () => {
     const body: Json = {
       id: newId("att"),
       version: "0.1",

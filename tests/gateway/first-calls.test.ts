@@ -14,7 +14,7 @@ const PRINCIPAL = `${"A".repeat(42)}M`;
 const SECRET = "first-call";
 const README_URL = "http://127.0.0.1:8080";
 
-/** The calls by curl of README's "A first call" that need no worker, each a command for a shell. */
+/** The curl calls in README's "A first call" that need no worker. Each is a shell command. */
 const CALLS = firstCalls();
 
 let folder: string;

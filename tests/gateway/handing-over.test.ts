@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { holderHeaders } from "@depute/client";
 import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
@@ -39,12 +40,15 @@ async function mint(to: Keypair, right: { namespace: string; action: string }, c
   const { token, delegationId, revocationId } = await platform.clients.tokens.mintToken({
     ...{ requestId: crypto.randomUUID(), delegatee: to.principal.id, contractId },
     capabilities: [{ ...right, resource: "**" }],
-    ...{ maxChainDepth: 2, maxBudgetMicrocents: 1000n, lifetimeSeconds: 600 },
+    ...{ maxChainDepth: 2, maxBudgetMicrocents: 1000n, lifetime: durationFromMs(600_000) },
   });
   return { token: token?.token ?? "", delegationId, revocationId };
 }
 
-/** Hands work to an agent as the holder of a key, with or without a token; says how that was refused. */
+/**
+ * Creates a task for an agent as the holder of a key, with or without a token. Returns the reason of the refusal; empty
+ * if the task was created.
+ */
 async function handOver(keypair: Keypair, agentId: string, token?: string): Promise<string> {
   const holder = { engine, keypair, publicUrl: platform.url, ...(token !== undefined && { token }) };
   const headers = holderHeaders(holder, "/depute.tasks.v1.TaskService/CreateTask");
@@ -57,8 +61,8 @@ async function handOver(keypair: Keypair, agentId: string, token?: string): Prom
 
 const DELEGATE = { namespace: "depute:tasks", action: "delegate" };
 
-describe("an agent that is hidden from who hands over", () => {
-  test("is not there for it, with a token and without", async () => {
+describe("an agent that is invisible to the delegator", () => {
+  test("is not found, with a token and without", async () => {
     expect(await handOver(stranger, "hidden")).toBe("AGENT_NOT_FOUND");
     expect(await handOver(stranger, "hidden", (await mint(stranger, DELEGATE)).token)).toBe(
       "AGENT_NOT_FOUND",
@@ -67,7 +71,7 @@ describe("an agent that is hidden from who hands over", () => {
     expect(await handOver(friend, "hidden", (await mint(friend, DELEGATE)).token)).toBe("");
   });
 
-  test("is not shown by the token of one who sees it, in the hands of another", async () => {
+  test("is not revealed by the token of a viewer in another caller's hands", async () => {
     const { token } = await mint(friend, DELEGATE);
     for (const agentId of ["hidden", "nobody"]) {
       expect(await handOver(stranger, agentId, token)).toBe("TOKEN_DENIED");
@@ -75,7 +79,7 @@ describe("an agent that is hidden from who hands over", () => {
   });
 });
 
-test("an agent with a manifest hands work to whom it allows", async () => {
+test("an agent with a manifest delegates to its allowed agents", async () => {
   await introduce(platform, "other");
   expect(await handOver(boss, "worker")).toBe("");
   expect(await handOver(boss, "other")).toBe("CALLER_NOT_ALLOWED");
@@ -108,7 +112,7 @@ test("the delegation of a task ends with it", async () => {
   const status = async () =>
     (await delegations.getDelegation({ delegationId, revocationId })).delegation?.status;
   expect(await status()).toBe(DelegationStatus.ACTIVE);
-  const { task } = await tasks.getTask({ name: { case: "externalId", value: delegationId } });
+  const { task } = await tasks.getTask({ externalId: delegationId });
   await tasks.cancelTask({ taskId: task?.id ?? "" });
   await vi.waitFor(async () => expect(await status()).toBe(DelegationStatus.FAILED), 5000);
 });

@@ -8,7 +8,7 @@ let session: ClientHttp2Session;
 beforeAll(async () => {
   platform = await startPlatform();
   await introduce(platform, "worker");
-  // More than a connection's window holds, so that the stream has to wait for its reader.
+  // The result is larger than a connection's window, so the stream has to wait for its reader.
   platform.work("worker", async (_, { partial }) => {
     for (let n = 0; n < 8; n++) await partial({ text: "x".repeat(100_000) });
     return { output: "done" };
@@ -31,9 +31,9 @@ async function post(path: string, body: string, type = "application/json") {
 }
 
 test("clear-text HTTP/2 has the same answers", async () => {
-  const found = await post("/nekte", JSON.stringify(call("nekte.discover", { level: 0 })));
-  expect(found).toMatchObject({ status: 200, type: "application/json" });
-  expect(JSON.parse(found.text)).toMatchObject({ result: { agent: "depute", caps: [] } });
+  const foundAnswer = await post("/nekte", JSON.stringify(call("nekte.discover", { level: 0 })));
+  expect(foundAnswer).toMatchObject({ status: 200, type: "application/json" });
+  expect(JSON.parse(foundAnswer.text)).toMatchObject({ result: { agent: "depute", caps: [] } });
   expect((await post("/nekte", "{}", "text/plain")).status).toBe(415);
   expect((await post("/nekte", `"${"x".repeat(4_194_304)}"`)).status).toBe(413);
 });

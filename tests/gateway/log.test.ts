@@ -23,14 +23,14 @@ afterAll(() => platform.stop());
 
 const get = (path: string, init: RequestInit = {}) => fetch(`${platform.url}${path}`, init);
 
-/* What follows of RFC 6962 and of the head's signature is written from the texts alone: nothing of ours is used. */
+/* The checks below follow only the texts on RFC 6962 and on the head's signature. They use none of our code. */
 
 const sha256 = (...parts: Uint8Array[]) => createHash("sha256").update(Buffer.concat(parts)).digest();
 const leafHash = (leaf: Uint8Array) => sha256(Buffer.of(0), leaf);
 const nodeHash = (left: Uint8Array, right: Uint8Array) => sha256(Buffer.of(1), left, right);
 const bytes = (text: string) => Buffer.from(text, "base64url");
 
-/** The Merkle tree hash of leaves (RFC 6962 2.1). */
+/** Computes the Merkle tree hash of leaves (RFC 6962 2.1). */
 function treeHash(leaves: readonly Buffer[]): Buffer {
   if (leaves.length === 0) return sha256();
   if (leaves.length === 1) return leafHash(leaves[0] as Buffer);
@@ -38,7 +38,7 @@ function treeHash(leaves: readonly Buffer[]): Buffer {
   return nodeHash(treeHash(leaves.slice(0, k)), treeHash(leaves.slice(k)));
 }
 
-/** The root that an audit path leads to (RFC 6962 2.1.1). */
+/** Computes the root that an audit path leads to (RFC 6962 2.1.1). */
 function rootOf(index: number, size: number, hash: Buffer, path: Buffer[]): Buffer {
   if (size === 1) return hash;
   const above = path.at(-1) as Buffer;
@@ -48,7 +48,7 @@ function rootOf(index: number, size: number, hash: Buffer, path: Buffer[]): Buff
     : nodeHash(above, rootOf(index - k, size - k, hash, path.slice(0, -1)));
 }
 
-/** The hashes that prove one tree to be the beginning of another (RFC 6962 2.1.2). */
+/** Computes the hashes that prove one tree to be the beginning of another (RFC 6962 2.1.2). */
 function consistencyOf(m: number, leaves: readonly Buffer[], whole = true): Buffer[] {
   const n = leaves.length;
   if (m === n) return whole ? [] : [treeHash(leaves)];
@@ -58,7 +58,7 @@ function consistencyOf(m: number, leaves: readonly Buffer[], whole = true): Buff
     : [...consistencyOf(m - k, leaves.slice(k), false), treeHash(leaves.slice(0, k))];
 }
 
-/** The largest power of two below a size. */
+/** Returns the largest power of two below a size. */
 function split(size: number): number {
   return 2 ** Math.floor(Math.log2(size - 1));
 }
@@ -103,7 +103,7 @@ test.each(Array.from({ length: LEAVES }, (_, i) => i))(
   },
 );
 
-test("whoever has a document or knows its id finds its proof, with the head that it leads to", async () => {
+test("a document or its id leads to its proof and head", async () => {
   const document = attestations[3];
   const digest = sha256(Buffer.from(canonicalize(document) as string)).toString("base64url");
   const proof = await json(get(`/log/proofs/inclusion?digest=${digest}`));
@@ -179,7 +179,7 @@ test("nothing is posted to it", async () => {
   expect((await get("/log/entries", { method: "POST" })).status).toBe(405);
 });
 
-test("everybody reads it, also where calls need credentials", async () => {
+test("every caller reads it, also where calls need credentials", async () => {
   const closed = await startPlatform(["--auth", "required"]);
   try {
     const head = await json(fetch(`${closed.url}/log/head`));
@@ -190,7 +190,7 @@ test("everybody reads it, also where calls need credentials", async () => {
   }
 });
 
-/** Attestations about work under a contract, recorded one after the other. */
+/** Records attestations about work under a contract, one after another. */
 async function attest({ clients }: TestPlatform, count: number): Promise<Json[]> {
   const issuer = generateKeypair(engine);
   const now = Date.now();

@@ -23,7 +23,7 @@ test.each(PATHS)("a page of another site reaches nothing at %s", async (path, bo
   const answer = await platform.post(path, body, { origin: ELSEWHERE });
   expect(answer.status).toBe(403);
   expect(await answer.json()).toMatchObject({ code: "permission_denied" });
-  // What it can send without being asked is refused as well: a form, or plain text.
+  // Browsers send forms and plain text without a preflight. The platform refuses such a request too.
   const plain = { origin: ELSEWHERE, "content-type": "text/plain" };
   expect((await platform.post(path, JSON.stringify(body), plain)).status).toBe(403);
 });
@@ -41,7 +41,7 @@ test.each(["/nekte/any/.well-known/nekte.json", "/v1/asp/sessions/any", "/cap/in
   },
 );
 
-test("over gRPC it is told in gRPC's way", async () => {
+test("over gRPC the refusal is a gRPC status", async () => {
   const { tokens } = platform.clients;
   await tokens.getIssuer({}, { headers: { origin: new URL(platform.url).origin } });
   const refused = tokens.getIssuer({}, { headers: { origin: ELSEWHERE } });

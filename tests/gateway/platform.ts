@@ -22,7 +22,7 @@ import {
   type ServiceModule,
 } from "@depute/service";
 
-/** Some of the services in this process, listening on free ports. */
+/** Starts some services in this process on free ports. */
 async function host(
   names: readonly ModuleName[],
   listen: readonly ModuleName[],
@@ -59,7 +59,7 @@ async function host(
   };
 }
 
-/** The same module. The routes that it declares go into a list. */
+/** Returns the module with its declared routes recorded in a list. */
 function noting(module: ServiceModule, routes: HttpRoute[]): ServiceModule {
   return {
     ...module,
@@ -71,26 +71,31 @@ function noting(module: ServiceModule, routes: HttpRoute[]): ServiceModule {
   };
 }
 
-/** What a test's platform is on, where it matters. */
+/** The options of a test's platform. */
 export interface TestPlatformOptions {
-  /** Its time; the system's when absent. */
+  /** The platform's clock; the system's clock when absent. */
   readonly clock?: Clock;
-  /** The folder for its files, which stays; one of its own, which goes with it, when absent. */
+  /** A data folder that the test keeps. When absent, the platform uses a temporary folder. */
   readonly dataDir?: string;
 }
 
-/** The whole platform in this process, with a gateway on a free port and data that goes with it. */
+/** Starts the whole platform in this process, with a gateway on a free port and temporary data. */
 export async function startPlatform(args: readonly string[] = [], options: TestPlatformOptions = {}) {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "depute-gateway-"));
-  const whole = await host(MODULE_NAMES, ["gateway"], ["--data-dir", dataDir, ...args], options.clock);
-  const platform = clientsOf(whole.urls.gateway ?? "", async () => {
-    await whole.stop();
+  const wholePlatform = await host(
+    MODULE_NAMES,
+    ["gateway"],
+    ["--data-dir", dataDir, ...args],
+    options.clock,
+  );
+  const platform = clientsOf(wholePlatform.urls.gateway ?? "", async () => {
+    await wholePlatform.stop();
     if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
   });
-  return { ...platform, routes: whole.routes };
+  return { ...platform, routes: wholePlatform.routes };
 }
 
-/** The gateway apart from the services: every call between them crosses a socket. */
+/** Starts the services and the gateway on separate sockets, so that every call between them crosses a socket. */
 export async function startApart(args: readonly string[] = []) {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-gateway-"));
   const flags = ["--data-dir", dataDir, "--internal-secret", "between-ourselves", ...args];
@@ -105,9 +110,9 @@ export async function startApart(args: readonly string[] = []) {
   return { ...platform, routes: gateway.routes, stopServices: () => services.stop() };
 }
 
-/** What a test does with a platform at an address. */
+/** Returns the clients of a platform at an address. */
 function clientsOf(url: string, stop: () => Promise<void>) {
-  // A foreign client: it shares no code with what it calls.
+  // This gRPC transport shares no code with the platform.
   const transport = createGrpcJsTransport(new URL(url).host);
   const workers: Worker[] = [];
   return {
@@ -121,7 +126,7 @@ function clientsOf(url: string, stop: () => Promise<void>) {
         headers: { "content-type": "application/json", ...headers },
         body: typeof body === "string" ? body : JSON.stringify(body),
       }),
-    /** An agent that does this work until the platform stops. */
+    /** Runs a worker of an agent until the platform stops. */
     work(agentId: string, work: Work) {
       workers.push(startWorker({ calls: clientsOver(transport).workers, agentId, work, capacity: 8 }));
     },
@@ -135,7 +140,7 @@ function clientsOf(url: string, stop: () => Promise<void>) {
 
 export type TestPlatform = Awaited<ReturnType<typeof startPlatform>>;
 
-/** Registers an agent with capabilities that take and give any object. */
+/** Registers an agent with capabilities that accept and return any object. */
 export async function introduce(
   { clients }: Pick<TestPlatform, "clients">,
   id: string,
@@ -171,12 +176,12 @@ export function bytes(value: JsonValue): Uint8Array<ArrayBuffer> {
 
 export const value = (json: JsonValue) => fromJson(ValueSchema, json);
 
-/** A JSON-RPC call. */
+/** Returns a JSON-RPC call. */
 export function call(method: string, params?: unknown, id: string | number = 1) {
   return { ...notification(method, params), id };
 }
 
-/** A JSON-RPC call that wants no answer. */
+/** Returns a JSON-RPC notification. */
 export function notification(method: string, params?: unknown) {
   return { jsonrpc: "2.0", method, ...(params === undefined ? {} : { params }) };
 }
@@ -184,7 +189,7 @@ export function notification(method: string, params?: unknown) {
 // biome-ignore lint/suspicious/noExplicitAny: an answer is looked at member by member
 export type Json = any;
 
-/** The JSON of an answer that must have a status. */
+/** Checks the status of a response, and returns the response's JSON. */
 export async function json(answer: Promise<Response>, status = 200): Promise<Json> {
   const response = await answer;
   const text = await response.text();

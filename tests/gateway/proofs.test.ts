@@ -19,7 +19,7 @@ interface Parts {
   readonly claims?: object;
 }
 
-/** A proof as any program writes one: RFC 9449 by node's own cryptography. */
+/** Makes a DPoP proof (RFC 9449) with the cryptography of Node.js only, as a foreign program would. */
 function proof(htm: string, htu: string, { header = {}, jwk = {}, claims = {} }: Parts = {}): string {
   const head = { typ: "dpop+jwt", alg: "EdDSA", jwk: { ...JWK, ...jwk }, ...header };
   const payload = { htm, htu, iat: Math.floor(Date.now() / 1000), jti: randomUUID(), ...claims };
@@ -34,8 +34,13 @@ type Door = [name: string, method: string, path: string, body?: Json, accept?: s
 const EVENTS = "text/event-stream";
 const SESSION = "/v1/asp/sessions/01980000-0000-7000-8000-000000000000";
 
+/** The query string by which Connect's GET protocol carries an empty request. */
+const GET_QUERY = "?connect=v1&encoding=json&message=%7B%7D";
+
 const DOORS: Door[] = [
   ["Connect", "POST", "/depute.tokens.v1.TokenService/GetIssuer", {}],
+  ["Connect by GET", "GET", `/depute.tokens.v1.TokenService/GetIssuer${GET_QUERY}`],
+  ["another service over Connect by GET", "GET", `/depute.tasks.v1.TaskService/ListTasks${GET_QUERY}`],
   ["another service over Connect", "POST", "/depute.tasks.v1.TaskService/ListTasks", {}],
   ["NEKTE", "POST", "/nekte/echo", call("nekte.discover", { level: 0 })],
   ["NEKTE delegation", "POST", "/nekte/echo", call("nekte.task.status", { task_id: "task-1" })],
@@ -82,7 +87,7 @@ const FAULTS: [claim: string, parts: (htm: string, htu: string) => [string, stri
 describe.each(DOORS)("a proof without a token over %s", (...door) => {
   const [, method, path] = door;
 
-  test.each(FAULTS)("whose %s is wrong is 401, and the answer says so", async (claim, parts) => {
+  test.each(FAULTS)("with a wrong %s is 401, and the answer names it", async (claim, parts) => {
     const htu = addressOf(path);
     const answer = await ask(door, proof(...parts(method, htu)));
     const text = await answer.text();
@@ -106,7 +111,7 @@ describe.each(DOORS)("a proof without a token over %s", (...door) => {
   });
 });
 
-test("over gRPC it is UNAUTHENTICATED, with the claim and what it has to be", async () => {
+test("over gRPC it is UNAUTHENTICATED, with the claim and its expected value", async () => {
   const client = new Client(new URL(platform.url).host, credentials.createInsecure());
   const metadata = new Metadata();
   metadata.set("dpop", proof("POST", `${platform.url}/elsewhere`));

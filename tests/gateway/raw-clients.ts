@@ -6,13 +6,13 @@ export interface RawRequest {
   readonly method: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What is sent of a body; the request has none when absent. */
+  /** The part of the body that is sent; absent for a request without a body. */
   readonly body?: Uint8Array;
   /** Whether the body never ends. */
   readonly endless?: boolean;
 }
 
-/** An answer, and the end of what carried it. */
+/** The response to a request, and the end of the connection or stream that carried it. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
@@ -24,7 +24,7 @@ export interface RawAnswer {
 
 export type Ask = (request: RawRequest) => Promise<RawAnswer>;
 
-/** A client of HTTP/1.1, with a connection for each request. */
+/** Makes an HTTP/1.1 client that opens a new connection for each request. */
 export function overHttp1(url: string): Ask {
   return ({ method, path, headers = {}, body, endless }) =>
     new Promise((resolve, reject) => {
@@ -54,7 +54,7 @@ export function overHttp1(url: string): Ask {
     });
 }
 
-/** A client of clear-text HTTP/2, with one connection for all requests. */
+/** Makes a clear-text HTTP/2 client that uses one connection for all requests. */
 export function overHttp2(url: string): { ask: Ask; session: ClientHttp2Session } {
   const session = connect(url);
   const ask: Ask = ({ method, path, headers = {}, body, endless }) =>

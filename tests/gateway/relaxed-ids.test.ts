@@ -5,10 +5,10 @@ import { call, error, introduce, type Json, json, startPlatform, type TestPlatfo
 
 const [delegator, worker] = [generateKeypair(engine), generateKeypair(engine)];
 
-/** Ids as examples of the published package have them. */
+/** Ids in the form that the examples of the published package use. */
 const IDS = { contract: "ct_demo", delegation: "del_001", attestation: "att_001" };
 
-/** A contract under the process's rule for ids. */
+/** Makes a contract whose ids follow this platform's relaxed rule for ids. */
 function contractOf(): Json {
   const body: Json = {
     ...{ id: IDS.contract, version: "0.1", issuer: delegator.principal.id },
@@ -71,7 +71,7 @@ describe("ids as published examples have them", () => {
         contractId: IDS.contract,
       });
       expect(attestations.map(({ id }) => id)).toEqual([IDS.attestation]);
-      // What is no name stays refused.
+      // Relaxed ids still exclude spaces.
       const spaced = { delegationId: "del 001", attestation };
       expect(await error(post(platform, "delegateos/complete", spaced))).toMatchObject({ code: -32602 });
     } finally {

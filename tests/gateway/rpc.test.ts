@@ -56,14 +56,14 @@ const SERVICES = [
 
 describe("the services through the gateway, with @grpc/grpc-js", () => {
   test("a unary call", async () => {
-    const { agent } = await platform.clients.agents.getAgent({ id: "worker" });
+    const { agent } = await platform.clients.agents.getAgent({ agentId: "worker" });
     expect(agent).toMatchObject({ id: "worker", version: "1.2.0" });
   });
 
   test("a stream, to its end", async () => {
     const draft = { capabilityId: "sentiment", input: value({ text: "so so" }) };
     const cases: (string | undefined)[] = [];
-    for await (const { event } of platform.clients.tasks.delegateTask({
+    for await (const { taskEvent: event } of platform.clients.tasks.delegateTask({
       requestId: crypto.randomUUID(),
       draft,
     })) {
@@ -73,7 +73,7 @@ describe("the services through the gateway, with @grpc/grpc-js", () => {
   });
 
   test("an error with all of its details", async () => {
-    expect(await refusal(platform.clients.agents.getAgent({ id: "nobody" }))).toEqual({
+    expect(await refusal(platform.clients.agents.getAgent({ agentId: "nobody" }))).toEqual({
       code: Code.NotFound,
       reason: "AGENT_NOT_FOUND",
       metadata: { agent: "nobody" },
@@ -103,7 +103,7 @@ describe("the services through the gateway, with @grpc/grpc-js", () => {
     let taskId = "";
     await expect(
       (async () => {
-        for await (const { event } of stream) {
+        for await (const { taskEvent: event } of stream) {
           taskId = event?.taskId ?? "";
           leaving.abort();
         }
@@ -125,13 +125,13 @@ describe("the services through the gateway, with @grpc/grpc-js", () => {
   });
 });
 
-describe("what the gateway says of itself", () => {
+describe("the gateway's own services", () => {
   test("reflection lists every service", async () => {
     const client = createClient(ServerReflection, platform.transport);
-    const asked = (async function* () {
+    const requests = (async function* () {
       yield { messageRequest: { case: "listServices", value: "" } } as const;
     })();
-    for await (const { messageResponse } of client.serverReflectionInfo(asked)) {
+    for await (const { messageResponse } of client.serverReflectionInfo(requests)) {
       if (messageResponse.case !== "listServicesResponse") throw new Error("another answer");
       const names = messageResponse.value.service.map(({ name }) => name);
       expect(names).toEqual(expect.arrayContaining(SERVICES));
@@ -144,10 +144,10 @@ describe("what the gateway says of itself", () => {
     "reflection knows %s, which the details of errors name",
     async (symbol) => {
       const client = createClient(ServerReflection, platform.transport);
-      const asked = (async function* () {
+      const requests = (async function* () {
         yield { messageRequest: { case: "fileContainingSymbol", value: symbol } } as const;
       })();
-      for await (const { messageResponse } of client.serverReflectionInfo(asked)) {
+      for await (const { messageResponse } of client.serverReflectionInfo(requests)) {
         expect(messageResponse.case).toBe("fileDescriptorResponse");
         return;
       }
@@ -201,7 +201,7 @@ describe("nekte.v1.Nekte as it was published", () => {
       if (event.case === "complete") {
         expect(event.value).toMatchObject({ taskId: "g1", status: "completed" });
         expect(new TextDecoder().decode(event.value.output?.compact)).toBe('{"got":{"a":1}}');
-        // What is not there can be parsed, as clients without presence do.
+        // An absent result is the text "null", so that clients without field presence can still parse it as JSON.
         expect(new TextDecoder().decode(event.value.output?.full)).toBe("null");
       }
     }
@@ -224,7 +224,7 @@ describe("nekte.v1.Nekte as it was published", () => {
     const stream = nekte().delegate({ task: { id: "g2", desc: "wait", timeoutMs: 20_000 }, context });
     const last = (async () => {
       let event: unknown;
-      for await (const told of stream) event = told.event;
+      for await (const watched of stream) event = watched.event;
       return event;
     })();
     const isRunning = async () =>
@@ -267,7 +267,7 @@ describe("nekte.v1.Nekte as it was published", () => {
       { headers: { "nekte-agent": "nobody" } },
     );
     expect(await refusal(nobody[Symbol.asyncIterator]().next())).toMatchObject({ reason: "AGENT_NOT_FOUND" });
-    await platform.clients.agents.deregisterAgent({ id: "other" });
+    await platform.clients.agents.deregisterAgent({ agentId: "other" });
   });
 
   test("Context shares, reads and takes back", async () => {
@@ -286,7 +286,7 @@ describe("nekte.v1.Nekte as it was published", () => {
     });
   });
 
-  test("Verify checks a result, with what came of it as JSON", async () => {
+  test("Verify checks a result and returns the outcome as JSON", async () => {
     const checked = await nekte().verify({ taskId: "g1", checks: ["hash", "source"] });
     expect(checked).toMatchObject({ taskId: "g1", checks: ["hash", "source"] });
     const { hash, source } = JSON.parse(new TextDecoder().decode(checked.data));

@@ -26,7 +26,7 @@ async function rpc(method: string, request: unknown): Promise<{ status: number; 
   return { status: response.status, body: await response.json() };
 }
 
-/** A contract whose results have to fit a schema, signed and recorded. */
+/** Signs and records a contract whose results must satisfy a schema; returns its id. */
 async function agree(outputSchema: unknown): Promise<string> {
   const now = Date.now();
   const contract = signObject(
@@ -54,7 +54,10 @@ async function agree(outputSchema: unknown): Promise<string> {
   return contract.id;
 }
 
-/** Each place that holds a value to a schema of a user's: whether the value fits. */
+/**
+ * Every place where the platform checks a value against a user's schema. Each function returns whether the value was
+ * accepted.
+ */
 const PLACES: Record<string, (schema: unknown, value: unknown) => Promise<boolean>> = {
   async "a contract's result"(schema, value) {
     const contractId = await agree(schema);
@@ -72,7 +75,7 @@ const PLACES: Record<string, (schema: unknown, value: unknown) => Promise<boolea
     const { status, body } = await publish(fresh("agent"), schema, [
       { input: base64(value), output: base64({}) },
     ]);
-    if (status !== 200) expect(JSON.stringify(body)).toContain("does not fit its schema");
+    if (status !== 200) expect(JSON.stringify(body)).toContain("does not match its schema");
     return status === 200;
   },
   async "the input of a task"(schema, value) {
@@ -103,9 +106,9 @@ const PLACES: Record<string, (schema: unknown, value: unknown) => Promise<boolea
 };
 
 let count = 0;
-function fresh(what: string): string {
+function fresh(freshName: string): string {
   count += 1;
-  return `${what}-${count}`;
+  return `${freshName}-${count}`;
 }
 
 function base64(value: unknown): string {
@@ -161,10 +164,10 @@ describe.each(Object.entries(PLACES))("%s", (_, fits) => {
     ["each pattern of names counts for its own names", PATTERNS, { n_a: 1, s_a: "" }, true],
     ["no pattern of names counts for other names", PATTERNS, { s_a: 1 }, false],
     ["a schema of draft-07 fits its meta-schema", META, { old: { items: [{}] } }, true],
-    ["what is no schema of draft-07 does not", META, { old: { type: "strin" } }, false],
+    ["a malformed schema of draft-07 does not", META, { old: { type: "strin" } }, false],
     ["a schema of 2020-12 fits its meta-schema", META, { present: { not: { minLength: 1 } } }, true],
-    ["what is no schema of 2020-12 does not", META, { present: { not: { minLength: "1" } } }, false],
-    ["a vocabulary has a meta-schema of its own", META, { core: { $id: "#fragment" } }, false],
+    ["a malformed schema of 2020-12 does not", META, { present: { not: { minLength: "1" } } }, false],
+    ["a vocabulary has its own meta-schema", META, { core: { $id: "#fragment" } }, false],
   ])("%s", async (_, schema, value, isFit) => {
     expect(await fits(schema, value)).toBe(isFit);
   });
@@ -176,7 +179,7 @@ test("an offer may take any JSON Schema, as the protocol's own schema of offers 
   expect(status).toBe(200);
 });
 
-/** Every `step`th schema of the suite that compiles, without the files on which Ajv differs from the suite. */
+/** Returns every `step`th schema of the suite that compiles. Excludes the files on which Ajv differs from the suite. */
 function sample(dialect: Dialect, strictness: Strictness, step: number): SuiteGroup[] {
   const differing = /^(optional|dynamicRef|format|ref|refRemote|unevaluated.*|vocabulary)\b/;
   return suiteOf(dialect)
@@ -196,7 +199,7 @@ function sample(dialect: Dialect, strictness: Strictness, step: number): SuiteGr
 describe.skipIf(!hasSuite && process.env.CI !== "true").each(["draft-07", "2020-12"] as const)(
   "samples of the JSON Schema Test Suite in %s",
   (dialect) => {
-    test("are judged by CheckOutput as the suite says", { timeout: 120_000 }, async () => {
+    test("get the suite's verdict from CheckOutput", { timeout: 120_000 }, async () => {
       const groups = sample(dialect, "contract", 4);
       expect(groups.length).toBeGreaterThan(8);
       for (const { file, description, schema, tests } of groups) {
@@ -208,7 +211,7 @@ describe.skipIf(!hasSuite && process.env.CI !== "true").each(["draft-07", "2020-
       }
     });
 
-    test("are judged by CheckSchema as the suite says", { timeout: 120_000 }, async () => {
+    test("get the suite's verdict from CheckSchema", { timeout: 120_000 }, async () => {
       const groups = sample(dialect, "plain", 6);
       expect(groups.length).toBeGreaterThan(20);
       const draft = dialect === "draft-07" ? "SCHEMA_DIALECT_DRAFT_07" : "SCHEMA_DIALECT_2020_12";
@@ -225,11 +228,11 @@ describe.skipIf(!hasSuite && process.env.CI !== "true").each(["draft-07", "2020-
 );
 
 test.runIf(hasSuite)(
-  "samples of the JSON Schema Test Suite are judged where capabilities are",
+  "samples of the JSON Schema Test Suite get its verdict for capabilities",
   { timeout: 120_000 },
   async () => {
     for (const { file, description, schema, tests } of sample("2020-12", "plain", 30)) {
-      // The registry refuses documents with that name.
+      // The registry refuses documents that have a member `__proto__`.
       if (JSON.stringify({ schema, tests }).includes("__proto__")) continue;
       for (const { description: which, data, valid } of tests) {
         const name = `${file}: ${description}: ${which}`;

@@ -35,8 +35,8 @@ async function discovered(by: Keypair, filter?: Record<string, unknown>): Promis
   return (answer.caps as { id: string }[]).map(({ id }) => id).sort();
 }
 
-describe("what nekte.discover shows is by the sight of who calls", () => {
-  test("to whom a hidden agent is named", async () => {
+describe("nekte.discover shows the agents that the caller may see", () => {
+  test("to a viewer that the hidden agent names", async () => {
     expect(await discovered(friend)).toEqual([
       "hidden/only-open-a",
       "only-open-b",
@@ -47,7 +47,7 @@ describe("what nekte.discover shows is by the sight of who calls", () => {
     ]);
   });
 
-  test("to a stranger, not even by the way that names are written", async () => {
+  test("to a stranger, without a hint in the form of names", async () => {
     const all = ["only-open-a", "only-open-b", "open-a/shared", "open-b/shared"];
     expect(await discovered(stranger)).toEqual(all);
     expect(await discovered(stranger, { category: "nlp" })).toEqual(all);

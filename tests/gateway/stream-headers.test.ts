@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startPlatform } from "../mcp/platform.ts";
 import { introduce, type TestPlatform } from "./platform.ts";
 
-/** A server whose lists can change, and which never says anything by itself. */
+/** An MCP server that declares changeable lists but sends no notifications. */
 const SILENT = `
 require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
   const { id, method, params } = JSON.parse(line);
@@ -21,7 +21,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => platform.stop());
 
-/** Headers of a request for a stream on which nothing happens. */
+/** For each path of a silent stream, the headers of the request that opens it. */
 const STREAMS: Record<string, () => Promise<Record<string, string>>> = {
   "/cap/inbox/listener": async () => ({}),
   "/mcp/silent": async () => {
@@ -42,7 +42,7 @@ const STREAMS: Record<string, () => Promise<Record<string, string>>> = {
   },
 };
 
-/** The headers of an answer, as soon as they come; its body is not waited for. */
+/** By HTTP version: returns a response's headers when they arrive, without waiting for the body. */
 const CLIENTS: Record<string, (path: string, headers: Record<string, string>) => Promise<string[]>> = {
   "HTTP/1.1": async (path, headers) => {
     const left = new AbortController();

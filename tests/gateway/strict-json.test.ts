@@ -2,7 +2,7 @@ import { getOption } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { MODULES } from "@depute/cli";
-import { refuses_unknown_fields } from "@depute/contracts/depute/limits/v1/options_pb";
+import { refuses_unknown_fields } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { refusal } from "@depute/service/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -29,7 +29,10 @@ async function ask(at: TestPlatform, path: string, body: string): Promise<{ stat
   return { status: answer.status, body: await answer.json().catch(() => undefined) };
 }
 
-/** The calls that mint, narrow, spend, delegate, register, or change an agent's bounds. */
+/**
+ * The calls that mint, attenuate or spend, that create or delegate tasks, that register an agent, or that change an
+ * agent's limits. They refuse unknown fields.
+ */
 const STRICT = [
   ...["TokenService/MintToken", "TokenService/RecordToken", "TokenService/PrepareAttenuation"],
   ...["TokenService/AttenuateToken", "KeyService/CreateKey", "KeyService/MintWithKey"],
@@ -43,8 +46,8 @@ const STRICT = [
 ];
 
 test("the contracts name the calls that refuse unknown fields", () => {
-  const named = METHODS.filter((method) => getOption(method, refuses_unknown_fields));
-  const short = named.map((method) => `${method.parent.name}/${method.name}`);
+  const strictMethods = METHODS.filter((method) => getOption(method, refuses_unknown_fields));
+  const short = strictMethods.map((method) => `${method.parent.name}/${method.name}`);
   expect(short.sort()).toEqual([...STRICT].sort());
 });
 
@@ -62,7 +65,7 @@ describe.each([
     }
   });
 
-  test("an unknown field within, or word of an enum, is refused as well", async () => {
+  test("an unknown nested field or enum value is refused as well", async () => {
     const create = (draft: object) =>
       ask(at(), "/depute.tasks.v1.TaskService/CreateTask", JSON.stringify({ requestId: "r", draft }));
     expect(JSON.stringify((await create({ agentId: "a", timeout: "1s" })).body)).toContain("timeout");

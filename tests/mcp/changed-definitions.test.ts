@@ -19,13 +19,16 @@ const map = {
   methods: { "prompts/get": RULE, "completion/complete": RULE },
 };
 
-/** Servers of the published SDKs, none of which says that it has changed unless its name says so. */
+/** Servers built with the published SDKs. Only those named `-announces` announce changes. */
 const SERVERS = ["legacy", "modern", "http", "legacy-announces", "modern-announces"] as const;
 type Name = (typeof SERVERS)[number];
 const fileOf = (name: string) => join(folder, `${name}.changed`);
 const change = (name: string) => writeFileSync(fileOf(name), "");
 
-/** How the proxy reaches a server. Each way to the proxy has servers of its own, which change apart. */
+/**
+ * Configures how the proxy reaches a server. Each transport of the proxy has its own servers, so that changes do not
+ * affect the other transports.
+ */
 function upstreamOf(name: Name, front: string) {
   if (name === "http") return { http: { url: `${overHttp}/${front}-${name}` }, map };
   const [era = "", ...announces] = name.split("-");
@@ -39,8 +42,8 @@ const http = createServer(async (request, response) => {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const name = (request.url ?? "").slice(1);
-  const made = () => changingServer(Server, () => handlersChanged.has(name), true).server;
-  const handler = handlers.get(name) ?? createMcpHandler(made);
+  const makeServer = () => changingServer(Server, () => handlersChanged.has(name), true).server;
+  const handler = handlers.get(name) ?? createMcpHandler(makeServer);
   handlers.set(name, handler);
   const headers = new Headers(
     Object.entries(request.headers).map(([key, value]) => [key, String(value)] as [string, string]),
@@ -80,14 +83,16 @@ const changeAt = (front: string, name: Name) => {
   change(`${front}-${name}`);
 };
 
-/** The ways to the proxy, each with the official client. */
-const FRONTS: Record<string, (held: Grant, name: Name) => Promise<Client>> = {
-  "2026-07-28": (held, name) => connect(platform.mcp(`s2026-07-28-${name}`), "2026-07-28", holderFetch(held)),
-  "2025-11-25": (held, name) => connect(platform.mcp(`s2025-11-25-${name}`), "2025-11-25", holderFetch(held)),
-  stdio: async (held, name) => {
+/** The proxy's transports, each reached with the official client. */
+const FRONTS: Record<string, (holder: Grant, name: Name) => Promise<Client>> = {
+  "2026-07-28": (holder, name) =>
+    connect(platform.mcp(`s2026-07-28-${name}`), "2026-07-28", holderFetch(holder)),
+  "2025-11-25": (holder, name) =>
+    connect(platform.mcp(`s2025-11-25-${name}`), "2025-11-25", holderFetch(holder)),
+  stdio: async (holder, name) => {
     const { client, connected } = await connectProxy(
       { platform, folder },
-      { upstream: upstreamOf(name, "stdio"), held },
+      { upstream: upstreamOf(name, "stdio"), holder },
     );
     await connected();
     return client;
@@ -105,7 +110,7 @@ const completion = {
 
 describe.each(Object.entries(FRONTS))("over %s", (front, connected) => {
   test.each(SERVERS)(
-    "what %s has changed between list and use is not used until it was listed again",
+    "a definition that %s changes after the list is unusable until the next list",
     async (name) => {
       const client = await connected(await reading(), name);
       const report = () => client.callTool({ name: "report", arguments: { path: "/a" } });
@@ -157,13 +162,13 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("a client of %s", (revisio
   test.each<Name>(["legacy-announces", "modern-announces"])(
     "hears of a change that %s announces",
     async (name) => {
-      const heard: string[] = [];
+      const heardMessages: string[] = [];
       let hear = () => {};
-      const told = new Promise<void>((resolve) => {
+      const changeTold = new Promise<void>((resolve) => {
         hear = resolve;
       });
       const onChanged = (error: Error | null) => {
-        heard.push(String(error));
+        heardMessages.push(String(error));
         hear();
       };
       const client = await connect(platform.mcp(`snotice-${name}`), revision, holderFetch(await reading()), {
@@ -171,8 +176,8 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("a client of %s", (revisio
       });
       await client.listTools();
       changeAt("notice", name);
-      await told;
-      expect(heard[0]).toBe("null");
+      await changeTold;
+      expect(heardMessages[0]).toBe("null");
       await client.close();
       rmSync(fileOf(`notice-${name}`));
     },

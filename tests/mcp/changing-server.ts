@@ -1,12 +1,11 @@
 /**
- * An MCP server over stdio whose definitions are others once a file exists: `changing-server.ts ERA FILE [announces]`.
- *
- * ERA is `legacy` for the published SDK 1.x, which speaks 2025-11-25, or `modern` for the SDK of 2026-07-28.
+ * An MCP server over stdio that changes its definitions when a file appears: `changing-server.ts ERA FILE [announces]`.
+ * ERA is `legacy` for the published SDK 1.x, which supports 2025-11-25, or `modern` for the SDK of 2026-07-28.
  */
 import { existsSync, watchFile } from "node:fs";
 import { changingServer } from "./changing.ts";
 
-/** The names by which SDK 1.x knows the requests. */
+/** SDK 1.x identifies a request by its schema. These are the schemas' names by method. */
 const SCHEMAS: Readonly<Record<string, string>> = {
   "tools/list": "ListToolsRequestSchema",
   "tools/call": "CallToolRequestSchema",
@@ -16,7 +15,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
 };
 
 const [era = "", file = "", announces] = process.argv.slice(2);
-const made = (Server: unknown) => {
+const makeServer = (Server: unknown) => {
   const { server, announce } = changingServer(Server, () => existsSync(file), announces === "announces");
   if (announces === "announces") watchFile(file, { interval: 20 }, announce);
   return server;
@@ -29,13 +28,13 @@ if (era === "legacy") {
   const types = await import(`${sdk}../types.js`);
   class LegacyServer extends Server {
     setRequestHandler(method: string, handle: unknown) {
-      // The SDK itself names a request by its schema, whoever uses it by its method.
+      // SDK 1.x registers a handler by schema; the newer SDK registers it by method.
       super.setRequestHandler(types[SCHEMAS[method] ?? ""] ?? method, handle);
     }
   }
-  await made(LegacyServer).connect(new StdioServerTransport());
+  await makeServer(LegacyServer).connect(new StdioServerTransport());
 } else {
   const { Server } = await import("@modelcontextprotocol/server");
   const { serveStdio } = await import("@modelcontextprotocol/server/stdio");
-  serveStdio(() => made(Server));
+  serveStdio(() => makeServer(Server));
 }

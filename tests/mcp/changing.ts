@@ -1,6 +1,6 @@
 import type { Json } from "../gateway/platform.ts";
 
-/** The same names with other meanings, before and after a change. */
+/** Tools with the same names but other meanings, before and after a change. */
 const TOOLS = [
   { description: "Reads a report.", properties: { path: { type: "string" } } },
   {
@@ -23,13 +23,17 @@ const CAPABILITIES = (listChanged: boolean) => ({
   completions: {},
 });
 
-/** A server of one of the published SDKs that says what ran. @param isChanged which definitions it has now */
+/**
+ * Makes a server of a published SDK that reports which definition ran.
+ *
+ * @param isChanged whether the server uses the changed definitions now
+ */
 export function changingServer(ServerOfSdk: unknown, isChanged: () => boolean, announces: boolean): Json {
   const server = new (ServerOfSdk as Json)(
     { name: "changing", version: "1.0.0" },
     { capabilities: CAPABILITIES(announces) },
   );
-  const now = (of: readonly Json[]) => of[isChanged() ? 1 : 0];
+  const now = (currentOf: readonly Json[]) => currentOf[isChanged() ? 1 : 0];
   server.setRequestHandler("tools/list", () => ({ tools: [now(TOOLS)] }));
   server.setRequestHandler("tools/call", () => ({
     content: [{ type: "text", text: `ran: ${now(TOOLS).description}` }],

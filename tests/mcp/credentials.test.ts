@@ -38,8 +38,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A token of a root that the platform trusts. */
-function held(): Grant {
+/** Mints a token under a root that the platform trusts. */
+function holderGrant(): Grant {
   const keypair = generateKeypair(engine);
   const contractId = "ct_a1b2c3d4e5f6";
   const token = createToken(
@@ -57,7 +57,7 @@ function held(): Grant {
 async function echo(flags: readonly string[]) {
   const { client, connected } = await connectProxy(
     { platform, folder },
-    { server: EVERYTHING, upstream, held: held(), flags },
+    { server: EVERYTHING, upstream, holder: holderGrant(), flags },
   );
   await connected();
   const call = () => client.callTool({ name: "echo", arguments: { message: "hello" } });
@@ -67,26 +67,27 @@ async function echo(flags: readonly string[]) {
 test("a proxy that the platform knows by a secret asks and pays for its clients", async () => {
   const { call, close } = await echo(["--credential-file", credential("proxy", "proxy's")]);
   expect(textOf(await call())).toBe("Echo: hello");
-  // The second one would pass the token's budget.
+  // A second call would exceed the token's budget.
   expect(await refusal(call())).toMatchObject({ code: -32001, data: { type: "budget_exceeded" } });
   await close();
 }, 30_000);
 
 test.each([
   ["that the platform does not know", () => credential("wrong", "guessed")],
-  ["of somebody who may not spend for others", () => credential("stranger", "stranger's")],
+  ["of a principal that may not spend for others", () => credential("stranger", "stranger's")],
 ])(
   "a secret %s makes no call",
   async (_, file) => {
     const { call, close } = await echo(["--credential-file", file()]);
-    // What is wrong with the proxy is its operator's to know, who is told on standard error.
+    // A fault of the proxy is reported on standard error, because it concerns only the operator. The client gets a
+    // general reason.
     expect(await refusal(call())).toMatchObject({ code: -32603, data: { reason: "DEPENDENCY_UNAVAILABLE" } });
     await close();
   },
   30_000,
 );
 
-test("without a secret the token's own key proves who calls", async () => {
+test("without a secret the token's own key identifies the caller", async () => {
   const { call, close } = await echo([]);
   expect(textOf(await call())).toBe("Echo: hello");
   await close();
@@ -100,7 +101,7 @@ test.each([
   async (_, file) => {
     const { connected } = await connectProxy(
       { platform, folder },
-      { server: EVERYTHING, upstream, held: held(), flags: ["--credential-file", file] },
+      { server: EVERYTHING, upstream, holder: holderGrant(), flags: ["--credential-file", file] },
     );
     await expect(connected()).rejects.toThrow();
   },

@@ -14,8 +14,8 @@ const REVISIONS: Revision[] = ["2026-07-28", "2025-11-25"];
 
 describe.each(REVISIONS)("the official client of revision %s over HTTP", (revision) => {
   test("lists and calls what its token grants, and nothing else", async () => {
-    const held = await grant(platform, [["compute", "execute", "everything/echo"]]);
-    const client = await connect(platform.mcp("everything"), revision, holderFetch(held));
+    const holder = await grant(platform, [["compute", "execute", "everything/echo"]]);
+    const client = await connect(platform.mcp("everything"), revision, holderFetch(holder));
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(["echo"]);
     const result = await client.callTool({ name: "echo", arguments: { message: "hello" } });
@@ -34,11 +34,11 @@ describe.each(REVISIONS)("the official client of revision %s over HTTP", (revisi
   });
 
   test("carries its token in _delegateos", async () => {
-    const held = await grant(platform, [["compute", "execute", "everything/**"]]);
+    const holder = await grant(platform, [["compute", "execute", "everything/**"]]);
     const url = platform.mcp("everything");
     const client = await connect(url, revision);
     const args = { message: "inside" };
-    const params = { name: "echo", arguments: args, _delegateos: member(held, url, args) };
+    const params = { name: "echo", arguments: args, _delegateos: member(holder, url, args) };
     expect(textOf(await client.callTool(params))).toBe("Echo: inside");
     await client.close();
   });

@@ -34,8 +34,8 @@ afterAll(async () => {
 });
 
 const readingDocs = () => grant(platform, [["docs", "read", at("docs/**")]]);
-const clientOf = (held: Grant, revision: Revision = "2026-07-28", name = "files") =>
-  connect(platform.mcp(name), revision, holderFetch(held));
+const clientOf = (holder: Grant, revision: Revision = "2026-07-28", name = "files") =>
+  connect(platform.mcp(name), revision, holderFetch(holder));
 
 describe.each<Revision>(["2026-07-28", "2025-11-25"])(
   "a token for docs:read on one folder, %s",
@@ -108,20 +108,20 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])(
 );
 
 test("a token that is revoked in mid session is refused at the next call", async () => {
-  const held = await readingDocs();
-  const client = await clientOf(held, "2025-11-25");
+  const holder = await readingDocs();
+  const client = await clientOf(holder, "2025-11-25");
   const read = () => client.callTool({ name: "read_text_file", arguments: { path: at("docs/plan.txt") } });
   expect(textOf(await read())).toBe("the plan");
-  const revocation = createRevocation(engine, held.revocationId, "block", held.keypair);
-  await result(platform.post("/delegateos", call("delegateos/revoke", { revocation, dct: held.token })));
+  const revocation = createRevocation(engine, holder.revocationId, "block", holder.keypair);
+  await result(platform.post("/delegateos", call("delegateos/revoke", { revocation, dct: holder.token })));
   expect(await refusal(read())).toMatchObject({ code: -32001, data: { type: "revoked" } });
   expect((await client.listTools()).tools).toEqual([]);
   await client.close();
 });
 
 test("a budget of ten calls lets exactly ten of 30 concurrent ones through", async () => {
-  const held = await grant(platform, [["docs", "read", at("docs/**")]], 1000);
-  const client = await clientOf(held, "2026-07-28", "paid");
+  const holder = await grant(platform, [["docs", "read", at("docs/**")]], 1000);
+  const client = await clientOf(holder, "2026-07-28", "paid");
   const read = () => client.callTool({ name: "read_text_file", arguments: { path: at("docs/plan.txt") } });
   const outcomes = await Promise.all(
     Array.from({ length: 30 }, () => read().then(textOf, async (thrown) => thrown.data?.type)),

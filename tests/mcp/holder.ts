@@ -1,9 +1,10 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { argumentsDigest, createProof, generateKeypair, type Keypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { Client, type ClientOptions, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Json, TestPlatform } from "../gateway/platform.ts";
 
-/** A right, as a token grants it. */
+/** A capability in the form in which a token grants it. */
 export type Right = readonly [namespace: string, action: string, resource: string];
 
 export interface Grant {
@@ -14,7 +15,7 @@ export interface Grant {
   readonly keypair: Keypair;
 }
 
-/** A token for these rights, and the key that it belongs to. */
+/** Mints a token with the given capabilities; returns the token with its key. */
 export async function grant(
   { clients }: Pick<TestPlatform, "clients">,
   rights: readonly Right[],
@@ -29,20 +30,22 @@ export async function grant(
     capabilities: rights.map(([namespace, action, resource]) => ({ namespace, action, resource })),
     maxChainDepth: 3,
     maxBudgetMicrocents: BigInt(budget),
-    lifetimeSeconds: 600,
+    lifetime: durationFromMs(600_000),
   });
   const { delegationId, revocationId } = minted;
   return { token: minted.token?.token ?? "", revocationId, delegationId, contractId, keypair };
 }
 
-/** What a proof is about: the arguments of a tool's call, the parameters of any other request but a list. */
+/**
+ * Returns the arguments that a proof covers: a tool call's arguments, or the parameters of other requests except lists.
+ */
 export function provedArguments({ method, params = {} }: Json): unknown {
   if (method === "tools/call") return params.arguments ?? {};
   const { _meta, _delegateos, ...rest } = params;
   return rest;
 }
 
-/** `fetch` that shows a token with a proof for each request, as RFC 9449 has it. */
+/** Makes a `fetch` that adds a token and a new proof (RFC 9449) to each request. */
 export function holderFetch({ token, keypair }: Grant): typeof fetch {
   return (input, init = {}) => {
     const body = typeof init.body === "string" ? JSON.parse(init.body) : undefined;
@@ -61,7 +64,7 @@ export function holderFetch({ token, keypair }: Grant): typeof fetch {
   };
 }
 
-/** The member `_delegateos` of a request with these arguments. */
+/** Makes the member `_delegateos` for a request with the given arguments. */
 export function member({ token, keypair, contractId, delegationId }: Grant, audience: string, args: unknown) {
   const proof = createProof(engine, keypair, { htm: "MCP", htu: audience, token, arguments: args });
   return { dct: token, format: "delegateos-sjt-v1", delegationId, contractId, proof };
@@ -71,7 +74,7 @@ export const digestOf = (args: unknown) => argumentsDigest(engine, args);
 
 export type Revision = "2026-07-28" | "2025-11-25";
 
-/** The official client, of a revision, over HTTP. */
+/** Connects the official client over HTTP, for one revision of MCP. */
 export async function connect(
   url: string,
   revision: Revision,
@@ -86,7 +89,7 @@ export async function connect(
   return client;
 }
 
-/** What a call is refused with. */
+/** Returns the error of a call, which must be refused. */
 export async function refusal(
   call: Promise<unknown>,
 ): Promise<{ code: number; data: Json; message: string }> {
@@ -100,7 +103,7 @@ export async function refusal(
   }
 }
 
-/** The text of a tool's answer. */
+/** Returns the text of a tool's result. */
 export function textOf(result: Json): string {
   return result.content.map((part: Json) => part.text ?? "").join("\n");
 }

@@ -6,7 +6,7 @@ import { introduce, type Json } from "../gateway/platform.ts";
 import { connect, type Grant, grant, holderFetch, member, type Revision, refusal, textOf } from "./holder.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
 
-/** What reached the server behind the proxy, as it came. */
+/** The requests that reached the server behind the proxy, unchanged. */
 const received: { url: string; headers: Headers; body: string }[] = [];
 let redirected = 0;
 const elsewhere = createServer((_, response) => {
@@ -14,7 +14,7 @@ const elsewhere = createServer((_, response) => {
   response.end("{}");
 });
 
-/** A server of the SDK's over HTTP. `/away` sends its clients somewhere else. */
+/** An HTTP server made with the SDK. `/away` redirects clients to another address. */
 const http = createServer(async (request, response) => {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -88,8 +88,8 @@ const sampling = {
 };
 let platform: McpPlatform;
 let aheadMs = 0;
-/** Goes on by itself, and further when a test says so. */
-const clock = { now: () => Date.now() + aheadMs };
+/** A running clock that tests can also advance. */
+const clock = { now: () => Date.now() + aheadMs, monotonic: () => performance.now() + aheadMs };
 beforeAll(async () => {
   await Promise.all([listen(http), listen(elsewhere)]);
   const url = `http://127.0.0.1:${portOf(http)}`;
@@ -112,8 +112,8 @@ afterAll(async () => {
   }
 });
 
-const clientOf = (held: Grant, name = "notes", revision: Revision = "2026-07-28") =>
-  connect(platform.mcp(name), revision, holderFetch(held));
+const clientOf = (holder: Grant, name = "notes", revision: Revision = "2026-07-28") =>
+  connect(platform.mcp(name), revision, holderFetch(holder));
 const reading = () =>
   grant(platform, [
     ["data", "query", "notes"],
@@ -149,30 +149,30 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("a server over HTTP, clien
 });
 
 test("no token and no credentials of a client reach the server, and its own headers do", async () => {
-  const held = await reading();
+  const holder = await reading();
   received.length = 0;
-  const client = await clientOf(held);
+  const client = await clientOf(holder);
   const args = { text: "hello" };
   await client.callTool({ name: "read", arguments: args });
-  const params = { name: "read", arguments: args, _delegateos: member(held, platform.mcp("notes"), args) };
+  const params = { name: "read", arguments: args, _delegateos: member(holder, platform.mcp("notes"), args) };
   await client.callTool(params);
   await client.close();
   expect(received.filter(({ body }) => body.includes("tools/call"))).toHaveLength(2);
   for (const { headers, body } of received) {
     expect(headers.get("x-secret")).toBe("between the two");
     expect([headers.has("authorization"), headers.has("dpop")]).toEqual([false, false]);
-    expect(body).not.toContain(held.token);
+    expect(body).not.toContain(holder.token);
     expect(body).not.toContain("_delegateos");
   }
 });
 
 test("a token on initialize counts for the session's lists, and each call wants a proof", async () => {
-  const held = await reading();
+  const holder = await reading();
   const url = platform.mcp("notes");
   const opening: typeof fetch = (input, init = {}) => {
     const body = typeof init.body === "string" ? JSON.parse(init.body) : {};
     if (body.method !== "initialize") return fetch(input, init);
-    body.params._delegateos = member(held, url, {});
+    body.params._delegateos = member(holder, url, {});
     return fetch(input, { ...init, body: JSON.stringify(body) });
   };
   const client = await connect(url, "2025-11-25", opening);
@@ -182,73 +182,73 @@ test("a token on initialize counts for the session's lists, and each call wants 
   await client.close();
 });
 
-test("what a server wants of the client passes only where configuration lets it", async () => {
-  const asked: string[] = [];
-  const made = async (name: string) => {
-    const held = await reading();
-    const client = await connect(platform.mcp(name), "2026-07-28", holderFetch(held), {
+test("a server's requests to the client pass only if configured", async () => {
+  const askedPaths: string[] = [];
+  const clientFor = async (name: string) => {
+    const holder = await reading();
+    const client = await connect(platform.mcp(name), "2026-07-28", holderFetch(holder), {
       capabilities: { elicitation: { form: {} } },
     });
     client.setRequestHandler("elicitation/create", async ({ params }) => {
-      asked.push(params.message);
+      askedPaths.push(params.message);
       return { action: "decline" };
     });
     return client;
   };
-  const refused = await made("notes");
-  // The proxy does not offer the server what it would not let through.
+  const refused = await clientFor("notes");
+  // The proxy does not declare a feature to the server if it would refuse the feature's requests.
   expect(await refusal(refused.callTool({ name: "ask", arguments: {} }))).toMatchObject({ code: -32021 });
-  expect(asked).toEqual([]);
-  const passed = await made("asking");
+  expect(askedPaths).toEqual([]);
+  const passed = await clientFor("asking");
   expect(textOf(await passed.callTool({ name: "ask", arguments: {} }))).toContain("decline");
-  expect(asked).toEqual(["?"]);
+  expect(askedPaths).toEqual(["?"]);
   await Promise.all([refused.close(), passed.close()]);
 });
 
 test("sampling in a call's answer asks for its own right, and for that of the token of the call", async () => {
-  const asked: string[] = [];
-  const made = async (held: Grant) => {
-    const client = await connect(platform.mcp("sampling"), "2026-07-28", holderFetch(held), {
+  const askedPaths: string[] = [];
+  const clientFor = async (holder: Grant) => {
+    const client = await connect(platform.mcp("sampling"), "2026-07-28", holderFetch(holder), {
       capabilities: { sampling: {} },
     });
     client.setRequestHandler("sampling/createMessage", async () => {
-      asked.push("a sample");
+      askedPaths.push("a sample");
       return { model: "test", role: "assistant", content: { type: "text", text: "a sample" } };
     });
     return client;
   };
-  const sample = (client: Awaited<ReturnType<typeof made>>) =>
+  const sample = (client: Awaited<ReturnType<typeof clientFor>>) =>
     client.callTool({ name: "ask", arguments: { of: "sampling" } });
-  const without = await made(await reading());
+  const without = await clientFor(await reading());
   expect(await refusal(sample(without))).toMatchObject({
     code: -32001,
     data: { requested: { namespace: "llm", action: "generate", resource: "client" } },
   });
-  expect(asked).toEqual([]);
+  expect(askedPaths).toEqual([]);
   await without.close();
 
   const rights = [
     ["data", "query", "notes"],
     ["llm", "generate", "client"],
   ] as const;
-  const held = await grant(platform, rights);
+  const holder = await grant(platform, rights);
   received.length = 0;
-  const allowed = await made(held);
+  const allowed = await clientFor(holder);
   const answer = textOf(await sample(allowed));
-  expect(asked).toEqual(["a sample"]);
-  // The server goes on with what the client's model said.
+  expect(askedPaths).toEqual(["a sample"]);
+  // The server continues its call with the client's sample as the answer.
   expect(answer).toMatch(/^ask /);
   expect(JSON.parse(answer.slice("ask ".length))).toMatchObject({
     wish: { role: "assistant", content: { type: "text", text: "a sample" } },
   });
-  // One call that ends with the wish, and one that brings its answer.
+  // Two calls reach the server: the first ends with the request for a sample, the second carries the sample.
   expect(received.filter(({ body }) => body.includes("tools/call"))).toHaveLength(2);
   await allowed.close();
 });
 
 test("a server that sends elsewhere is not followed there", async () => {
-  const held = await reading();
-  const answer = await holderFetch(held)(platform.mcp("away"), {
+  const holder = await reading();
+  const answer = await holderFetch(holder)(platform.mcp("away"), {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }),
@@ -261,9 +261,9 @@ test("a server that sends elsewhere is not followed there", async () => {
 });
 
 test("an agent with a CAP manifest is held to its mcp_bindings as well", async () => {
-  const held = await reading();
+  const holder = await reading();
   const call = async () => {
-    const client = await clientOf(held);
+    const client = await clientOf(holder);
     const outcome = await client
       .callTool({ name: "read", arguments: {} })
       .then(textOf, (thrown) => thrown.data.detail as string);
@@ -280,7 +280,7 @@ test("an agent with a CAP manifest is held to its mcp_bindings as well", async (
         manifest: { id, systemPrompt: "", mcpBindings: [{ serverId: "notes", scopes: [], allowedTools }] },
       },
     });
-  await register("writer", ["write"], held.keypair.principal.id);
+  await register("writer", ["write"], holder.keypair.principal.id);
   expect(await call()).toBe("the agent's mcp_bindings do not allow the tool");
   const other = await reading();
   await register("reader", ["read"], other.keypair.principal.id);
@@ -290,7 +290,7 @@ test("an agent with a CAP manifest is held to its mcp_bindings as well", async (
   await introduce(platform, "plain");
 });
 
-describe("what binds a key", () => {
+describe("the bounds of a key", () => {
   const register = (id: string, principal: string, allowedTools?: string[]) =>
     platform.clients.agents.registerAgent({
       requestId: crypto.randomUUID(),
@@ -302,8 +302,8 @@ describe("what binds a key", () => {
         }),
       },
     });
-  const outcomes = async (held: Grant) => {
-    const client = await clientOf(held);
+  const outcomes = async (holder: Grant) => {
+    const client = await clientOf(holder);
     const read = () =>
       client.callTool({ name: "read", arguments: {} }).then(textOf, (thrown) => thrown.data.detail as string);
     return { read, close: () => client.close() };
@@ -311,10 +311,10 @@ describe("what binds a key", () => {
   const DENIED = "the agent's mcp_bindings do not allow the tool";
 
   test("a narrower manifest holds for each call that begins a second after it was registered", async () => {
-    const held = await reading();
-    const key = held.keypair.principal.id;
+    const holder = await reading();
+    const key = holder.keypair.principal.id;
     await register("narrowed", key, ["read"]);
-    const { read, close } = await outcomes(held);
+    const { read, close } = await outcomes(holder);
     expect(await read()).toBe("read null");
     await register("narrowed", key, []);
     aheadMs += 1000;
@@ -323,16 +323,16 @@ describe("what binds a key", () => {
   });
 
   test.each<[string, (id: string) => Promise<unknown>]>([
-    ["removal", (id) => platform.clients.agents.deregisterAgent({ id })],
-    ["deprecation", (id) => platform.clients.agents.setAgentStatus({ id, status: 3 })],
+    ["removal", (id) => platform.clients.agents.deregisterAgent({ agentId: id })],
+    ["deprecation", (id) => platform.clients.agents.setAgentStatus({ agentId: id, status: 3 })],
     ["twenty agents without a manifest before it", async () => {}],
   ])("does so after %s of the agent", async (name, change) => {
-    const held = await reading();
+    const holder = await reading();
     const id = `z-${name.length}`;
-    await register(id, held.keypair.principal.id, ["write"]);
-    for (let i = 0; i < 20; i++) await register(`a-${name.length}-${i}`, held.keypair.principal.id);
+    await register(id, holder.keypair.principal.id, ["write"]);
+    for (let i = 0; i < 20; i++) await register(`a-${name.length}-${i}`, holder.keypair.principal.id);
     await change(id);
-    const { read, close } = await outcomes(held);
+    const { read, close } = await outcomes(holder);
     expect(await read()).toBe(DENIED);
     await close();
   });

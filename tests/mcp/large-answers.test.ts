@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { connect, type Grant, grant, holderFetch, refusal, textOf } from "./holder.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
 
-/** A server that does what its tool is called: lines of JSON over stdio, and nothing of anybody's SDK. */
+/** An MCP server without an SDK that speaks JSON lines over stdio. The tool's name selects its behaviour. */
 const SERVER = `
 const send = (message) => process.stdout.write(JSON.stringify(message) + "\\n");
 const answer = (id, text) => send({ result: { content: [{ type: "text", text }] }, jsonrpc: "2.0", id });
@@ -27,9 +27,8 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
   if (params.name === "let-go") for (const one of [...held.splice(0), id]) answer(one, "by " + process.pid);
   if (params.name === "answer") answer(id, "by " + process.pid);
   if (params.name === "stall") {
-    // Reads nothing any more, and ends without a word.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
-    process.exit(1);
+    // The server stops reading until the test kills it.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   }
 });`;
 
@@ -40,7 +39,7 @@ const handler = createMcpHandler(() => {
     tools: ["large", "answer"].map((name) => ({ name, inputSchema })),
   }));
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
-    // Progress turns the answer into a stream of events.
+    // A progress message makes the proxy send the answer as an event stream.
     const token = mcpReq._meta?.progressToken;
     if (token !== undefined) {
       await mcpReq.notify({
@@ -92,7 +91,8 @@ afterAll(async () => {
 });
 
 const holder = () => grant(platform, [["compute", "execute", "odd"]], 100_000);
-const clientOf = (held: Grant, name: string) => connect(platform.mcp(name), "2026-07-28", holderFetch(held));
+const clientOf = (holderGrant: Grant, name: string) =>
+  connect(platform.mcp(name), "2026-07-28", holderFetch(holderGrant));
 const spentBy = async ({ token }: Grant) => {
   const spend = createClient(SpendService, platform.transport);
   const { levels } = await spend.getBudget({ token: { token, format: "delegateos-sjt-v1" } });
@@ -131,13 +131,17 @@ test.each([
 test("calls that a server that ended has not been sent are released, and those that it was sent are charged", async () => {
   const held = await holder();
   const client = await clientOf(held, "stalling");
-  await client.callTool({ name: "answer", arguments: {} });
+  const [, serverPid] =
+    /^by (\d+)$/.exec(textOf(await client.callTool({ name: "answer", arguments: {} }))) ?? [];
   const stalled = refusal(client.callTool({ name: "stall", arguments: {} }));
-  // More than the system takes for a server that does not read.
+  // Larger than the pipe's buffer, so the write blocks while the server does not read.
   const text = "x".repeat(300_000);
   const waiting = Array.from({ length: 8 }, () =>
     refusal(client.callTool({ name: "answer", arguments: { text } })),
   );
+  // Each call reserves its cost immediately before it is sent to the server.
+  await expect.poll(() => spentBy(held)).toEqual([[100n, 900n]]);
+  process.kill(Number(serverPid), "SIGKILL");
   expect((await stalled).data).toMatchObject({ reason: "DEPENDENCY_UNAVAILABLE", budget: charged });
   const states = (await Promise.all(waiting)).map(({ data }) => data.budget.state);
   expect(new Set(states)).toEqual(new Set(["charged", "released"]));

@@ -13,7 +13,7 @@ const UPSTREAM = {
 };
 const ECHO = { name: "echo", arguments: { message: "hello" } };
 
-/** What the published client sends: no `jsonrpc`, the token as Bearer. */
+/** Posts a request in the published client's form: without `jsonrpc`, with the token as Bearer. */
 const post = (
   { url }: Pick<McpPlatform, "url">,
   path: string,
@@ -36,7 +36,7 @@ describe("the address of the published DelegateOS client", () => {
   });
   afterAll(() => platform.stop());
 
-  test("lists what the token grants, and calls it, with the token as Bearer", async () => {
+  test("lists and calls the tools that the token grants, with the token as Bearer", async () => {
     const bearer = { authorization: `Bearer ${holder.token}` };
     const listed = await answerOf(
       post(platform, "/mcp/message", { id: 1, method: "tools/list", params: {} }, bearer),
@@ -55,7 +55,7 @@ describe("the address of the published DelegateOS client", () => {
     });
   });
 
-  test("denies what the token does not grant, in the text's words", async () => {
+  test("denies other tools in the text's words", async () => {
     const other = await grant(platform, [["acme:tools", "use", "https://tools.example.evil.org/**"]]);
     const call = { id: 1, method: "tools/call", params: ECHO };
     const headers = { authorization: `Bearer ${other.token}` };
@@ -121,7 +121,7 @@ test("where holders prove to be holders, a proof beside the token counts, and no
     expect(await answerOf(post(platform, path, call, { authorization, dpop }))).toMatchObject({
       result: { content: [{ text: "Echo: hello" }] },
     });
-    // With several servers somebody has to say which.
+    // A platform with several servers refuses a request that names none.
     expect(await answerOf(post(platform, "/mcp/message", call, { authorization }))).toMatchObject({
       error: { code: -32053 },
     });

@@ -14,7 +14,7 @@ const holder = generateKeypair(engine);
 const proof = (more: { htm?: string; htu?: string } = {}) =>
   createProof(engine, holder, { htm: "POST", htu: `${platform.url}/mcp`, ...more });
 
-/** A call of a tool as an HTTP client without an SDK makes it. */
+/** Calls a tool as an HTTP client without an SDK does. */
 async function use(revision: string, headers: Record<string, string>, name = "discover", args = {}) {
   const body = JSON.stringify({
     ...{ jsonrpc: "2.0", id: 7, method: "tools/call" },
@@ -40,7 +40,7 @@ async function use(revision: string, headers: Record<string, string>, name = "di
   });
 }
 
-/** What a request of a revision without sessions says in itself. */
+/** The metadata that every request needs in a revision without sessions. */
 const ENVELOPE: Record<string, object> = {
   "2026-07-28": {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -38,13 +38,13 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
     ]);
   });
 
-  test("finds an agent, hands it work, and brings its result", async () => {
+  test("finds an agent, delegates a task to it, and returns its result", async () => {
     const model = await client();
     const { capabilities } = await use(model, "discover", { query: "does count" });
     expect(capabilities).toContainEqual(expect.objectContaining({ agent: "counter", id: "count" }));
     const handed = await use(model, "delegate", { agent: "counter", capability: "count", input: { to: 3 } });
-    const done = await use(model, "watch", { task: handed.task, wait_ms: 10_000 });
-    expect(done).toMatchObject({
+    const watched = await use(model, "watch", { task: handed.task, wait_ms: 10_000 });
+    expect(watched).toMatchObject({
       task: handed.task,
       status: "completed",
       agent: "counter",
@@ -52,7 +52,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
     });
   });
 
-  test("cancels what nobody works at", async () => {
+  test("cancels a queued task", async () => {
     const model = await client();
     const { task, status } = await use(model, "delegate", { agent: "idler", capability: "wait", input: {} });
     expect(status).toBe("pending");
@@ -64,17 +64,17 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
 
   test("narrows a token, whose key it never sees", async () => {
     const model = await client();
-    const held = await grant(platform, [["docs", "read", "/project/**"]]);
+    const holder = await grant(platform, [["docs", "read", "/project/**"]]);
     const worker = generateKeypair(engine).principal.id;
     const block = {
-      token: held.token,
+      token: holder.token,
       delegatee: worker,
       capabilities: [{ namespace: "docs", action: "read", resource: "/project/plan.txt" }],
       max_budget_microcents: 10,
     };
     const { sign, attenuation } = await use(model, "attenuate", block);
-    const signature = engine.sign(Buffer.from(sign, "base64url"), held.keypair.privateKey);
-    const made = await use(model, "attenuate", {
+    const signature = engine.sign(Buffer.from(sign, "base64url"), holder.keypair.privateKey);
+    const attenuated = await use(model, "attenuate", {
       ...block,
       attenuator: attenuation.attenuator,
       delegation_id: attenuation.delegationId,
@@ -82,7 +82,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
       signature: Buffer.from(signature).toString("base64url"),
     });
     const inspected = await platform.clients.tokens.inspectToken({
-      token: { token: made.token, format: "delegateos-sjt-v1" },
+      token: { token: attenuated.token, format: "delegateos-sjt-v1" },
     });
     expect(inspected).toMatchObject({ delegatee: worker, result: { case: "scope" } });
   });

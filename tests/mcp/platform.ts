@@ -9,7 +9,7 @@ import {
 
 const BIN = new URL("../../node_modules/@modelcontextprotocol/", import.meta.url).pathname;
 
-/** The official servers, as the proxy starts them. */
+/** The command that starts the official server `everything` behind the proxy. */
 export const EVERYTHING = {
   command: process.execPath,
   args: [`${BIN}server-everything/dist/index.js`, "stdio"],
@@ -19,7 +19,7 @@ export const filesystem = (folder: string) => ({
   args: [`${BIN}server-filesystem/dist/index.js`, folder],
 });
 
-/** A folder that a server may see, with one that a token is for, and one beside it. */
+/** Creates a server's folder, with one folder that the token grants and one that it does not. */
 export function makeFiles() {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "depute-mcp-")));
   for (const folder of ["docs", "docs/deep", "docs-secret", "secret"]) mkdirSync(join(root, folder));
@@ -33,7 +33,7 @@ export function makeFiles() {
 
 export type McpPlatform = TestPlatform & { mcp(name: string): string };
 
-/** The whole platform with these servers behind /mcp/{name}. */
+/** Starts the whole platform, with each of the given servers at /mcp/{name}. */
 export async function startPlatform(
   upstreams: object,
   args: readonly string[] = [],

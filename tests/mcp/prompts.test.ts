@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The official server behind an address of its own. */
+/** Starts the official server at an address of its own. */
 async function startEverything() {
   const [port = 0] = await freePorts(1);
   const [script = ""] = EVERYTHING.args;
@@ -37,29 +37,30 @@ async function startEverything() {
     env: { ...process.env, PORT: String(port) },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  for (let told = ""; !told.includes("listening on port"); ) {
+  for (let output = ""; !output.includes("listening on port"); ) {
     const [chunk] = (await once(child.stderr, "data")) as [Buffer];
-    told += chunk.toString();
+    output += chunk.toString();
   }
   child.stderr.resume();
   return { url: `http://127.0.0.1:${port}/mcp`, stop: () => void child.kill() };
 }
 
-/** The official client in front of the official server, by each way to it. */
-const WAYS: Record<string, (held: Grant) => Promise<Client>> = {
-  "over HTTP, the server over stdio": (held) =>
-    connect(platform.mcp("stdio"), "2025-11-25", holderFetch(held)),
-  "over HTTP, the server over HTTP": (held) => connect(platform.mcp("http"), "2025-11-25", holderFetch(held)),
-  "over HTTP in the newest revision": (held) =>
-    connect(platform.mcp("stdio"), "2026-07-28", holderFetch(held)),
-  "over stdio, the server over stdio": async (held) => {
-    const made = await connectProxy({ platform, folder }, { server: EVERYTHING, upstream: maps, held });
-    await made.connected();
-    return made.client;
+/** The ways to reach the official server through the proxy. Each connects the official client. */
+const WAYS: Record<string, (holder: Grant) => Promise<Client>> = {
+  "over HTTP, the server over stdio": (holder) =>
+    connect(platform.mcp("stdio"), "2025-11-25", holderFetch(holder)),
+  "over HTTP, the server over HTTP": (holder) =>
+    connect(platform.mcp("http"), "2025-11-25", holderFetch(holder)),
+  "over HTTP in the newest revision": (holder) =>
+    connect(platform.mcp("stdio"), "2026-07-28", holderFetch(holder)),
+  "over stdio, the server over stdio": async (holder) => {
+    const proxied = await connectProxy({ platform, folder }, { server: EVERYTHING, upstream: maps, holder });
+    await proxied.connected();
+    return proxied.client;
   },
-  "over stdio, the server over HTTP": async (held) => {
+  "over stdio, the server over HTTP": async (holder) => {
     const upstream = { http: { url: overHttp.url }, ...maps };
-    const made = await connectProxy({ platform, folder }, { upstream, held });
+    const made = await connectProxy({ platform, folder }, { upstream, holder });
     await made.connected();
     return made.client;
   },
@@ -93,7 +94,7 @@ describe.each(Object.entries(WAYS))("%s", (_, connected) => {
       },
     });
     expect(await refusal(client.complete(completion("simple-prompt")))).toMatchObject({ code: -32001 });
-    // Whose address is completed is no prompt's name, so that it takes a token for everything.
+    // A resource template has no prompt name, so completing it needs a right to every resource.
     const template = { type: "ref/resource" as const, uri: "demo://resource/dynamic/text/{resourceId}" };
     const ofResource = client.complete({ ref: template, argument: { name: "resourceId", value: "1" } });
     expect(await refusal(ofResource)).toMatchObject({ data: { requested: { resource: "*" } } });
@@ -123,9 +124,9 @@ test.each([
 ])(
   "sampling by a server over HTTP, of a client over stdio, %s",
   async (_, more, expected) => {
-    const held = await grant(platform, [...SAMPLER, ...more]);
+    const holder = await grant(platform, [...SAMPLER, ...more]);
     const upstream = { http: { url: overHttp.url }, ...maps };
-    const { client, connected } = await connectProxy({ platform, folder }, { upstream, held });
+    const { client, connected } = await connectProxy({ platform, folder }, { upstream, holder });
     client.setRequestHandler("sampling/createMessage", async () => ({
       ...{ model: "test", role: "assistant" as const, content: { type: "text" as const, text: "a sample" } },
     }));
@@ -138,17 +139,17 @@ test.each([
 );
 
 test("a server that many clients share can ask none of them in the old way", async () => {
-  const held = await grant(platform, [...SAMPLER, ["llm", "generate", "client"]]);
-  const client = await connect(platform.mcp("stdio"), "2025-11-25", holderFetch(held), {
+  const holder = await grant(platform, [...SAMPLER, ["llm", "generate", "client"]]);
+  const client = await connect(platform.mcp("stdio"), "2025-11-25", holderFetch(holder), {
     capabilities: { sampling: {} },
   });
-  let asked = 0;
+  let askedCount = 0;
   client.setRequestHandler("sampling/createMessage", async () => {
-    asked++;
+    askedCount++;
     return { model: "test", role: "assistant", content: { type: "text", text: "a sample" } };
   });
   const outcome = await sample(client).then(textOf, (thrown: Error) => thrown.message);
   expect(outcome).toContain("Method not found");
-  expect(asked).toBe(0);
+  expect(askedCount).toBe(0);
   await client.close();
 }, 30_000);

@@ -6,29 +6,29 @@ import type { Grant, Revision } from "./holder.ts";
 
 export const MAIN = new URL("../../cli/src/main.ts", import.meta.url).pathname;
 
-/** What `depute mcp-proxy` is started with. */
+/** The arguments of `depute mcp-proxy`. */
 export interface ProxyStart {
-  /** The server that it starts; absent where `upstream` names an address. */
+  /** The command that starts the server; absent if `upstream` has an address. */
   readonly server?: { command: string; args: string[] };
   readonly upstream: object;
-  /** The token and key files of a holder. */
-  readonly held?: Grant;
+  /** The holder whose token and key the proxy uses, passed as files. */
+  readonly holder?: Grant;
   readonly flags?: readonly string[];
   readonly client?: ClientOptions;
 }
 
-/** The official client in front of `depute mcp-proxy`, in a process of its own. */
+/** Connects the official client to `depute mcp-proxy` in a separate process. */
 export async function connectProxy(
   { platform, folder }: { platform: { readonly url: string }; folder: string },
-  { server, upstream, held, flags = [], client: options = {} }: ProxyStart,
+  { server, upstream, holder, flags = [], client: options = {} }: ProxyStart,
   revision: Revision = "2025-11-25",
 ) {
   const config = join(folder, `mcp-${crypto.randomUUID()}.json`);
   writeFileSync(config, JSON.stringify({ upstreams: { server: { revision: "legacy", ...upstream } } }));
   const files: string[] = [];
-  if (held !== undefined) {
-    writeFileSync(`${config}.token`, held.token);
-    writeFileSync(`${config}.key`, Buffer.from(held.keypair.privateKey).toString("base64url"), {
+  if (holder !== undefined) {
+    writeFileSync(`${config}.token`, holder.token);
+    writeFileSync(`${config}.key`, Buffer.from(holder.keypair.privateKey).toString("base64url"), {
       mode: 0o600,
     });
     files.push("--token-file", `${config}.token`, "--key-file", `${config}.key`);

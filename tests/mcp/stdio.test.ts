@@ -21,20 +21,20 @@ afterAll(async () => {
   remove();
 });
 
-const connect = (made: Parameters<typeof connectProxy>[1], revision?: Revision) =>
-  connectProxy({ platform, folder: root }, made, revision);
+const connect = (options: Parameters<typeof connectProxy>[1], revision?: Revision) =>
+  connectProxy({ platform, folder: root }, options, revision);
 
 describe.each<Revision>(["2026-07-28", "2025-11-25"])(
   "a token for docs:read on one folder, %s",
   (revision) => {
     test("lists and reads there and nothing else, until it is revoked", async () => {
-      const held = await grant(platform, [["docs", "read", at("docs/**")]]);
-      const made = await connect(
-        { server: filesystem(root), upstream: { maps: ["filesystem"] }, held },
+      const holder = await grant(platform, [["docs", "read", at("docs/**")]]);
+      const proxied = await connect(
+        { server: filesystem(root), upstream: { maps: ["filesystem"] }, holder },
         revision,
       );
-      await made.connected();
-      const { client } = made;
+      await proxied.connected();
+      const { client } = proxied;
       const names = (await client.listTools()).tools.map(({ name }) => name);
       expect(names).toContain("list_directory");
       expect(names).not.toContain("write_file");
@@ -56,8 +56,10 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])(
       ]) {
         expect([path, (await refusal(read(path))).code]).toEqual([path, -32001]);
       }
-      const revocation = createRevocation(engine, held.revocationId, "block", held.keypair);
-      await result(platform.post("/delegateos", call("delegateos/revoke", { revocation, dct: held.token })));
+      const revocation = createRevocation(engine, holder.revocationId, "block", holder.keypair);
+      await result(
+        platform.post("/delegateos", call("delegateos/revoke", { revocation, dct: holder.token })),
+      );
       expect(await refusal(read(at("docs/plan.txt")))).toMatchObject({ data: { type: "revoked" } });
       await client.close();
     }, 30_000);
@@ -71,14 +73,14 @@ test("without a token nothing is listed or called, and one may come with each re
   const args = { message: "hello" };
   const denied = await refusal(client.callTool({ name: "echo", arguments: args }));
   expect(denied).toMatchObject({ code: -32001, data: { type: "capability_not_granted" } });
-  const held = await grant(platform, [["compute", "execute", "everything/echo"]]);
+  const holder = await grant(platform, [["compute", "execute", "everything/echo"]]);
   const call = (params: Json) => client.callTool({ name: "echo", arguments: args, ...params });
-  expect(textOf(await call({ _delegateos: member(held, "mcp:server", args) }))).toBe("Echo: hello");
-  const elsewhere = call({ _delegateos: member(held, "mcp:another", args) });
+  expect(textOf(await call({ _delegateos: member(holder, "mcp:server", args) }))).toBe("Echo: hello");
+  const elsewhere = call({ _delegateos: member(holder, "mcp:another", args) });
   expect(await refusal(elsewhere)).toMatchObject({ data: { type: "invalid_proof", detail: "htu" } });
-  const others = call({ _delegateos: member(held, "mcp:server", { message: "another" }) });
+  const others = call({ _delegateos: member(holder, "mcp:server", { message: "another" }) });
   expect(await refusal(others)).toMatchObject({ data: { type: "invalid_proof", detail: "ard" } });
-  const proved = member(held, "mcp:server", args);
+  const proved = member(holder, "mcp:server", args);
   expect(textOf(await call({ _delegateos: proved }))).toBe("Echo: hello");
   expect(await refusal(call({ _delegateos: proved }))).toMatchObject({ data: { type: "replayed_proof" } });
   await client.close();
@@ -87,36 +89,36 @@ test("without a token nothing is listed or called, and one may come with each re
 describe("sampling, which a server asks of its client", () => {
   const rights = [["compute", "execute", "everything/trigger-sampling-request"]] as const;
   const SAMPLING = { namespace: "llm", action: "generate", resource: "client" };
-  const made = async (more: readonly (readonly [string, string, string])[]) => {
-    const held = await grant(platform, [...rights, ...more]);
+  const proxiedWith = async (more: readonly (readonly [string, string, string])[]) => {
+    const holder = await grant(platform, [...rights, ...more]);
     const map = { methods: { "sampling/createMessage": SAMPLING } };
-    const made = await connect({ server: EVERYTHING, upstream: { maps: ["everything"], map }, held });
-    made.client.setRequestHandler("sampling/createMessage", async () => ({
+    const proxied = await connect({ server: EVERYTHING, upstream: { maps: ["everything"], map }, holder });
+    proxied.client.setRequestHandler("sampling/createMessage", async () => ({
       model: "test",
       role: "assistant",
       content: { type: "text", text: "a sample" },
     }));
-    await made.connected();
-    return made.client;
+    await proxied.connected();
+    return proxied.client;
   };
   const ask = (client: Client) =>
     client.callTool({ name: "trigger-sampling-request", arguments: { prompt: "p", maxTokens: 10 } });
 
   test("passes with a token that grants it", async () => {
-    const client = await made([["llm", "generate", "client"]]);
+    const client = await proxiedWith([["llm", "generate", "client"]]);
     expect(textOf(await ask(client))).toContain("a sample");
     await client.close();
   }, 30_000);
 
   test("is refused without", async () => {
-    const client = await made([]);
+    const client = await proxiedWith([]);
     const outcome = await ask(client).then(textOf, (thrown: Error) => thrown.message);
     expect(outcome).toContain("DCT verification failed");
     await client.close();
   }, 30_000);
 });
 
-test("a map is drafted from what a server lists, and holds for the tools as they are", async () => {
+test("a map is drafted from a server's list, and fits its tools", async () => {
   const { command, args } = filesystem(root);
   const { stdout } = await promisify(execFile)(process.execPath, [MAIN, "mcp-map", "--", command, ...args]);
   const draft = JSON.parse(stdout);
@@ -130,8 +132,8 @@ test("a map is drafted from what a server lists, and holds for the tools as they
     namespace: "compute",
     resource: "server/list_allowed_directories",
   });
-  const held = await grant(platform, [["docs", "read", at("docs/**")]]);
-  const { client, connected } = await connect({ server: filesystem(root), upstream: { map: draft }, held });
+  const holder = await grant(platform, [["docs", "read", at("docs/**")]]);
+  const { client, connected } = await connect({ server: filesystem(root), upstream: { map: draft }, holder });
   await connected();
   const read = await client.callTool({ name: "read_text_file", arguments: { path: at("docs/plan.txt") } });
   expect(textOf(read)).toBe("the plan");

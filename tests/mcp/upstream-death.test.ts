@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { connect, grant, holderFetch, refusal, textOf } from "./holder.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
 
-/** A server that does what its tool is called: lines of JSON over stdio, and nothing of anybody's SDK. */
+/** An MCP server without an SDK that speaks JSON lines over stdio. The tool's name selects its behaviour. */
 const SERVER = `
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
 const TOOLS = ["die", "wait", "garble", "answer"].map((name) => ({ name, inputSchema: { type: "object" } }));
@@ -48,12 +48,12 @@ test.each([
     { reason: "DEPENDENCY_UNAVAILABLE", detail: expect.stringMatching(/^malformed/), budget: charged },
   ],
 ])(
-  "a server that does %s: its caller is told, the call is charged, and the next one is answered (M9)",
+  "a server that does %s: its caller gets an error, the call is charged, and the next one is answered (M9)",
   async (name, data) => {
-    const held = await grant(platform, [["compute", "execute", "odd"]], 1000);
-    const client = await connect(platform.mcp("odd"), "2026-07-28", holderFetch(held));
+    const holder = await grant(platform, [["compute", "execute", "odd"]], 1000);
+    const client = await connect(platform.mcp("odd"), "2026-07-28", holderFetch(holder));
     expect(await refusal(client.callTool({ name, arguments: {} }))).toMatchObject({ code: -32603, data });
-    const token = { token: held.token, format: "delegateos-sjt-v1" };
+    const token = { token: holder.token, format: "delegateos-sjt-v1" };
     const { levels } = await spend().getBudget({ token });
     expect(levels).toMatchObject([{ spentMicrocents: 100n, reservedMicrocents: 0n }]);
     expect(textOf(await client.callTool({ name: "answer", arguments: {} }))).toBe("there");
@@ -62,15 +62,15 @@ test.each([
 );
 
 test("a server that ends where it is asked for its revisions is started again, as an old one", async () => {
-  const held = await grant(platform, [["compute", "execute", "odd"]], 1000);
-  const client = await connect(platform.mcp("unknown"), "2026-07-28", holderFetch(held));
+  const holder = await grant(platform, [["compute", "execute", "odd"]], 1000);
+  const client = await connect(platform.mcp("unknown"), "2026-07-28", holderFetch(holder));
   expect(textOf(await client.callTool({ name: "answer", arguments: {} }))).toBe("there");
   await client.close();
 });
 
 test("a server that cannot be started costs nothing", async () => {
-  const held = await grant(platform, [["compute", "execute", "odd"]], 1000);
-  const answer = await holderFetch(held)(platform.mcp("nowhere"), {
+  const holder = await grant(platform, [["compute", "execute", "odd"]], 1000);
+  const answer = await holderFetch(holder)(platform.mcp("nowhere"), {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
     body: JSON.stringify({
@@ -84,7 +84,7 @@ test("a server that cannot be started costs nothing", async () => {
     error: { code: -32603, data: { reason: "DEPENDENCY_UNAVAILABLE" } },
   });
   const { remainingMicrocents } = await spend().getBudget({
-    token: { token: held.token, format: "delegateos-sjt-v1" },
+    token: { token: holder.token, format: "delegateos-sjt-v1" },
   });
   expect(remainingMicrocents).toBe(1000n);
 });

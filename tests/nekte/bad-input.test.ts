@@ -86,11 +86,11 @@ describe("bad input", () => {
     ["", 415],
     ["application/json; charset=utf-8", 200],
     ["Application/JSON", 200],
-  ])("content type %j is answered %i", async (type, wanted) => {
+  ])("content type %j is answered %i", async (type, expectedStatus) => {
     const body = Buffer.from(JSON.stringify(call("nekte.discover", { level: 0 })));
     const headers: Record<string, string> = type === "" ? {} : { "content-type": type };
     const response = await fetch(`${scene.platform.url}/nekte`, { method: "POST", headers, body });
-    expect(response.status).toBe(wanted);
+    expect(response.status).toBe(expectedStatus);
   });
 
   test("a body that is too long, said before or seen while it comes", async () => {
@@ -109,7 +109,7 @@ describe("bad input", () => {
       body: chunks,
       duplex: "half",
     } as RequestInit);
-    // The connection may end before all of it was sent.
+    // The platform may close the connection before the client has sent the whole body. That counts as status 413.
     const status = await streamed.then((response) => response.status).catch(() => 413);
     expect(status).toBe(413);
     await ok();
@@ -120,8 +120,8 @@ describe("bad input", () => {
     ["PUT", "/nekte/nlp-worker", 405],
     ["POST", "/.well-known/nekte.json", 405],
     ["POST", "/nekte/a/b", 404],
-  ])("%s %s is answered %i", async (method, path, wanted) => {
-    expect((await fetch(`${scene.platform.url}${path}`, { method })).status).toBe(wanted);
+  ])("%s %s is answered %i", async (method, path, expectedStatus) => {
+    expect((await fetch(`${scene.platform.url}${path}`, { method })).status).toBe(expectedStatus);
   });
 });
 

@@ -28,16 +28,16 @@ afterAll(async () => {
   await platform.stop();
 });
 
-let made = 0;
+let taskCount = 0;
 const url = () => `${platform.url}/nekte/worker`;
 const task = (desc: string, budget: object) => ({
-  id: `budget-${++made}`,
+  id: `budget-${++taskCount}`,
   desc,
   timeout_ms: 20_000,
   budget,
 });
-const delegate = async (given: object) =>
-  eventsIn((await send(url(), call("nekte.delegate", { task: given }))).text);
+const delegate = async (members: object) =>
+  eventsIn((await send(url(), call("nekte.delegate", { task: members }))).text);
 const invoke = async (params: object) =>
   JSON.parse((await send(url(), call("nekte.invoke", { in: {}, ...params }))).text);
 
@@ -49,12 +49,12 @@ describe("partial results", () => {
   test("keep to the budget and the level of detail, over HTTP and gRPC", async () => {
     const events = await delegate(task("report", SMALL));
     expect(events.map(({ event }) => event)).toEqual(["partial", "error"]);
-    // The worker calls it full; the caller asks for compact.
+    // The worker marks the partial result as full, but the caller asked for compact.
     expect(events[0]?.data).toEqual({ out: { so: "far" }, resolved_level: "compact" });
     expect(events[1]?.data).toMatchObject({ code: -32003 });
-    const told = await grpc.delegate({ task: task("report", SMALL) }, { "nekte-agent": "worker" });
-    expect(told.map(({ event }) => event)).toEqual(["partial", "error"]);
-    expect(told[0].partial.resolved_level).toBe("compact");
+    const answered = await grpc.delegate({ task: task("report", SMALL) }, { "nekte-agent": "worker" });
+    expect(answered.map(({ event }) => event)).toEqual(["partial", "error"]);
+    expect(answered[0].partial.resolved_level).toBe("compact");
   });
 
   test("are all there where the budget has room", async () => {

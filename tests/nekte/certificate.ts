@@ -1,12 +1,15 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 
-/** What a TLS server shows, as PEM. */
+/** The certificate and key of a TLS server, as PEM. */
 export interface Certified {
   readonly key: string;
   readonly cert: string;
 }
 
-/** A certificate for an IP address that signs itself, valid for a day around now. (RFC 5280) */
+/**
+ * Creates a self-signed certificate for an IP address that is valid from 12 hours ago until 12 hours from now. (RFC
+ * 5280)
+ */
 export function selfSigned(name: string, address = [127, 0, 0, 1]): Certified {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const algorithm = sequence(oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02)); // ecdsa-with-SHA256
@@ -32,7 +35,7 @@ export function selfSigned(name: string, address = [127, 0, 0, 1]): Certified {
   };
 }
 
-/** A value of DER with its tag and length. */
+/** Encodes a DER value with its tag and length. */
 function der(tag: number, ...parts: Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;

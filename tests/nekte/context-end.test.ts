@@ -49,9 +49,9 @@ test("work whose context died with the platform ends, and no worker gets it", {
   expect(await Promise.all(streams)).toEqual(["broken off", "broken off"]);
   await start();
 
-  // The lost one ends; the kept one goes to the worker.
-  const lost = eventsIn(await delegate(false, { "last-event-id": "1" }));
-  expect(lost).toEqual([
+  // The task whose context was lost fails. The task whose context was kept goes to the worker.
+  const lostEvents = eventsIn(await delegate(false, { "last-event-id": "1" }));
+  expect(lostEvents).toEqual([
     { event: "error", data: expect.objectContaining({ task_id: "persist false", code: -32004 }) },
   ]);
   const { assignments } = await rpc("tasks.v1.WorkerService/TakeAssignments", {

@@ -12,7 +12,7 @@ describe("nekte.context", () => {
   const DATA = { user_preferences: { lang: "en", tone: "formal" } };
   const share = (more: object = {}, path?: string) =>
     nekte("nekte.context", { envelope: { data: DATA, ...CONTEXT, ...more } }, path);
-  const named = (action: string, id: string, more: object = {}) =>
+  const contextCall = (action: string, id: string, more: object = {}) =>
     nekte("nekte.context", { action, envelope: { id, ...more } });
 
   test.each([true, false])("is shared, read and taken back (persist: %s)", async (persist) => {
@@ -20,16 +20,19 @@ describe("nekte.context", () => {
     const { id, ...rest } = await result(share({ permissions }));
     expect(rest).toEqual({ status: "stored" });
     expect(id).toMatch(/^[0-9a-f-]{36}$/);
-    expect(await result(named("request", id))).toEqual({ id, data: DATA, permissions, ttl_s: 3600 });
-    expect(await result(named("revoke", id))).toEqual({ id, status: "revoked" });
-    expect(await error(named("request", id))).toMatchObject({ code: -32004, message: "CONTEXT_EXPIRED" });
+    expect(await result(contextCall("request", id))).toEqual({ id, data: DATA, permissions, ttl_s: 3600 });
+    expect(await result(contextCall("revoke", id))).toEqual({ id, status: "revoked" });
+    expect(await error(contextCall("request", id))).toMatchObject({
+      code: -32004,
+      message: "CONTEXT_EXPIRED",
+    });
   });
 
   test("has the caller's own id, also one that looks like the server's", async () => {
     for (const id of ["own", crypto.randomUUID()]) {
       expect(await result(share({ id }))).toEqual({ id, status: "stored" });
       expect(await result(share({ id }))).toEqual({ id, status: "stored" });
-      expect(await result(named("request", id))).toMatchObject({ id, data: DATA });
+      expect(await result(contextCall("request", id))).toMatchObject({ id, data: DATA });
       expect(await error(share({ id, ttl_s: 1 }))).toMatchObject({
         code: -32602,
         data: { reason: "CONTEXT_ID_TAKEN" },
@@ -39,15 +42,15 @@ describe("nekte.context", () => {
 
   test("is for the capabilities of its scope", async () => {
     const { id } = await result(share({ scope: ["sentiment", "summarize"] }));
-    expect(await result(named("request", id, { scope: ["sentiment"] }))).toMatchObject({ data: DATA });
+    expect(await result(contextCall("request", id, { scope: ["sentiment"] }))).toMatchObject({ data: DATA });
     for (const more of [{}, { scope: ["shared"] }]) {
-      expect(await error(named("request", id, more))).toMatchObject({ code: -32005 });
+      expect(await error(contextCall("request", id, more))).toMatchObject({ code: -32005 });
     }
   });
 
   test.each(["request", "revoke"])("%s of what is not there says so", async (action) => {
     for (const id of ["never", crypto.randomUUID()]) {
-      expect(await result(named(action, id))).toEqual({ id, status: "not_found" });
+      expect(await result(contextCall(action, id))).toEqual({ id, status: "not_found" });
     }
     expect(await error(nekte("nekte.context", { action, envelope: {} }))).toMatchObject({ code: -32602 });
   });
@@ -70,7 +73,7 @@ describe("nekte.context", () => {
         ...holderHeaders(by, path),
       });
     expect((await result(post(alice))).out.compact).toEqual({ got: DATA });
-    // A reader may not forward it.
+    // Bob may read the context but not forward it.
     expect(await error(post(bob))).toMatchObject({ code: -32005 });
     expect(await error(post(eve))).toMatchObject({ data: { reason: "CONTEXT_NOT_FOUND" } });
   });

@@ -8,7 +8,7 @@ import { eventsIn, send } from "./plain-http.ts";
 import { CONTEXT, dataOf, frames, Scene, work } from "./scene.ts";
 
 const scene = new Scene();
-const { countTasks, held, nekte, refused, status } = scene;
+const { countTasks, heldCalls, nekte, refused, status } = scene;
 
 describe("nekte.delegate", () => {
   test("streams the task's events, byte for byte", async () => {
@@ -25,7 +25,7 @@ describe("nekte.delegate", () => {
         `id: 6\nevent: complete\ndata: {"task_id":"${id}","out":{"minimal":"done","compact":{"got":{"reviews":3}}},` +
         `"meta":{"ms":1,"tokens_used":6},"status":"completed"}\n\n`,
     );
-    const task = await scene.platform.clients.tasks.getTask({ name: { case: "externalId", value: id } });
+    const task = await scene.platform.clients.tasks.getTask({ externalId: id });
     expect(task.task).toMatchObject({
       agentId: "nlp-worker",
       capabilityId: "",
@@ -51,7 +51,7 @@ describe("nekte.delegate", () => {
     const again = await scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", params), {
       "last-event-id": "4",
     });
-    held.get(id)?.();
+    heldCalls.get(id)?.();
     const rest = await frames(again);
     expect(rest.map((frame) => frame.split("\n", 2))).toEqual([
       ["id: 5", "event: partial"],
@@ -125,12 +125,12 @@ describe("nekte.delegate", () => {
     expect(stream.at(-1)).toMatch(/event: error\ndata: \{"task_id":"task-\d+","code":-32006,/);
   });
 
-  test("as a notification is done without anybody who watches", async () => {
+  test("as a notification runs without a watcher", async () => {
     const params = work();
     const response = await scene.platform.post("/nekte/nlp-worker", notification("nekte.delegate", params));
     expect(response.status).toBe(204);
     const { task } = await scene.platform.clients.tasks.getTask({
-      name: { case: "externalId", value: params.task.id },
+      externalId: params.task.id,
     });
     for await (const _ of scene.platform.clients.tasks.watchTask({ taskId: task?.id ?? "" }));
     expect(await status(params.task.id)).toMatchObject({ status: "completed" });
@@ -154,7 +154,7 @@ describe("nekte.delegate", () => {
     const stream = await frames(await nekte("nekte.delegate", { ...params, context }, "/nekte/nlp-worker"));
     expect(stream.at(-1)).toContain('"compact":{"got":{"reviews":3}}');
     const { task } = await scene.platform.clients.tasks.getTask({
-      name: { case: "externalId", value: params.task.id },
+      externalId: params.task.id,
     });
     expect(task?.input).toEqual(value({ reviews: 3 }));
   });
@@ -180,7 +180,7 @@ describe("nekte.delegate", () => {
     }
   });
 
-  test("is taken up again after its context is gone", async () => {
+  test("resumes after its context is gone", async () => {
     const params = work("wait");
     const { id } = params.task;
     const context = { ...params.context, id: `context of ${id}`, ttl_s: 1 };
@@ -195,14 +195,14 @@ describe("nekte.delegate", () => {
       data: { reason: "TASK_ID_TAKEN" },
     });
     const again = frames(await post({ "last-event-id": "4" }));
-    held.get(id)?.();
+    heldCalls.get(id)?.();
     expect((await again).map((frame) => frame.split("\n", 2))).toEqual([
       ["id: 5", "event: partial"],
       ["id: 6", "event: complete"],
     ]);
   });
 
-  test("that named a context is taken up again after the context was taken back", async () => {
+  test("with a context id resumes after the context was revoked", async () => {
     const shared = { ...CONTEXT, id: "taken-back", data: { shared: true } };
     await result(nekte("nekte.context", { envelope: shared }));
     const context = { ...CONTEXT, id: shared.id, data: null, compression: "reference" };
@@ -214,10 +214,10 @@ describe("nekte.delegate", () => {
     expect(await frames(await post(params, { "last-event-id": "5" }))).toEqual(all.slice(-1));
     expect(await refused(params)).toMatchObject({ code: -32004 });
     const other = { ...params, task: { ...params.task, desc: "other" } };
-    const seen = { "last-event-id": "5" };
-    expect(await refused(other, undefined, seen)).toMatchObject({ code: -32004 });
+    const lastSeen = { "last-event-id": "5" };
+    expect(await refused(other, undefined, lastSeen)).toMatchObject({ code: -32004 });
     const none = { ...params, task: { ...params.task, id: "never" } };
-    expect(await refused(none, undefined, seen)).toMatchObject({ code: -32004 });
+    expect(await refused(none, undefined, lastSeen)).toMatchObject({ code: -32004 });
   });
 
   test("names a context that was shared before", async () => {

@@ -16,7 +16,7 @@ import { eventsIn, send } from "./plain-http.ts";
 
 let platform: TestPlatform;
 let grpc: PublishedGrpc;
-let made = 0;
+let taskCount = 0;
 
 const signer = generateKeypair(engine);
 const TEXT = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
@@ -38,7 +38,7 @@ afterAll(async () => {
   await platform.stop();
 });
 
-/** A contract that takes any result. */
+/** Makes a contract that accepts any result; returns its id. */
 async function agree(): Promise<string> {
   const issuer = generateKeypair(engine);
   const now = Date.now();
@@ -93,7 +93,7 @@ async function ask(
 
 const permissions = { forward: false, persist: true, derive: true };
 const work = (context?: object, more: object = {}) => ({
-  task: { id: `cap-${++made}`, desc: "x", timeout_ms: 20_000, ...more },
+  task: { id: `cap-${++taskCount}`, desc: "x", timeout_ms: 20_000, ...more },
   ...(context === undefined
     ? {}
     : { context: { data: { text: "so so" }, permissions, ttl_s: 60, ...context } }),
@@ -109,10 +109,14 @@ describe("a delegation that names its capability", () => {
     const scoped = { id: "scoped", scope: ["sentiment"] };
     const brought = await ask("nekte.delegate", work(scoped, { cap: "sentiment" }));
     expect(brought?.data.out.compact.by).toBe("sentiment");
-    const named = { ...scoped, data: null, compression: "reference" };
-    const again = await ask("nekte.delegate", work(named, { cap: "sentiment" }));
+    const namedContext = { ...scoped, data: null, compression: "reference" };
+    const again = await ask("nekte.delegate", work(namedContext, { cap: "sentiment" }));
     expect(again?.data.out.compact).toEqual({ by: "sentiment", input: { text: "so so" } });
-    for (const other of [work(named, { cap: "other" }), work(named), work({ scope: [] }, { cap: "other" })]) {
+    for (const other of [
+      work(namedContext, { cap: "other" }),
+      work(namedContext),
+      work({ scope: [] }, { cap: "other" }),
+    ]) {
       expect((await ask("nekte.delegate", other))?.data.code).toBe(-32005);
     }
   });
@@ -159,7 +163,7 @@ describe("a context made of another", () => {
     });
   });
 
-  test("is not somebody else's to make", async () => {
+  test("is refused to other callers", async () => {
     await share({ id: "mine" });
     const eve = { engine, keypair: generateKeypair(engine), publicUrl: platform.url };
     const refused = await share(
@@ -171,14 +175,16 @@ describe("a context made of another", () => {
 });
 
 describe("nekte.verify with an attestation", () => {
-  /** DelegateOS 7.1: Ed25519 over BLAKE2b-256 of the canonical document without its signature. */
+  /**
+   * A signature by DelegateOS 7.1: Ed25519 over the BLAKE2b-256 hash of the canonical document without its signature.
+   */
   const isSigned = ({ signature, ...body }: Json) => {
     const digest = blake2b(Buffer.from(canonicalize(body) ?? ""), undefined, 32);
     const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: body.principal }, format: "jwk" });
     return verify(null, digest, key, Buffer.from(signature, "base64url"));
   };
 
-  test("brings what the worker signed, over HTTP and gRPC", async () => {
+  test("returns the worker's signature, over HTTP and gRPC", async () => {
     const params = work(undefined, { contract_id: await agree() });
     const { id: task_id } = params.task;
     expect((await ask("nekte.delegate", params, "/nekte/signer"))?.data.status).toBe("completed");
@@ -193,15 +199,19 @@ describe("nekte.verify with an attestation", () => {
     });
     expect(isSigned(result.attestation)).toBe(true);
     expect(isSigned({ ...result.attestation, createdAt: "2026-01-01T00:00:00.000Z" })).toBe(false);
-    const told = await grpc.call("Verify", { task_id, checks: ["attestation"] }, { "nekte-agent": "signer" });
-    expect(JSON.parse(told.data).attestation).toEqual(result.attestation);
+    const verified = await grpc.call(
+      "Verify",
+      { task_id, checks: ["attestation"] },
+      { "nekte-agent": "signer" },
+    );
+    expect(JSON.parse(verified.data).attestation).toEqual(result.attestation);
   });
 
-  test("says so where the worker gave none", async () => {
+  test("reports a missing attestation", async () => {
     const params = work();
     await ask("nekte.delegate", params, "/nekte/signer");
-    const asked = { task_id: params.task.id, checks: ["attestation"] };
-    const { error } = await ask("nekte.verify", asked, "/nekte/signer");
+    const question = { task_id: params.task.id, checks: ["attestation"] };
+    const { error } = await ask("nekte.verify", question, "/nekte/signer");
     expect(error.data).toMatchObject({ reason: "ATTESTATION_NOT_FOUND" });
     expect(error.data.detail).toContain("gave no attestation");
   });

@@ -22,7 +22,7 @@ describe("nekte.discover", () => {
     });
   });
 
-  test("of one agent is as if it were a server of its own", async () => {
+  test("of one agent acts like a separate server", async () => {
     expect(await result(nekte("nekte.discover", { level: 0 }, "/nekte/other"))).toEqual({
       agent: "other",
       v: "1.2.0",
@@ -30,16 +30,16 @@ describe("nekte.discover", () => {
     });
   });
 
-  test("at level 1 adds what it does and costs", async () => {
-    const found = await result(nekte("nekte.discover", { level: 1, filter: { id: "sentiment" } }));
-    expect(found.caps).toEqual([
+  test("at level 1 adds description and cost", async () => {
+    const discovered = await result(nekte("nekte.discover", { level: 1, filter: { id: "sentiment" } }));
+    expect(discovered.caps).toEqual([
       { id: "sentiment", cat: "nlp", h: HEX, desc: "does sentiment", cost: { avg_ms: 200 } },
     ]);
   });
 
   test("at level 2 adds the schemas", async () => {
-    const found = await result(nekte("nekte.discover", { level: 2, filter: { query: "sentiment" } }));
-    expect(found.caps).toEqual([
+    const discovered = await result(nekte("nekte.discover", { level: 2, filter: { query: "sentiment" } }));
+    expect(discovered.caps).toEqual([
       {
         id: "sentiment",
         cat: "nlp",
@@ -58,13 +58,13 @@ describe("nekte.discover", () => {
     ["explicit nulls", { category: null, query: null, id: "long" }, ["long"]],
     ["another category", { category: "vision" }, []],
   ])("filters: %s", async (_, filter, ids) => {
-    const found = await result(nekte("nekte.discover", { level: 0, filter }));
-    expect(found.caps.map(({ id }: { id: string }) => id)).toEqual(ids);
+    const discovered = await result(nekte("nekte.discover", { level: 0, filter }));
+    expect(discovered.caps.map(({ id }: { id: string }) => id)).toEqual(ids);
   });
 });
 
 describe("nekte.invoke", () => {
-  test("gives the output, and what it took", async () => {
+  test("returns the output with time and cost", async () => {
     const answer = await result(nekte("nekte.invoke", { cap: "sentiment", in: { text: "so so" } }));
     expect(answer).toEqual({
       out: { label: "mixed", score: 0.62 },

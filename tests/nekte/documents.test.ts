@@ -8,7 +8,7 @@ import { frames, Scene, work } from "./scene.ts";
 const scene = new Scene();
 const { nekte } = scene;
 
-describe("what is published", () => {
+describe("the published documents", () => {
   test("a card for all agents, and for each one", async () => {
     const card = await json(fetch(`${scene.platform.url}/.well-known/nekte.json`));
     expect(card).toMatchObject({
@@ -52,9 +52,9 @@ describe("what is published", () => {
     await agents.registerAgent({ requestId: "tides", agent: { id: "tides", description } });
     const card = await json(fetch(`${scene.platform.url}/nekte/tides/.well-known/nekte.json`));
     expect(card.instructions).toContain(description);
-    // The call that it shows works as it stands.
-    const shown = /\{"jsonrpc".*?\}\}/.exec(card.instructions)?.[0] ?? "";
-    expect(await result(scene.platform.post("/nekte/tides", shown))).toMatchObject({
+    // The example call in the card's instructions works without changes.
+    const example = /\{"jsonrpc".*?\}\}/.exec(card.instructions)?.[0] ?? "";
+    expect(await result(scene.platform.post("/nekte/tides", example))).toMatchObject({
       agent: "tides",
       caps: [],
     });
@@ -87,13 +87,13 @@ describe("what is published", () => {
   ])("a part of it, on %s", async (topic, word) => {
     const { guide } = await result(nekte("nekte.introspect", { topic }));
     expect(guide).toContain(word);
-    const whole = await (await fetch(`${scene.platform.url}/api/protocol-guide`)).text();
-    expect(whole.length).toBeGreaterThan(guide.length);
-    expect(whole).toContain(guide);
+    const servedGuide = await (await fetch(`${scene.platform.url}/api/protocol-guide`)).text();
+    expect(servedGuide.length).toBeGreaterThan(guide.length);
+    expect(servedGuide).toContain(guide);
   });
 });
 
-/** What settings change. */
+/** These documents depend on the platform's settings. */
 describe("settings", () => {
   test("a default agent, times as numbers, credentials that are required", async () => {
     const other = await startPlatform(["--nekte-default-agent", "helper", "--nekte-epoch-ms"]);
@@ -103,14 +103,16 @@ describe("settings", () => {
       const params = work();
       const stream = await frames(await other.post("/nekte", call("nekte.delegate", params)));
       expect(stream.at(-1)).toContain("event: complete");
-      const told = await result(other.post("/nekte", call("nekte.task.status", { task_id: params.task.id })));
-      expect(told).toMatchObject({ created_at: expect.any(Number), updated_at: expect.any(Number) });
+      const taskStatus = await result(
+        other.post("/nekte", call("nekte.task.status", { task_id: params.task.id })),
+      );
+      expect(taskStatus).toMatchObject({ created_at: expect.any(Number), updated_at: expect.any(Number) });
     } finally {
       await other.stop();
     }
   });
 
-  test("a caller without credentials is told by HTTP's status where they are required", async () => {
+  test("a caller without required credentials gets an HTTP status", async () => {
     const closed = await startPlatform(["--auth", "required"]);
     try {
       const response = await closed.post("/nekte", call("nekte.discover", { level: 0 }));

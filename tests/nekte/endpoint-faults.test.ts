@@ -79,7 +79,7 @@ describe("an endpoint that does not behave", () => {
   });
 
   test("one that answers at once, as NEKTE's library does without a handler, is understood", async () => {
-    const told =
+    const eventKinds =
       (result: object): Answer =>
       (_, response, body) => {
         const { id, params } = JSON.parse(body);
@@ -87,13 +87,15 @@ describe("an endpoint that does not behave", () => {
         response.end(JSON.stringify({ jsonrpc: "2.0", id, result: { task_id: params.task.id, ...result } }));
         return true;
       };
-    expect(await at(told({ status: "completed", out: { minimal: "m", full: { a: 1 } } }))).toMatchObject({
+    expect(
+      await at(eventKinds({ status: "completed", out: { minimal: "m", full: { a: 1 } } })),
+    ).toMatchObject({
       case: "completed",
       value: { output: { full: value({ a: 1 }), minimal: "m" } },
     });
     await server?.stop();
     const error = { code: "NO_MATCHING_CAPABILITY", message: "No capability matches the task" };
-    expect(await at(told({ status: "failed", error }))).toMatchObject({
+    expect(await at(eventKinds({ status: "failed", error }))).toMatchObject({
       case: "failed",
       value: { reason: "TASK_FAILED", message: error.message },
     });
@@ -178,15 +180,15 @@ describe("an endpoint that does not behave", () => {
     expect(lastOf(await invoked())).toMatchObject({ case: "failed", value: { reason: "VERSION_MISMATCH" } });
   });
 
-  test("one with credentials of its own is shown them", async () => {
+  test("one with configured credentials receives them", async () => {
     server = await serveHttp(agent, knownPort);
-    const seen: (string | undefined)[] = [];
+    const seenIds: (string | undefined)[] = [];
     server.intercept = ({ headers }) => {
-      seen.push(headers.authorization);
+      seenIds.push(headers.authorization);
       return false;
     };
     const agentId = await register(server.endpoint);
     expect(lastOf(await eventsOf({ agentId, description: "x" }))?.case).toBe("completed");
-    expect(seen).toEqual(["Bearer secret"]);
+    expect(seenIds).toEqual(["Bearer secret"]);
   });
 });

@@ -34,22 +34,22 @@ describe("the platform", () => {
       const agentId = await register(server.endpoint, first);
       const draft = { agentId, description: "x", externalId: "outlives" };
       await first.clients.tasks.createTask({ requestId: "1", draft });
-      const name = { case: "externalId", value: "outlives" } as const;
-      await until(async () => (await first.clients.tasks.getTask({ name })).task?.progress?.processed === 1);
+      const name = { externalId: "outlives" };
+      await until(async () => (await first.clients.tasks.getTask(name)).task?.progress?.processed === 1);
       await first.stop();
       const second = await startPlatform([...FLAGS, "--data-dir", dataDir]);
       try {
-        await until(() => agent.of("nekte.delegate").length === 2);
+        await until(() => agent.callsOf("nekte.delegate").length === 2);
         goOn();
-        const { task } = await second.clients.tasks.getTask({ name });
+        const { task } = await second.clients.tasks.getTask(name);
         const events: TaskEvent[] = [];
-        for await (const { event } of second.clients.tasks.watchTask({ taskId: task?.id ?? "" })) {
+        for await (const { taskEvent: event } of second.clients.tasks.watchTask({ taskId: task?.id ?? "" })) {
           if (event !== undefined) events.push(event);
         }
-        const told = kinds(events).filter((kind) => kind === "progress" || kind === "completed");
-        expect(told).toEqual(["progress", "progress", "completed"]);
-        expect(agent.of("nekte.task.status").length).toBeGreaterThan(0);
-        // One piece of work there, however often it was taken up.
+        const eventKinds = kinds(events).filter((kind) => kind === "progress" || kind === "completed");
+        expect(eventKinds).toEqual(["progress", "progress", "completed"]);
+        expect(agent.callsOf("nekte.task.status").length).toBeGreaterThan(0);
+        // The agent has one task, however often the platform resumed it.
         expect(agent.tasks.size).toBe(1);
       } finally {
         await second.stop();
@@ -82,15 +82,15 @@ describe("the platform", () => {
       const agentId = await register(server.endpoint, first);
       const draft = { agentId, description: "x", externalId: "outlives" };
       const { task } = await first.clients.tasks.createTask({ requestId: "1", draft });
-      const name = { case: "id", value: task?.id ?? "" } as const;
-      await until(async () => (await first.clients.tasks.getTask({ name })).task?.progress?.processed === 1);
+      const name = { taskId: task?.id ?? "" };
+      await until(async () => (await first.clients.tasks.getTask(name)).task?.progress?.processed === 1);
       await first.helper.stop("SIGKILL");
       const second = await start();
       try {
-        await until(() => agent.of("nekte.delegate").length === 2);
+        await until(() => agent.callsOf("nekte.delegate").length === 2);
         goOn();
         const events: TaskEvent[] = [];
-        for await (const { event } of second.clients.tasks.watchTask({ taskId: name.value })) {
+        for await (const { taskEvent: event } of second.clients.tasks.watchTask({ taskId: name.taskId })) {
           if (event !== undefined) events.push(event);
         }
         expect(kinds(events)).toEqual(["created", "accepted", "started", "progress", "completed"]);
@@ -105,7 +105,7 @@ describe("the platform", () => {
     }
   });
 
-  test("calls agents from where its tasks are, behind a gateway of its own and with credentials required", async () => {
+  test("calls agents from the tasks service, behind a separate gateway and with credentials required", async () => {
     const agent = new TextAgent();
     const server = await serveHttp(agent);
     const file = join(mkdtempSync(join(tmpdir(), "depute-endpoints-")), "credentials.json");
@@ -128,7 +128,7 @@ describe("the platform", () => {
     }
   });
 
-  test("calls nobody where no hosts are named: the work waits for a worker", async () => {
+  test("calls no endpoint without configured hosts: the task waits for a worker", async () => {
     const agent = new TextAgent();
     const server = await serveHttp(agent);
     const closed = await startPlatform();

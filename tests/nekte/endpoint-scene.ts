@@ -2,17 +2,17 @@ import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb"
 import { afterAll, beforeAll } from "vitest";
 import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
 
-/** A platform that may call this machine, two of an agent's tasks at once. */
+/** Flags of a platform that may call endpoints on this machine, with at most 2 concurrent tasks per agent. */
 export const FLAGS = ["--tasks-outbound-hosts", "127.0.0.1", "--tasks-push-per-agent", "2"];
 
-let made = 0;
+let agentCount = 0;
 
-/** Registers an agent that answers at an address. */
+/** Registers an agent whose record names an endpoint address. */
 export async function register(
   endpoint: string,
   { clients }: Pick<TestPlatform, "clients">,
 ): Promise<string> {
-  const id = `agent-${++made}`;
+  const id = `agent-${++agentCount}`;
   await clients.agents.registerAgent({
     requestId: crypto.randomUUID(),
     agent: { id, nekte: { endpoint } },
@@ -27,11 +27,11 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-/** The platform of a file's tests, which calls agents where they are. */
+/** Starts the platform for the tests of one file. It calls agents at their endpoints. */
 export class EndpointScene {
   #platform: TestPlatform | undefined;
 
-  /** @param flags beside FLAGS, known once the tests begin */
+  /** @param flags more flags than FLAGS; the function runs when the tests begin */
   constructor(flags: () => readonly string[] = () => []) {
     beforeAll(async () => {
       this.#platform = await startPlatform([...FLAGS, ...flags()]);
@@ -46,11 +46,11 @@ export class EndpointScene {
 
   register = (endpoint: string) => register(endpoint, this.platform);
 
-  /** The events of work that is handed over, to its end. */
+  /** Creates a task and returns all its events until the task ends. */
   eventsOf = async (draft: object): Promise<TaskEvent[]> => {
     const events: TaskEvent[] = [];
     const requestId = crypto.randomUUID();
-    for await (const { event } of this.platform.clients.tasks.delegateTask({ requestId, draft })) {
+    for await (const { taskEvent: event } of this.platform.clients.tasks.delegateTask({ requestId, draft })) {
       if (event !== undefined) events.push(event);
     }
     return events;

@@ -21,7 +21,7 @@ beforeAll(async () => {
   const authorities = join(folder, "authorities.pem");
   writeFileSync(authorities, `${trusted.cert}${elsewhere.cert}`);
   const args = ["start", ...FLAGS, "--data-dir", folder, "--log-level", "error", "--gateway-port", "0"];
-  // What gRPC would trust instead is none of this machine's business.
+  // Clears gRPC's own trust setting, so that this machine's environment cannot change the outcome.
   const env = { NODE_EXTRA_CA_CERTS: authorities, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: "" };
   platform = await startPlatformProcess(args, env);
   clients = connectTo(platform.about);
@@ -31,7 +31,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The events of work for an agent behind TLS, to its end. */
+/** Runs work for an agent behind TLS, and returns its events until it ends. */
 async function workBehind(
   serve: (agent: TextAgent, certified: Certified) => Promise<TextServer>,
   certified: Certified,
@@ -42,7 +42,10 @@ async function workBehind(
   const agentId = await register(server.endpoint, { clients });
   const events: TaskEvent[] = [];
   const draft = { agentId, description: "count", retry: { maxAttempts } };
-  for await (const { event } of clients.tasks.delegateTask({ requestId: crypto.randomUUID(), draft })) {
+  for await (const { taskEvent: event } of clients.tasks.delegateTask({
+    requestId: crypto.randomUUID(),
+    draft,
+  })) {
     if (event !== undefined) events.push(event);
   }
   await server.stop();
@@ -56,10 +59,10 @@ describe.concurrent.each<[string, Parameters<typeof workBehind>[0]]>([
   test("is called where its certificate is trusted", async () => {
     const { agent, events } = await workBehind(serve, trusted);
     expect(kinds(events).at(-1)).toBe("completed");
-    expect(agent.of("nekte.delegate")).toHaveLength(1);
+    expect(agent.callsOf("nekte.delegate")).toHaveLength(1);
   });
 
-  test("is told nothing where its certificate is for another host", async () => {
+  test("receives nothing if its certificate is for another host", async () => {
     const { agent, events } = await workBehind(serve, elsewhere);
     const message = expect.stringContaining("does not match certificate's altnames");
     expect(lastOf(events)).toMatchObject({
@@ -69,7 +72,7 @@ describe.concurrent.each<[string, Parameters<typeof workBehind>[0]]>([
     expect(agent.calls).toEqual([]);
   });
 
-  test("is told nothing where it is not, and is as one that cannot be reached", async () => {
+  test("receives nothing without a trusted certificate, like an unreachable endpoint", async () => {
     const { agent, events } = await workBehind(serve, unknown, 2);
 
     const untrusted = {

@@ -32,7 +32,7 @@ describe.each([
   beforeEach(() => begin());
   afterAll(() => server.stop());
 
-  test("is given the work as NEKTE writes it, and what it tells is relayed", async () => {
+  test("receives the work in NEKTE's form, and its events are relayed", async () => {
     agent.script = (_params, tell) => {
       tell.raw("status_change", { task_id: _params.task.id, from: "accepted", to: "running" });
       tell.progress(50, 500, "Processing batch 1");
@@ -53,7 +53,7 @@ describe.each([
     expect(lastOf(events)?.value).toMatchObject({
       output: { full: value({ positive: 0.65 }), minimal: "65% positive" },
     });
-    const [params] = agent.of("nekte.delegate");
+    const [params] = agent.callsOf("nekte.delegate");
     expect(params.task).toMatchObject({ id: events[0]?.taskId, desc: "Analyze 500 reviews" });
     expect(params.task.timeout_ms).toBeGreaterThan(25_000);
     expect(params.task.timeout_ms).toBeLessThanOrEqual(30_000);
@@ -72,8 +72,8 @@ describe.each([
     agent.script = (_params, tell) => tell.fail(code, "no lexicon");
     const events = await eventsOf({ agentId, description: "x" });
     expect(lastOf(events)).toMatchObject({ case: "failed", value: { reason, message: "no lexicon" } });
-    expect(agent.of("nekte.delegate")).toHaveLength(1);
-    expect(agent.of("nekte.task.cancel")).toEqual([]);
+    expect(agent.callsOf("nekte.delegate")).toHaveLength(1);
+    expect(agent.callsOf("nekte.task.cancel")).toEqual([]);
   });
 
   test("whose own fault it is is asked again, under another id", async () => {
@@ -82,11 +82,11 @@ describe.each([
       ++tries === 1 ? tell.fail(-32603, "oops") : tell.complete({ full: 1 });
     const events = await eventsOf({ agentId, description: "x" });
     expect(lastOf(events)?.case).toBe("completed");
-    const ids = agent.of("nekte.delegate").map(({ task }) => task.id);
+    const ids = agent.callsOf("nekte.delegate").map(({ task }) => task.id);
     expect(ids).toEqual([events[0]?.taskId, `${events[0]?.taskId}.2`]);
   });
 
-  test("that calls the work off by itself makes the task fail", async () => {
+  test("that cancels the work fails the task", async () => {
     agent.script = ({ task }, tell) => {
       tell.raw("cancelled", { task_id: task.id, reason: "going home", previous_status: "running" });
     };
@@ -94,7 +94,7 @@ describe.each([
     expect(lastOf(events)).toMatchObject({ value: { reason: "CANCELLED", message: "going home" } });
   });
 
-  test("suspends the work, and tells how it goes on where it told of it before", async () => {
+  test("suspends the work, and reports its resumption on the same stream", async () => {
     agent.script = async (_params, tell) => {
       await tell.suspend(true);
       tell.progress(2, 2);
@@ -102,9 +102,9 @@ describe.each([
     };
     const externalId = crypto.randomUUID();
     const read = eventsOf({ agentId, description: "x", externalId });
-    const name = { case: "externalId", value: externalId } as const;
+    const name = { externalId };
     const status = async () =>
-      (await scene.platform.clients.tasks.getTask({ name }).catch(() => undefined))?.task?.status;
+      (await scene.platform.clients.tasks.getTask(name).catch(() => undefined))?.task?.status;
     await until(async () => (await status()) === TaskStatus.SUSPENDED);
     const budget = { maxTokens: 9, detailLevel: "minimal" };
     await scene.platform.clients.tasks.resumeTask({ externalId, budget });
@@ -113,31 +113,33 @@ describe.each([
       ...["checkpointed", "suspended", "resumed", "accepted", "started", "progress", "completed"],
     ]);
     expect(events[4]?.payload.value).toMatchObject({ checkpointAvailable: true });
-    expect(agent.of("nekte.delegate")).toHaveLength(1);
-    expect(agent.of("nekte.task.resume")).toHaveLength(1);
+    expect(agent.callsOf("nekte.delegate")).toHaveLength(1);
+    expect(agent.callsOf("nekte.task.resume")).toHaveLength(1);
   });
 
-  test("is told why its work is called off", async () => {
+  test("receives the reason of a cancellation", async () => {
     agent.script = (_params, tell) => tell.progress(1, 2);
     const externalId = crypto.randomUUID();
     const read = eventsOf({ agentId, description: "x", externalId });
     await until(() => agent.tasks.size === 1);
     await scene.platform.clients.tasks.cancelTask({ externalId, reason: "User requested early stop" });
     expect(kinds(await read).at(-1)).toBe("cancelled");
-    await until(() => agent.of("nekte.task.cancel").length > 0);
+    await until(() => agent.callsOf("nekte.task.cancel").length > 0);
     const [task_id] = agent.tasks.keys();
-    expect(agent.of("nekte.task.cancel")).toMatchObject([{ task_id, reason: "User requested early stop" }]);
+    expect(agent.callsOf("nekte.task.cancel")).toMatchObject([
+      { task_id, reason: "User requested early stop" },
+    ]);
   });
 
-  test("that is away is told of the cancellation when it is back", async () => {
+  test("that is unavailable receives the cancellation later", async () => {
     agent.script = async (_params, tell) => tell.suspend(false);
     const externalId = crypto.randomUUID();
-    const name = { case: "externalId", value: externalId } as const;
+    const name = { externalId };
     await scene.platform.clients.tasks.createTask({
       requestId: externalId,
       draft: { agentId, description: "x", externalId },
     });
-    const status = async () => (await scene.platform.clients.tasks.getTask({ name })).task?.status;
+    const status = async () => (await scene.platform.clients.tasks.getTask(name)).task?.status;
     await until(async () => (await status()) === TaskStatus.SUSPENDED);
     const answer = agent.answer.bind(agent);
     let isAway = true;
@@ -148,7 +150,7 @@ describe.each([
     await scene.platform.clients.tasks.cancelTask({ externalId, reason: "no more" });
     await new Promise((resolve) => setTimeout(resolve, 300));
     isAway = false;
-    await until(() => agent.of("nekte.task.cancel").length > 0);
+    await until(() => agent.callsOf("nekte.task.cancel").length > 0);
     expect([...agent.tasks.values()].map(({ status }) => status)).toEqual(["cancelled"]);
   });
 
@@ -164,8 +166,8 @@ describe.each([
     };
     const events = await eventsOf({ agentId, description: "x" });
     expect(kinds(events).slice(3)).toEqual(["progress", "progress", "progress", "completed"]);
-    expect(agent.of("nekte.task.status")).toHaveLength(1);
-    expect(agent.of("nekte.delegate")).toHaveLength(2);
+    expect(agent.callsOf("nekte.task.status")).toHaveLength(1);
+    expect(agent.callsOf("nekte.delegate")).toHaveLength(2);
   });
 
   test("whose stream breaks off is asked how it stands, where it does not number them", async () => {
@@ -177,35 +179,35 @@ describe.each([
       tell.complete({ full: tries });
     };
     const events = await eventsOf({ agentId, description: "x" });
-    // What came of the first try cannot be had, so there is another.
+    // The first attempt's outcome is unavailable, so another attempt follows.
     expect(events.find(({ payload }) => payload.case === "requeued")?.payload.value).toMatchObject({
       cause: { reason: "ENDPOINT_RESULT_LOST" },
     });
     expect(lastOf(events)).toMatchObject({ case: "completed", value: { output: { full: value(2) } } });
   });
 
-  test("that tells of another task is believed nothing, and its work is called off", async () => {
+  test("that reports another task is ignored, and its work is cancelled", async () => {
     agent.script = (_params, tell) =>
       tell.raw("complete", { task_id: "another", status: "completed", out: { full: 1 } });
     const events = await eventsOf({ agentId, description: "x" });
     expect(lastOf(events)).toMatchObject({ case: "failed", value: { reason: "ENDPOINT_MALFORMED" } });
-    await until(() => agent.of("nekte.task.cancel").length > 0);
+    await until(() => agent.callsOf("nekte.task.cancel").length > 0);
   });
 
-  test("that says nothing is bounded by the attempt's limit, and the next attempt is a new one there", async () => {
+  test("that stays silent is bounded by the attempt's limit, and the next attempt is a new task there", async () => {
     agent.script = (params, tell) => {
       if (params.task.id.endsWith(".2")) tell.complete({ full: 1 });
     };
     const limits = { attempt: durationFromMs(300) };
     const events = await eventsOf({ agentId, description: "x", limits });
     expect(kinds(events).slice(3)).toEqual(["requeued", "accepted", "started", "completed"]);
-    await until(() => agent.of("nekte.task.cancel").length > 0);
-    expect(agent.of("nekte.task.cancel")).toMatchObject([{ task_id: events[0]?.taskId }]);
+    await until(() => agent.callsOf("nekte.task.cancel").length > 0);
+    expect(agent.callsOf("nekte.task.cancel")).toMatchObject([{ task_id: events[0]?.taskId }]);
   });
 
-  test("that is silent for as long as a worker may be is asked whether it is still at it", async () => {
+  test("that is silent for a heartbeat timeout is asked for its status", async () => {
     agent.script = async (_params, tell) => {
-      await until(() => agent.of("nekte.task.status").length > 0);
+      await until(() => agent.callsOf("nekte.task.status").length > 0);
       tell.complete({ full: 1 });
     };
     const limits = { heartbeat: durationFromMs(1000) };
@@ -234,8 +236,8 @@ describe.each([
       const { clients } = scene.platform;
       const capabilities = [capability("sentiment")];
       await clients.agents.publishCapabilities({ requestId: crypto.randomUUID(), agentId, capabilities });
-      const found = await clients.discovery.resolveCapability({ capabilityId: "sentiment", agentId });
-      hash = found.capability?.h ?? "";
+      const resolved = await clients.discovery.resolveCapability({ capabilityId: "sentiment", agentId });
+      hash = resolved.capability?.h ?? "";
     });
     const invoked = () => eventsOf({ agentId, capabilityId: "sentiment", input: value({ text: "so so" }) });
 
@@ -245,7 +247,9 @@ describe.each([
         case: "completed",
         value: { output: { full: value({ label: "mixed", of: { text: "so so" } }) } },
       });
-      expect(agent.of("nekte.invoke")).toMatchObject([{ cap: "sentiment", h: hash, in: { text: "so so" } }]);
+      expect(agent.callsOf("nekte.invoke")).toMatchObject([
+        { cap: "sentiment", h: hash, in: { text: "so so" } },
+      ]);
     });
 
     test("is invoked with the version as the endpoint writes it, where that has more digits", async () => {
@@ -255,13 +259,13 @@ describe.each([
         return { out: { label: "mixed" }, resolved_level: "full" };
       };
       expect(lastOf(await invoked())).toMatchObject({ case: "completed" });
-      expect(agent.of("nekte.invoke").map(({ h }) => h)).toEqual([hash, theirs]);
+      expect(agent.callsOf("nekte.invoke").map(({ h }) => h)).toEqual([hash, theirs]);
     });
 
     test("that does not fit the schema is refused, and is not invoked again", async () => {
       agent.invoke = () => ({ out: "mixed" });
       expect(lastOf(await invoked())).toMatchObject({ value: { reason: "OUTPUT_SCHEMA_VIOLATION" } });
-      expect(agent.of("nekte.invoke")).toHaveLength(1);
+      expect(agent.callsOf("nekte.invoke")).toHaveLength(1);
     });
   });
 });

@@ -18,7 +18,7 @@ import { PUBLISHED_PROTO } from "./published-proto.ts";
 // biome-ignore lint/suspicious/noExplicitAny: what a foreign client does not look at, nobody looks at here
 type Json = any;
 
-/** A refusal with NEKTE's code, where the trailers have one. */
+/** A gRPC refusal. Contains NEKTE's code if the trailers have one. */
 export class GrpcRefusal extends Error {
   readonly code: number;
   readonly nekteCode: string | undefined;
@@ -36,14 +36,14 @@ export class GrpcRefusal extends Error {
 
 type Method = (...given: unknown[]) => Json;
 
-/** `nekte.v1.Nekte` through @grpc/grpc-js and the published proto's text, loaded as its users load it. */
+/** A client of `nekte.v1.Nekte` made of @grpc/grpc-js and the text of the published proto. */
 export class PublishedGrpc {
   readonly #client: Client & Record<string, Method>;
 
   /**
-   * @param url of a gateway
-   * @param authority what the client says it calls, where that is not the address
-   * @param more options of the channel
+   * @param url the gateway's address
+   * @param authority the authority that the client sends; the address when absent
+   * @param more further options of the gRPC channel
    */
   constructor(url: string, authority?: string, more: ChannelOptions = {}) {
     const folder = mkdtempSync(join(tmpdir(), "depute-proto-"));
@@ -58,7 +58,7 @@ export class PublishedGrpc {
   }
 
   /**
-   * @param left cancels the call
+   * @param left the signal that cancels the call
    * @throws GrpcRefusal
    */
   call(
@@ -88,7 +88,11 @@ export class PublishedGrpc {
     });
   }
 
-  /** The events of a delegation, in order. @throws GrpcRefusal */
+  /**
+   * Returns the events of a delegation, in order.
+   *
+   * @throws GrpcRefusal
+   */
   async delegate(request: object, headers: Record<string, string> = {}): Promise<Json[]> {
     const events: Json[] = [];
     try {

@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const input = Buffer.from("{}");
 
-/** Which agent a client's calls reach. */
+/** Returns the id of the agent that a client's calls reach. */
 async function reached(url: string, authority?: string, headers: Record<string, string> = {}) {
   const client = new PublishedGrpc(url, authority);
   open.push(client);
@@ -46,7 +46,7 @@ describe("an agent is reached over gRPC", () => {
     expect(await reached(platform.url, authority)).toBe("first");
   });
 
-  test("by a port of its own, whatever the authority", async () => {
+  test("by its own port, for any authority", async () => {
     const url = `http://127.0.0.1:${ownPort}`;
     expect(await reached(url)).toBe("second");
     expect(await reached(url, "first.localhost")).toBe("second");
@@ -54,7 +54,7 @@ describe("an agent is reached over gRPC", () => {
     open.push(client);
     const [end] = (await client.delegate({ task: { id: "there", desc: "x", timeout_ms: 20_000 } })).slice(-1);
     expect(JSON.parse(end.complete.output.compact)).toEqual({ by: "second", input: null });
-    // The port serves nothing else of the platform.
+    // This port serves no other service of the platform.
     const other = await fetch(`${url}/depute.registry.v1.AgentService/ListAgents`, { method: "POST" });
     expect(other.status).toBe(404);
   });
@@ -71,12 +71,12 @@ describe("an agent is reached over gRPC", () => {
   );
 });
 
-describe("what the published proto cannot say", () => {
+describe("gaps of the published proto", () => {
   test("a context is requested and revoked by its id alone", async () => {
     const envelope = { id: "by id", data: Buffer.from('{"n":1}'), ttl_s: 60 };
     expect(await grpc.call("Context", { action: "share", envelope })).toMatchObject({ status: "stored" });
-    const found = await grpc.call("Context", { action: "request", envelope: { id: "by id" } });
-    expect(JSON.parse(found.envelope.data)).toEqual({ n: 1 });
+    const contextFound = await grpc.call("Context", { action: "request", envelope: { id: "by id" } });
+    expect(JSON.parse(contextFound.envelope.data)).toEqual({ n: 1 });
     expect(await grpc.call("Context", { action: "revoke", envelope: { id: "by id" } })).toMatchObject({
       status: "revoked",
     });

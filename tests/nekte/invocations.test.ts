@@ -6,7 +6,7 @@ import { send } from "./plain-http.ts";
 
 let platform: TestPlatform;
 let grpc: PublishedGrpc;
-/** Ids of the tasks that a worker is at, and those that it was told to stop. */
+/** The ids of the worker's current tasks (`begun`) and of its cancelled tasks. */
 const begun: string[] = [];
 const stopped: string[] = [];
 
@@ -34,7 +34,7 @@ const until = async (holds: () => boolean) => {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
-test("an invocation tells its task id, by which it is asked about", async () => {
+test("an invocation returns its task id, which finds its status", async () => {
   const { result } = await ask("nekte.invoke", { cap: "echo", in: { a: 1 } });
   const { task_id } = result.meta;
   expect((await ask("nekte.task.status", { task_id })).result).toMatchObject({
@@ -65,17 +65,17 @@ test("a caller that hangs up cancels its invocation, over HTTP", async () => {
 
 test("a caller that hangs up cancels its invocation, over gRPC", async () => {
   const before = begun.length;
-  const left = new AbortController();
+  const leaving = new AbortController();
   const answer = grpc
     .call(
       "Invoke",
       { cap: "waits", input: Buffer.from("{}"), budget: { max_tokens: 9, detail_level: "compact" } },
       { "nekte-agent": "worker" },
-      left.signal,
+      leaving.signal,
     )
     .catch((refused: unknown) => refused);
   await until(() => begun.length > before);
-  left.abort();
+  leaving.abort();
   expect(await answer).toMatchObject({ code: 1 });
   const id = begun.at(-1) ?? "";
   await until(() => stopped.includes(id));

@@ -24,7 +24,7 @@ afterAll(async () => {
 const ask = async (method: string, params: object, path = "/nekte/worker") =>
   JSON.parse((await send(`${platform.url}${path}`, call(method, params))).text);
 
-test("members that nobody knows are ignored, at every level", async () => {
+test("unknown members are ignored at every level", async () => {
   const body = {
     ...call("nekte.delegate", {
       task: { id: "lenient", desc: "x", timeout_ms: 20_000, priority: 3 },
@@ -73,7 +73,7 @@ test.each([
   expect((await grpc.call("Discover", params, headers)).version).toBe(v);
 });
 
-test("what is undefined in a result is left out", async () => {
+test("undefined members of a result are omitted", async () => {
   expect((await ask("nekte.invoke", { cap: "partly", in: {} })).result.out).toEqual({ here: 1 });
 });
 

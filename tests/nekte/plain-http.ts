@@ -1,6 +1,6 @@
 import { type IncomingMessage, request } from "node:http";
 
-/** An event of a stream, as a client reads it that knows no more than the text. */
+/** A server-sent event, parsed only by the rules of the NEKTE specification. */
 export interface PlainEvent {
   readonly event: string;
   // biome-ignore lint/suspicious/noExplicitAny: what a foreign client does not look at, nobody looks at here
@@ -14,9 +14,9 @@ export interface PlainAnswer {
 }
 
 /**
- * Posts a document with node:http, and with no header that is not named: no Accept, no User-Agent.
+ * Posts a document with node:http and only the given headers, so without Accept and User-Agent.
  *
- * @throws Error when the connection breaks before the answer is whole
+ * @throws Error if the connection breaks before the answer is complete
  */
 export function send(url: string, body: unknown, headers: Record<string, string> = {}): Promise<PlainAnswer> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
@@ -47,7 +47,7 @@ export async function post(
   return (await send(url, body, headers)).text;
 }
 
-/** The events of a stream, in order. */
+/** Parses the events of a stream, in order. */
 export function eventsIn(text: string): PlainEvent[] {
   return text
     .split("\n\n")

@@ -23,8 +23,8 @@ const SCALARS: Readonly<Record<string, Type>> = {
 };
 
 /**
- * The fields of the published nekte.proto by their numbers, written down here so that a stock client is tried and not the
- * platform's own contract. `*` is repeated, `|` a member of the one union. Nothing has presence.
+ * The fields of the published nekte.proto by number. They are copied here so that tests use a stock client, not the
+ * platform's contract. `*` marks a repeated field, `|` a member of the only oneof. No field has presence.
  */
 const MESSAGES: Readonly<Record<string, string>> = {
   TokenBudget: "max_tokens:int32 detail_level:string",
@@ -118,7 +118,7 @@ const registry = createFileRegistry(
   () => undefined,
 );
 
-/** `nekte.v1.Nekte` with nothing in it that was not published. */
+/** The service `nekte.v1.Nekte` with only the methods and fields of the published proto. */
 export const PublishedNekte = (() => {
   const service = registry.getService("nekte.v1.Nekte");
   if (service === undefined) throw new Error("the published proto has a service");

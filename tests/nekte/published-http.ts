@@ -1,7 +1,7 @@
 // biome-ignore lint/suspicious/noExplicitAny: what a published client does not look at, nobody looks at here
 type Json = any;
 
-/** What a published client throws for an error of JSON-RPC. */
+/** The error that a published client throws for a JSON-RPC error. */
 export class NekteError extends Error {
   readonly code: number;
   readonly data: Json;
@@ -13,16 +13,16 @@ export class NekteError extends Error {
   }
 }
 
-/** An event as published clients read it. */
+/** An event in the form in which published clients read it. */
 export interface ReadEvent {
   readonly event: string;
   readonly data: Json;
 }
 
 /**
- * Does on the wire what NEKTE's published TypeScript client does: it posts to its endpoint and nowhere else, accepts
- * whatever comes, throws the body of any other status than a good one away, keeps hashes that it saw, and asks again without
- * a hash once it was outdated.
+ * Repeats the wire behaviour of NEKTE's published TypeScript client. The client posts only to its endpoint, accepts any
+ * answer, and discards the body of an error status. It caches hashes. If a hash is outdated, it repeats the call
+ * without the hash.
  */
 export class TypeScriptClient {
   readonly #endpoint: string;
@@ -44,25 +44,30 @@ export class TypeScriptClient {
 
   async discover(level: 0 | 1 | 2, filter?: Json): Promise<Json> {
     const result = await this.call("nekte.discover", { level, filter });
-    // It remembers only what it finds once it knows whom it asks.
+    // The client caches hashes only after it has identified the agent.
     if (this.#agent !== undefined) for (const { id, h } of result.caps) this.#hashes.set(id, h);
     this.#agent ??= result.agent;
     return result;
   }
 
   async invoke(cap: string, input: Json, budget?: Json): Promise<Json> {
-    const wanted = { max_tokens: 500, detail_level: "compact", ...budget };
+    const wantedBudget = { max_tokens: 500, detail_level: "compact", ...budget };
     try {
-      return await this.call("nekte.invoke", { cap, h: this.#hashes.get(cap), in: input, budget: wanted });
+      return await this.call("nekte.invoke", {
+        cap,
+        h: this.#hashes.get(cap),
+        in: input,
+        budget: wantedBudget,
+      });
     } catch (thrown) {
       if (!(thrown instanceof NekteError) || thrown.code !== -32001) throw thrown;
       const { schema } = thrown.data ?? {};
       if (schema !== undefined) this.#hashes.set(schema.id, schema.h);
-      return this.call("nekte.invoke", { cap, in: input, budget: wanted });
+      return this.call("nekte.invoke", { cap, in: input, budget: wantedBudget });
     }
   }
 
-  /** What it thinks the hash of a capability is. */
+  /** Returns the cached hash of a capability. */
   hashOf(cap: string): string | undefined {
     return this.#hashes.get(cap);
   }
@@ -111,7 +116,7 @@ export class TypeScriptClient {
   }
 }
 
-/** One data line, and a space after the colon: both published clients understand no more of server-sent events. */
+/** Reads an event with one data line and a space after the colon, because the published clients parse no other form. */
 export function readBlock(block: string): ReadEvent | undefined {
   let event = "";
   let data = "";
@@ -123,8 +128,8 @@ export function readBlock(block: string): ReadEvent | undefined {
 }
 
 /**
- * Does on the wire what NEKTE's published Python client does: what it leaves out is an explicit null, numbers of seconds
- * have a point, and answers have to fit its models.
+ * Repeats the wire behaviour of NEKTE's published Python client. The client sends omitted members as null and seconds
+ * with a decimal point. It refuses answers that do not match its models.
  */
 export class PythonClient {
   readonly #endpoint: string;
@@ -144,7 +149,7 @@ export class PythonClient {
   async discover(level: 0 | 1 | 2, filter: Json = null): Promise<Json> {
     const result = await this.call("nekte.discover", { level, filter });
     fits(result, { agent: "string", v: "string?", caps: "array" });
-    // Its cache takes only what has all three.
+    // The Python client's cache accepts only capabilities that have all three members.
     for (const each of result.caps) fits(each, { id: "string", cat: "string", h: "string" });
     return result;
   }
@@ -177,7 +182,7 @@ export class PythonClient {
       progress: "object?",
       checkpoint_available: "boolean",
     });
-    // Its model has numbers here.
+    // The Python client's model requires numbers for these members.
     fits(result, { created_at: "number", updated_at: "number" });
     return result;
   }
@@ -195,7 +200,7 @@ export class PythonClient {
 
   async #post(method: string, params: Json): Promise<Response> {
     const text = JSON.stringify({ jsonrpc: "2.0", method, id: ++this.#id, params });
-    // Its times to live are floating-point numbers, and are written as such.
+    // The Python client keeps times to live as floating-point numbers, and writes them with a decimal point.
     const body = text.replaceAll(/"ttl_s":(\d+)(?=[,}])/g, '"ttl_s":$1.0');
     const response = await fetch(this.#endpoint, {
       method: "POST",
@@ -207,7 +212,7 @@ export class PythonClient {
   }
 }
 
-/** Whether members are what a model says; `?` for one that may be null or absent. */
+/** Throws if a member does not have the type that the model states. `?` marks a member that may be null or absent. */
 function fits(value: Json, model: Readonly<Record<string, string>>): void {
   for (const [name, kind] of Object.entries(model)) {
     const member = value?.[name];

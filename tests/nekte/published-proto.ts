@@ -1,4 +1,7 @@
-/** Names and field numbers of the published contract nekte.v1, so that tests use a stock client and not the platform's own contract. */
+/**
+ * The names and field numbers of the published contract nekte.v1. Tests need them for a stock client that does not use
+ * the platform's own contract.
+ */
 export const PUBLISHED_PROTO = `syntax = "proto3";
 
 package nekte.v1;

@@ -6,10 +6,10 @@ import { PublishedNekte, type Untyped } from "./published-grpc.ts";
 import { type NekteError, PythonClient, type ReadEvent, TypeScriptClient } from "./published-http.ts";
 
 let platform: TestPlatform;
-let made = 0;
+let taskCount = 0;
 
 beforeAll(async () => {
-  // The one setting that the published Python client needs.
+  // The published Python client reads times as epoch milliseconds, which this setting enables.
   platform = await startPlatform(["--nekte-epoch-ms", "--nekte-default-agent", "worker"]);
   await introduce(platform, "worker", [
     ["sentiment", { type: "object", required: ["text"] }, { avgMs: 200 }],
@@ -20,7 +20,7 @@ beforeAll(async () => {
     if (task.description === "suspend" && saved === undefined) throw new WorkSuspension("later", 1);
     await progress(50, 500, "Processing batch 1");
     await partial({ preliminary_score: 0.72 });
-    if (task.description === "wait") {
+    if (task.description === "wait" && !signal.aborted) {
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     }
     const data = contexts.map(({ envelope }) => JSON.parse(new TextDecoder().decode(envelope?.data)));
@@ -30,13 +30,13 @@ beforeAll(async () => {
 afterAll(() => platform.stop());
 
 const task = (desc = "Analyze 500 reviews", more: object = {}) => ({
-  id: `published-${++made}`,
+  id: `published-${++taskCount}`,
   desc,
   timeout_ms: 20_000,
   ...more,
 });
 const context = (persist = false) => ({
-  id: `context-${++made}`,
+  id: `context-${++taskCount}`,
   data: { reviews_url: "s3://bucket/reviews.jsonl" },
   compression: "none",
   permissions: { forward: false, persist, derive: true },
@@ -109,7 +109,7 @@ describe.each(["/nekte", "/nekte/worker", "/nekte/worker/"])(
       },
     );
 
-    test("delegates without a context, asks how it stands, and verifies what came of it", async () => {
+    test("delegates without a context, reads the status, and verifies the result", async () => {
       const work = task();
       expect(names(await all(client().delegate(work)))).toContain("complete");
       expect(await client().taskStatus(work.id)).toMatchObject({
@@ -132,24 +132,24 @@ describe.each(["/nekte", "/nekte/worker", "/nekte/worker/"])(
     test("cancels from within the stream", async () => {
       const one = client();
       const work = task("wait");
-      const seen: ReadEvent[] = [];
+      const seenEvents: ReadEvent[] = [];
       for await (const event of one.delegate(work)) {
-        seen.push(event);
+        seenEvents.push(event);
         if (event.event === "partial") await one.cancelTask(work.id, "user requested");
       }
-      expect(seen.at(-1)).toEqual({
+      expect(seenEvents.at(-1)).toEqual({
         event: "cancelled",
         data: { task_id: work.id, reason: "user requested", previous_status: "running" },
       });
       await expect(one.cancelTask(work.id)).rejects.toMatchObject({ code: -32010 });
     });
 
-    test("resumes what was suspended", async () => {
+    test("resumes a suspended task", async () => {
       const one = client();
       const work = task("suspend");
-      const seen: ReadEvent[] = [];
+      const seenEvents: ReadEvent[] = [];
       for await (const event of one.delegate(work)) {
-        seen.push(event);
+        seenEvents.push(event);
         if (event.event !== "suspended") continue;
         expect(await one.resumeTask(work.id, { max_tokens: 100, detail_level: "minimal" })).toEqual({
           task_id: work.id,
@@ -157,7 +157,7 @@ describe.each(["/nekte", "/nekte/worker", "/nekte/worker/"])(
           previous_status: "suspended",
         });
       }
-      expect(names(seen)).toEqual(["suspended", "resumed", "progress", "partial", "complete"]);
+      expect(names(seenEvents)).toEqual(["suspended", "resumed", "progress", "partial", "complete"]);
     });
 
     test.each([
@@ -198,9 +198,9 @@ describe("the published Python client, with times as numbers", () => {
     ["no context", null],
     ["a context", { ...context(), budget_hint: null }],
     ["a lasting one", { ...context(true), budget_hint: null }],
-  ])("delegates with %s", async (_, given) => {
+  ])("delegates with %s", async (_, givenBudget) => {
     const budget = { max_tokens: 500, detail_level: "compact" };
-    const events = await client().delegate({ ...task(), budget }, given);
+    const events = await client().delegate({ ...task(), budget }, givenBudget);
     expect(names(events)).toEqual(["progress", "partial", "complete"]);
   });
 
@@ -226,7 +226,7 @@ describe("the published Python client, with times as numbers", () => {
 describe("a stock client of the published proto, over gRPC", () => {
   const utf8 = new TextEncoder();
   const bytes = (json: unknown) => utf8.encode(JSON.stringify(json));
-  // As its libraries read bytes that are not there, too.
+  // Parses JSON as the stock client's libraries do: an absent field is empty bytes.
   const parse = (data: Uint8Array) => JSON.parse(new TextDecoder().decode(data));
   type Calls = Record<string, (request: object) => Promise<Untyped>>;
   const client = () =>
@@ -234,10 +234,10 @@ describe("a stock client of the published proto, over gRPC", () => {
   const call = (method: string, request: object) =>
     (client() as Calls)[method]?.(request) as Promise<Untyped>;
 
-  test("discovers, invokes, and is told of another version in band", async () => {
-    const found = await call("discover", { level: 2, filter: { id: "sentiment" } });
-    expect(found.agent).toBe("depute");
-    expect(parse(found.schemas[0].inputSchema)).toMatchObject({ required: ["text"] });
+  test("discovers, invokes, and gets a newer version in band", async () => {
+    const discovered = await call("discover", { level: 2, filter: { id: "sentiment" } });
+    expect(discovered.agent).toBe("depute");
+    expect(parse(discovered.schemas[0].inputSchema)).toMatchObject({ required: ["text"] });
     const [{ h }] = (await call("discover", { level: 0, filter: { id: "sentiment" } })).refs;
     const input = bytes({ text: "x" });
     const budget = { maxTokens: 500, detailLevel: "compact" };
@@ -251,13 +251,13 @@ describe("a stock client of the published proto, over gRPC", () => {
   test("delegates, and can parse every level of the result", async () => {
     const request = {
       task: {
-        id: `published-${++made}`,
+        id: `published-${++taskCount}`,
         desc: "x",
         timeoutMs: 20_000,
         budget: { maxTokens: 500, detailLevel: "compact" },
       },
       context: {
-        id: `context-${made}`,
+        id: `context-${taskCount}`,
         data: bytes({ reviews: 3 }),
         compression: "none",
         permissions: { forward: false, persist: false, derive: true },

@@ -7,8 +7,8 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { capability, introduce, startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
 
-/** Work that waits until a test lets it go on, by its description. */
-const held = new Map<string, () => void>();
+/** Functions that release waiting work, by the work's description. */
+const heldCalls = new Map<string, () => void>();
 
 let near: TestPlatform;
 let far: TestPlatform;
@@ -25,8 +25,9 @@ beforeAll(async () => {
     await partial({ so: "far" });
     if (task.description.startsWith("wait")) {
       await new Promise<void>((resolve) => {
-        held.set(task.description, resolve);
-        signal.addEventListener("abort", () => resolve(), { once: true });
+        heldCalls.set(task.description, resolve);
+        if (signal.aborted) resolve();
+        else signal.addEventListener("abort", () => resolve(), { once: true });
       });
       signal.throwIfAborted();
     }
@@ -39,7 +40,7 @@ afterAll(async () => {
   await far.stop();
 });
 
-/** An agent of the near platform that answers at an agent of the far one. */
+/** Registers an agent of the near platform whose endpoint is an agent of the far platform. */
 async function agentAt(id: string, endpoint: string) {
   await near.clients.agents.registerAgent({
     requestId: crypto.randomUUID(),
@@ -50,7 +51,7 @@ async function agentAt(id: string, endpoint: string) {
 async function eventsOf(draft: object): Promise<TaskEvent[]> {
   const events: TaskEvent[] = [];
   const requestId = crypto.randomUUID();
-  for await (const { event } of near.clients.tasks.delegateTask({ requestId, draft })) {
+  for await (const { taskEvent: event } of near.clients.tasks.delegateTask({ requestId, draft })) {
     if (event !== undefined) events.push(event);
   }
   return events;
@@ -73,7 +74,7 @@ describe.each([
   const agentId = `remote-${protocol}`;
   beforeAll(() => agentAt(agentId, address()));
 
-  test("does free work, and what it tells is relayed", async () => {
+  test("does work without a capability, and its events are relayed", async () => {
     const input = value({ reviews: 3 });
     const events = await eventsOf({ agentId, description: "x", input, budget: FULL });
     expect(kinds(events)).toEqual(["created", "accepted", "started", "progress", "partial", "completed"]);
@@ -90,7 +91,7 @@ describe.each([
     const contexts = ["a", "b"].map((data) => ({ data: json(data), permissions, ttlS: 60 }));
     const events = await eventsOf({ agentId, description: "x", contexts, budget: FULL });
     const last = events.at(-1)?.payload;
-    // The first goes along with the work; the other is shared with the agent.
+    // `input` comes with the work itself; `data` comes from a context shared with the agent.
     expect(last?.case === "completed" && last.value.output?.full).toEqual(
       value({ input: "a", data: ["a"], saved: null }),
     );
@@ -98,8 +99,10 @@ describe.each([
 
   test("is invoked for a capability", async () => {
     await publish(agentId);
-    const done = (await eventsOf({ agentId, capabilityId: "sentiment", input: value({ a: 1 }) })).at(-1);
-    expect(done?.payload).toMatchObject({
+    const endedEvents = (await eventsOf({ agentId, capabilityId: "sentiment", input: value({ a: 1 }) })).at(
+      -1,
+    );
+    expect(endedEvents?.payload).toMatchObject({
       case: "completed",
       value: { output: { full: value({ got: { a: 1 } }) } },
     });
@@ -110,11 +113,11 @@ describe.each([
     });
   });
 
-  test("is told that its work is called off", async () => {
+  test("receives the cancellation of its work", async () => {
     const description = `wait to be cancelled ${protocol}`;
     const externalId = `cancelled-${protocol}`;
     const read = eventsOf({ agentId, description, externalId });
-    await until(() => held.has(description));
+    await until(() => heldCalls.has(description));
     const { task } = await near.clients.tasks.cancelTask({ externalId, reason: "changed my mind" });
     expect(kinds(await read).at(-1)).toBe("cancelled");
     await until(async () => (await farTask(task?.id ?? "")).status === TaskStatus.CANCELLED);
@@ -137,19 +140,19 @@ describe.each([
     );
   });
 
-  test("is interrupted by being called off, and begins anew when the work is resumed", async () => {
+  test("is cancelled on suspension, and starts again on resumption", async () => {
     const description = `wait to be suspended ${protocol}`;
     const externalId = `interrupted-${protocol}`;
     const read = eventsOf({ agentId, description, externalId });
-    await until(() => held.has(description));
-    held.delete(description);
+    await until(() => heldCalls.has(description));
+    heldCalls.delete(description);
     const { task } = await near.clients.tasks.suspendTask({ externalId, reason: "later" });
     const id = task?.id ?? "";
     await until(async () => (await farTask(id)).status === TaskStatus.CANCELLED);
     await until(async () => (await nearStatus(externalId)) === TaskStatus.SUSPENDED);
     await near.clients.tasks.resumeTask({ externalId });
-    await until(() => held.has(description));
-    held.get(description)?.();
+    await until(() => heldCalls.has(description));
+    heldCalls.get(description)?.();
     expect(kinds(await read).at(-1)).toBe("completed");
   });
 });
@@ -169,20 +172,22 @@ test("work whose context may not persist outlives the platform that handed it ov
     const contexts = [{ data: json("between us"), permissions, ttlS: 60 }];
     const draft = { agentId: "remote", description, contexts, budget: FULL, externalId: "outlives" };
     const { task } = await near.clients.tasks.createTask({ requestId: "1", draft });
-    await until(async () => (await nearStatus("outlives")) === TaskStatus.RUNNING && held.has(description));
+    await until(
+      async () => (await nearStatus("outlives")) === TaskStatus.RUNNING && heldCalls.has(description),
+    );
     await near.stop();
     await begin();
     await until(async () => (await nearStatus("outlives")) === TaskStatus.RUNNING);
-    held.get(description)?.();
+    heldCalls.get(description)?.();
     const events: TaskEvent[] = [];
-    for await (const { event } of near.clients.tasks.watchTask({ taskId: task?.id ?? "" })) {
+    for await (const { taskEvent: event } of near.clients.tasks.watchTask({ taskId: task?.id ?? "" })) {
       if (event !== undefined) events.push(event);
     }
     const last = events.at(-1)?.payload;
     expect(last?.case === "completed" && last.value.output?.full).toEqual(
       value({ input: "between us", data: ["between us"], saved: null }),
     );
-    // What was told before is not told again.
+    // After the restart, the events from before it are not repeated.
     expect(kinds(events).filter((kind) => kind === "progress" || kind === "partial")).toEqual([
       "progress",
       "partial",
@@ -194,16 +199,16 @@ test("work whose context may not persist outlives the platform that handed it ov
   }
 });
 
-/** Where a task stands; undefined before it is there. */
+/** The status of a task; undefined before it exists. */
 async function nearStatus(externalId: string) {
-  const name = { case: "externalId", value: externalId } as const;
-  const asked = near.clients.tasks.getTask({ name });
-  return (await asked.catch(() => undefined))?.task?.status;
+  const name = { externalId };
+  const pendingTask = near.clients.tasks.getTask(name);
+  return (await pendingTask.catch(() => undefined))?.task?.status;
 }
 
-/** The far platform's task of a near one. */
+/** Returns the far platform's task for a task of the near platform. */
 async function farTask(nearId: string) {
-  const { task } = await far.clients.tasks.getTask({ name: { case: "externalId", value: nearId } });
+  const { task } = await far.clients.tasks.getTask({ externalId: nearId });
   if (task === undefined) throw new Error("no such task there");
   return task;
 }

@@ -38,7 +38,7 @@ describe.runIf(hasPython)("a client in Python, of its standard library alone", (
     readonly data?: any;
   }
 
-  /** What the client printed, line by line. */
+  /** Yields the client's output, line by line. */
   async function* lines(params: object, ...headers: string[]): AsyncGenerator<Line> {
     const { hostname, port } = new URL(platform.url);
     const body = JSON.stringify(call("nekte.delegate", params));
@@ -75,15 +75,15 @@ describe.runIf(hasPython)("a client in Python, of its standard library alone", (
     expect(rest.slice(1).map(({ event }) => event)).toEqual(["complete"]);
   });
 
-  test("is told of suspension and resumption on one stream", async () => {
-    const told: (string | undefined)[] = [];
+  test("gets suspension and resumption on one stream", async () => {
+    const eventLines: (string | undefined)[] = [];
     for await (const { event } of lines(work("suspended", "suspend"))) {
       if (event === undefined) continue;
-      told.push(event);
+      eventLines.push(event);
       if (event !== "suspended") continue;
       await result(platform.post("/nekte/worker", call("nekte.task.resume", { task_id: "suspended" })));
     }
-    expect(told).toEqual(["suspended", "resumed", "progress", "partial", "complete"]);
+    expect(eventLines).toEqual(["suspended", "resumed", "progress", "partial", "complete"]);
   });
 
   test.each<[string, string[]]>([

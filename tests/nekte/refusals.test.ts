@@ -11,13 +11,13 @@ const { countTasks, holder, nekte, postAs, refused } = scene;
 const rpc = () => createClient(Nekte, scene.platform.transport);
 const NLP = { "nekte-agent": "nlp-worker" };
 
-/** Status and NEKTE's code of what gRPC refuses. */
+/** Returns the gRPC status and NEKTE's code of a refusal. */
 async function refusal(answer: Promise<unknown>) {
   const refused = ConnectError.from(await answer.catch((thrown: unknown) => thrown));
   return [refused.code, Number(refused.findDetails(ErrorInfoSchema)[0]?.metadata.nekte_code)];
 }
 
-/** A delegation that JSON and gRPC can both say. */
+/** A delegation that both JSON-RPC and gRPC can express. */
 interface Delegation {
   task: { id: string; desc: string; timeout_ms: number };
   context: {
@@ -45,23 +45,23 @@ function toMessage({ task, context }: Delegation) {
   };
 }
 
-const taken = lasting(work());
+const takenId = lasting(work());
 const reference = (id: string): Delegation => ({
   ...work(),
   context: { ...CONTEXT, id, data: null, compression: "reference" },
 });
 
 beforeAll(async () => {
-  await frames(await nekte("nekte.delegate", taken, "/nekte/nlp-worker"));
+  await frames(await nekte("nekte.delegate", takenId, "/nekte/nlp-worker"));
   await result(nekte("nekte.context", { envelope: { id: "gone", data: 1, ...CONTEXT } }));
   await result(nekte("nekte.context", { action: "revoke", envelope: { id: "gone" } }));
 });
 
-describe("a delegation is refused alike on JSON-RPC, server-sent events and gRPC", () => {
+describe("JSON-RPC, server-sent events and gRPC refuse a delegation alike", () => {
   test.each<[string, () => Delegation, string, number, Code]>([
     [
       "an id that names other work",
-      () => ({ ...taken, task: { ...taken.task, desc: "other" } }),
+      () => ({ ...takenId, task: { ...takenId.task, desc: "other" } }),
       "nlp-worker",
       -32602,
       Code.AlreadyExists,
@@ -97,15 +97,15 @@ describe("a delegation is refused alike on JSON-RPC, server-sent events and gRPC
       code,
     });
     const stream = rpc().delegate(toMessage(params), { headers: { "nekte-agent": agent } });
-    const [answered, named] = await refusal(stream[Symbol.asyncIterator]().next());
+    const [answered, namedRefusal] = await refusal(stream[Symbol.asyncIterator]().next());
     expect(answered).toBe(status);
-    // What the contract itself refuses is refused before NEKTE is spoken.
-    if (status !== Code.InvalidArgument) expect(named).toBe(code);
+    // The platform checks the contract before NEKTE's handlers, so such a refusal has no NEKTE code.
+    if (status !== Code.InvalidArgument) expect(namedRefusal).toBe(code);
     expect(await countTasks()).toBe(before);
   });
 });
 
-describe("somebody else's task looks like none", () => {
+describe("another caller's task is not found", () => {
   const calls = [
     ["nekte.task.status", "taskStatus", "TaskStatus"],
     ["nekte.task.cancel", "taskCancel", "TaskCancel"],
@@ -125,7 +125,7 @@ describe("somebody else's task looks like none", () => {
   });
 });
 
-test("what is too long for a message is refused on gRPC, too, and its connection goes on", async () => {
+test("a message beyond the size limit is refused on gRPC, too, and its connection stays open", async () => {
   const input = new Uint8Array(4_194_304);
   const [status] = await refusal(rpc().invoke({ cap: "sentiment", input }, { headers: NLP }));
   expect(status).toBe(Code.ResourceExhausted);

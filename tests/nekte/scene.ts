@@ -9,22 +9,22 @@ const OTHER = { type: "object", properties: { other: { type: "string" } } };
 
 export const CONTEXT = { permissions: { forward: false, persist: false, derive: true }, ttl_s: 3600 };
 
-/** The data of what came along with the work. */
+/** Returns the data of a task's contexts. */
 export function dataOf(contexts: readonly { envelope?: { data: Uint8Array } | undefined }[]) {
   const [data] = contexts.map(({ envelope }) => new TextDecoder().decode(envelope?.data));
   return JSON.parse(data ?? "null");
 }
 
-let made = 0;
-/** Parameters of a delegation, each under an id of its own. */
+let taskCount = 0;
+/** Makes the parameters of a delegation. Each has a new task id. */
 export function work(desc = "x", more: object = {}) {
   return {
-    task: { id: `task-${++made}`, desc, timeout_ms: 20_000, ...more },
+    task: { id: `task-${++taskCount}`, desc, timeout_ms: 20_000, ...more },
     context: { data: { reviews: 3 }, ...CONTEXT },
   };
 }
 
-/** The same work with a context that may be persisted. */
+/** Returns the same delegation with a context that may be persisted. */
 export function lasting<Params extends ReturnType<typeof work>>(params: Params): Params {
   return {
     ...params,
@@ -32,7 +32,7 @@ export function lasting<Params extends ReturnType<typeof work>>(params: Params):
   };
 }
 
-/** The frames of a stream, read until one begins so or it ends. */
+/** Reads the frames of a stream until a frame begins with `until`, or until the stream ends. */
 export async function frames(response: Response, until?: string): Promise<string[]> {
   expect(response.headers.get("content-type")).toBe("text/event-stream");
   const read: string[] = [];
@@ -48,10 +48,10 @@ export async function frames(response: Response, until?: string): Promise<string
   return read;
 }
 
-/** A platform with two agents for the tests of a file, and what they call it with. */
+/** A platform with two agents, and clients for its calls. The tests of one file share it. */
 export class Scene {
-  /** Works that wait until a test lets them go on, by the task's external id. */
-  readonly held = new Map<string, () => void>();
+  /** Functions that release waiting tasks, by external id. */
+  readonly heldCalls = new Map<string, () => void>();
   #platform: TestPlatform | undefined;
 
   constructor() {
@@ -67,7 +67,7 @@ export class Scene {
   nekte = (method: string, params?: unknown, path = "/nekte") =>
     this.platform.post(path, call(method, params));
 
-  /** The refusal of a delegation, as a client reads it that takes JSON alone. */
+  /** Returns the error of a refused delegation. The client accepts only JSON. */
   refused = (params: unknown, path = "/nekte/nlp-worker", headers: Record<string, string> = {}) =>
     error(
       this.platform.post(path, call("nekte.delegate", params), { accept: "application/json", ...headers }),
@@ -75,20 +75,20 @@ export class Scene {
 
   status = (taskId: string) => result(this.nekte("nekte.task.status", { task_id: taskId }));
 
-  /** Tasks that the platform has, to see that nothing was stored. */
+  /** Returns the number of the platform's tasks. Tests compare it to check that a refusal stored no task. */
   countTasks = async () => (await this.platform.clients.tasks.listTasks({ pageSize: 1000 })).tasks.length;
 
-  /** Somebody with a key. */
+  /** Makes a holder with a new key. */
   holder = () => ({ engine, keypair: generateKeypair(engine), publicUrl: this.platform.url });
 
-  /** Calls a method with a proof of possession. */
+  /** Calls a method as a holder, with a proof of possession. */
   postAs = (by: ReturnType<Scene["holder"]>, method: string, params: unknown, path = "/nekte/nlp-worker") =>
     this.platform.post(path, call(method, params), holderHeaders(by, path));
 
   async #start(): Promise<void> {
     const platform = await startPlatform();
     this.#platform = platform;
-    const { held } = this;
+    const { heldCalls } = this;
     await introduce(platform, "nlp-worker", [
       ["sentiment", TEXT, { avgMs: 200 }],
       ["shared"],
@@ -118,8 +118,9 @@ export class Scene {
       await partial({ so: "far" });
       if (task.description === "wait") {
         await new Promise<void>((resolve) => {
-          held.set(task.externalId, resolve);
-          signal.addEventListener("abort", () => resolve(), { once: true });
+          heldCalls.set(task.externalId, resolve);
+          if (signal.aborted) resolve();
+          else signal.addEventListener("abort", () => resolve(), { once: true });
         });
       }
       return { output: { got: contexts.length === 0 ? input : dataOf(contexts) }, minimal: "done" };

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const DELEGATION = { task: { id: "task-001", desc: "x", timeout_ms: 20_000 } };
 
-/** What came of a call: the data of the last event, a result, or an error's code. */
+/** Returns the outcome of a call: the data of the last event, the result, or the error's code. */
 async function ask(path: string, method: string, params: object, headers: Record<string, string> = {}) {
   const { text } = await send(`${platform.url}${path}`, call(method, params), headers);
   if (method === "nekte.delegate") return eventsIn(text).at(-1)?.data;
@@ -43,7 +43,7 @@ test("one caller uses an id at two agents, and each call is about the addressed 
       status: "completed",
     });
   }
-  // At the address of all agents, the default one's is meant.
+  // At the address of all agents, the id refers to the default agent's task.
   expect(await ask("/nekte", "nekte.verify", { task_id: "task-001", checks: ["source"] })).toMatchObject({
     source: { model: "first" },
   });
@@ -70,7 +70,7 @@ test("another caller's task of the same id neither collides nor shows", async ()
   }
 });
 
-test("an id of no task at the addressed agent is not found, whatever other agents have", async () => {
+test("an id without a task at the addressed agent is not found, for any tasks of other agents", async () => {
   await ask("/nekte/first", "nekte.delegate", { task: { ...DELEGATION.task, id: "only-first" } });
   expect(await ask("/nekte/second", "nekte.task.status", { task_id: "only-first" })).toBe(-32009);
   expect(await ask("/nekte", "nekte.task.status", { task_id: "only-first" })).toMatchObject({
@@ -86,10 +86,10 @@ test("a context that has expired is -32004 in every call", async () => {
     ttl_s: 1,
   };
   await ask("/nekte/first", "nekte.context", { envelope });
-  const named = (action: string) =>
+  const contextCall = (action: string) =>
     ask("/nekte/first", "nekte.context", { action, envelope: { id: "brief" } });
-  while ((await named("request")) !== -32004) await new Promise((resolve) => setImmediate(resolve));
-  expect(await named("revoke")).toBe(-32004);
+  while ((await contextCall("request")) !== -32004) await new Promise((resolve) => setImmediate(resolve));
+  expect(await contextCall("revoke")).toBe(-32004);
   const context = { ...envelope, data: null, compression: "reference" };
   const params = { task: { ...DELEGATION.task, id: "too-late" }, context };
   expect(await ask("/nekte/first", "nekte.delegate", params)).toMatchObject({ code: -32004 });

@@ -4,15 +4,15 @@ import { call, error, json, result } from "../gateway/platform.ts";
 import { frames, lasting, Scene, work } from "./scene.ts";
 
 const scene = new Scene();
-const { held, nekte, status } = scene;
+const { heldCalls, nekte, status } = scene;
 
 describe("nekte.task", () => {
-  test("is cancelled by the caller's own id; the stream says so, and who cancels again is told", async () => {
+  test("is cancelled by the caller's id; the stream reports it, and a second call gets an error", async () => {
     const params = work("wait");
     const { id } = params.task;
     const stream = await nekte("nekte.delegate", params, "/nekte/nlp-worker");
     const read = frames(stream);
-    while (!held.has(id)) await new Promise((resolve) => setImmediate(resolve));
+    while (!heldCalls.has(id)) await new Promise((resolve) => setImmediate(resolve));
     const reason = "User requested early stop";
     expect(await result(nekte("nekte.task.cancel", { task_id: id, reason }))).toEqual({
       task_id: id,
@@ -63,13 +63,13 @@ describe("nekte.task", () => {
       status: "running",
       previous_status: "suspended",
     });
-    const told = (await read).map((frame) =>
+    const eventKinds = (await read).map((frame) =>
       frame
         .replace(/"ms":\d+/, '"ms":1')
         .split("\n")
         .slice(1),
     );
-    expect(told).toEqual([
+    expect(eventKinds).toEqual([
       ["event: suspended", `data: {"task_id":"${id}","checkpoint_available":true}`],
       ["event: resumed", `data: {"task_id":"${id}","from_checkpoint":true}`],
       [
@@ -102,7 +102,7 @@ describe("a holder proof", () => {
     const params = lasting(work("wait"));
     const { id } = params.task;
     const stream = frames(await post(alice, "nekte.delegate", params));
-    while (!held.has(id)) await new Promise((resolve) => setImmediate(resolve));
+    while (!heldCalls.has(id)) await new Promise((resolve) => setImmediate(resolve));
     expect((await result(post(alice, "nekte.task.status", { task_id: id }))).status).toBe("running");
     expect(await error(post(eve, "nekte.task.status", { task_id: id }))).toMatchObject({ code: -32009 });
     expect(await error(post(eve, "nekte.task.cancel", { task_id: id }))).toMatchObject({ code: -32009 });
@@ -117,21 +117,21 @@ describe("a holder proof", () => {
     expect(task).toMatchObject({ externalId: id, delegator: alice.keypair.principal.id });
   });
 
-  test("is enough for a context that goes along and may not be persisted", async () => {
+  test("is enough for an inline context that may not be persisted", async () => {
     const alice = holder();
     const params = work();
-    const told = await frames(await post(alice, "nekte.delegate", params));
-    expect(told.at(-1)).toContain('"compact":{"got":{"reviews":3}}');
-    // The same again is the same task.
-    expect((await frames(await post(alice, "nekte.delegate", params))).at(-1)).toBe(told.at(-1));
+    const eventKinds = await frames(await post(alice, "nekte.delegate", params));
+    expect(eventKinds.at(-1)).toContain('"compact":{"got":{"reviews":3}}');
+    // A repeated delegation returns the same task's result.
+    expect((await frames(await post(alice, "nekte.delegate", params))).at(-1)).toBe(eventKinds.at(-1));
   });
 
   test("is enough for what looks things up besides: a discovery, an outdated hash", async () => {
     const alice = holder();
-    const found = await result(
+    const statusFound = await result(
       post(alice, "nekte.discover", { level: 0, filter: { id: "shared" } }, "/nekte"),
     );
-    expect(found.caps).toHaveLength(2);
+    expect(statusFound.caps).toHaveLength(2);
     const stale = { cap: "sentiment", h: "00000000", in: { text: "x" } };
     expect(await error(post(alice, "nekte.invoke", stale, "/nekte"))).toMatchObject({ code: -32001 });
   });

@@ -9,21 +9,21 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { DelegateEventSchema, Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Certified } from "./certificate.ts";
 
-/** JSON as a test looks at it. */
+/** JSON whose members tests read without declaring types. */
 // biome-ignore lint/suspicious/noExplicitAny: looked at member by member
 type Json = any;
 
-/** What tells of a task, in the text's words; ends the task with its terminal events. */
+/** Sends a task's events in the form of the NEKTE specification. A terminal event ends the task. */
 export interface Teller {
   progress(processed: number, total: number, message?: string): void;
   partial(out: Json): void;
   complete(out: Json): void;
   fail(code: number, message: string): void;
-  /** Waits until the task is resumed. */
+  /** Suspends the task. Resolves when the task is resumed. */
   suspend(checkpointAvailable: boolean): Promise<void>;
-  /** Sends an event as it is. */
+  /** Sends an event unchanged. */
   raw(event: string, data: Json): void;
-  /** Breaks all streams off, without an end. */
+  /** Breaks all streams without a terminal event. */
   breakOff(): void;
   readonly signal: AbortSignal;
 }
@@ -40,7 +40,7 @@ interface Entry {
   isOver: boolean;
 }
 
-/** An error of the agent's, as JSON-RPC has it. */
+/** An error of the agent, with the members of a JSON-RPC error. */
 export class Refused extends Error {
   readonly code: number;
   readonly data: Json;
@@ -52,16 +52,13 @@ export class Refused extends Error {
 }
 
 export interface AgentOptions {
-  /** Whether it numbers its events, and takes the same hand-over again as a wish for the rest. */
+  /** Whether the agent numbers its events. If so, it answers a repeated delegation with the remaining events. */
   readonly numbered?: boolean;
 }
 
-/**
- * A NEKTE agent as the text describes one, written for these tests and sharing no code with the platform: what it answers is
- * what a reader of the text would write.
- */
+/** A NEKTE agent for these tests, written only from the specification. It shares no code with the platform. */
 export class TextAgent {
-  /** What was called, in order: method and parameters. */
+  /** The received calls in order, each with its method and parameters. */
   readonly calls: { method: string; params: Json }[] = [];
   readonly tasks = new Map<string, Entry>();
   script: Script = (_, tell) => tell.complete({ minimal: "done", compact: { done: true } });
@@ -72,11 +69,11 @@ export class TextAgent {
     this.#numbered = numbered;
   }
 
-  of(method: string): Json[] {
+  callsOf(method: string): Json[] {
     return this.calls.filter((call) => call.method === method).map(({ params }) => params);
   }
 
-  /** Calls that are answered at once. */
+  /** Answers every method except delegations, which are streams. */
   answer(method: string, params: Json): Json {
     this.calls.push({ method, params });
     switch (method) {
@@ -114,13 +111,13 @@ export class TextAgent {
     }
   }
 
-  /** The events of a task that begins, or that is attached to again. */
+  /** Yields the events of a new task, or of an existing task to which a client attaches again. */
   delegate(params: Json, after: number): AsyncGenerator<{ event: string; data: Json; id?: number }> {
     this.calls.push({ method: "nekte.delegate", params });
-    const known = this.tasks.get(params.task.id);
-    if (known !== undefined && !this.#numbered) throw new Refused(-32602, "the id is taken");
-    const entry = known ?? this.#begin(params);
-    return this.#read(entry, known === undefined ? 0 : after);
+    const knownTask = this.tasks.get(params.task.id);
+    if (knownTask !== undefined && !this.#numbered) throw new Refused(-32602, "the id is taken");
+    const entry = knownTask ?? this.#begin(params);
+    return this.#read(entry, knownTask === undefined ? 0 : after);
   }
 
   #begin(params: Json): Entry {
@@ -203,16 +200,16 @@ export class TextAgent {
   }
 }
 
-/** A server at a free port. */
+/** A test server on a free port. */
 export interface TextServer {
   readonly endpoint: string;
   readonly port: number;
-  /** What comes before the agent; answers itself where it gives true. */
+  /** Runs before the agent sees a request; returns true if it has answered the request itself. */
   intercept: (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
   stop(): Promise<void>;
 }
 
-/** The agent behind JSON-RPC and server-sent events; with a certificate, behind TLS. */
+/** Serves the agent over JSON-RPC and server-sent events. With a certificate it uses TLS. */
 export async function serveHttp(agent: TextAgent, port = 0, certified?: Certified): Promise<TextServer> {
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     void (async () => {
@@ -262,7 +259,7 @@ export async function serveHttp(agent: TextAgent, port = 0, certified?: Certifie
   return handle;
 }
 
-/** The agent behind the published gRPC service; with a certificate, behind TLS. */
+/** Serves the agent as the published gRPC service. With a certificate it uses TLS. */
 export async function serveGrpc(agent: TextAgent, certified?: Certified): Promise<TextServer> {
   const bytes = (json: Json) => new TextEncoder().encode(JSON.stringify(json));
   const parse = (data: Uint8Array) => (data.length === 0 ? null : JSON.parse(new TextDecoder().decode(data)));
@@ -272,7 +269,7 @@ export async function serveGrpc(agent: TextAgent, certified?: Certified): Promis
     } catch (thrown) {
       const { code, message, data } = thrown as Refused;
       if (data?.current_hash === undefined) throw refused(thrown);
-      // InvokeResponse carries this error in itself.
+      // An outdated hash is no gRPC error: InvokeResponse has a member for it.
       return { error: { code, message, currentHash: data.current_hash } };
     }
   };
@@ -337,7 +334,7 @@ export async function serveGrpc(agent: TextAgent, certified?: Certified): Promis
   };
 }
 
-/** The statuses that the published server answers with. */
+/** Converts the agent's error to the gRPC status that the published server uses. */
 function refused(thrown: unknown): ConnectError {
   const { code, message } = thrown as Refused;
   if (code === -32009) return new ConnectError(message, Code.NotFound);

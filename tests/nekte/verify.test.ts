@@ -10,7 +10,7 @@ describe("nekte.verify", () => {
   const HASH = expect.stringMatching(/^sha256:[0-9a-f]{64}$/);
   const verify = (taskId: string, params: object) => nekte("nekte.verify", { task_id: taskId, ...params });
   const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
-  // Its output is {"got":{"reviews":3}}, in short "done".
+  // The task's full output is {"got":{"reviews":3}}; its compact output is "done".
   let id = "";
   beforeAll(async () => {
     const params = lasting(work());
@@ -19,13 +19,18 @@ describe("nekte.verify", () => {
   });
 
   test("recomputes the hash and compares it, of every form that the worker gave", async () => {
-    const whole = sha256('{"got":{"reviews":3}}');
-    for (const result_hash of [whole, `sha256:${whole}`, whole.slice(0, 12), whole.toUpperCase()]) {
+    const outputHash = sha256('{"got":{"reviews":3}}');
+    for (const result_hash of [
+      outputHash,
+      `sha256:${outputHash}`,
+      outputHash.slice(0, 12),
+      outputHash.toUpperCase(),
+    ]) {
       const params = { result_hash, verification_type: "deterministic" };
       expect(await result(verify(id, params))).toEqual({
         task_id: id,
         status: "verified",
-        hash: `sha256:${whole}`,
+        hash: `sha256:${outputHash}`,
         hash_valid: true,
       });
     }
@@ -59,7 +64,7 @@ describe("nekte.verify", () => {
     expect(await result(verify(id, { checks: ["hash"] }))).toEqual(hash);
   });
 
-  test("shows an input with its output, and who made it", async () => {
+  test("shows an input with its output and its author", async () => {
     expect(await result(verify(id, { checks: ["sample", "source"] }))).toEqual({
       task_id: id,
       sample: { input_sample: { reviews: 3 }, output_sample: { got: { reviews: 3 } } },
@@ -83,7 +88,7 @@ describe("nekte.verify", () => {
     expect((await error(verify(id, params))).code).toBe(code);
   });
 
-  test("of nobody's task, and of one without a result", async () => {
+  test("of an unknown task, and of one without a result", async () => {
     const checks = ["hash"];
     expect(await error(verify("never", { checks }))).toMatchObject({ code: -32009 });
     const params = work("wait");

@@ -1,6 +1,6 @@
 import { create, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
 import { holderHeaders } from "@depute/client";
-import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import { OfferSchema, PricingModel, VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
@@ -8,7 +8,10 @@ import { refusal } from "@depute/service/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bytes, introduce, startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
 
-/** What others register is checked by the services together: the verifier compiles schemas for the registry. */
+/**
+ * This test needs the whole platform, because the verifier compiles the schemas of registered documents for the
+ * registry.
+ */
 let platform: TestPlatform;
 beforeAll(async () => {
   platform = await startPlatform();
@@ -34,7 +37,7 @@ const publish = (schema: JsonValue) =>
     ],
   });
 
-/** An offer of the seller with this schema of inputs. */
+/** Makes an offer of the seller with a given input schema. */
 function offer(schema: JsonValue) {
   const parts: MessageInitShape<typeof OfferSchema> = {
     protocolVersion: "agenta.delegation.v0",
@@ -58,7 +61,7 @@ function offer(schema: JsonValue) {
   return create(OfferSchema, parts);
 }
 
-/** Each level refers twice to the next: the work doubles with each. */
+/** Makes a schema in which each level refers twice to the next, so that each level doubles the work. */
 function doubling(levels: number): JsonValue {
   const definitions: Record<string, JsonValue> = { [`d${levels}`]: { type: "string" } };
   for (let i = 0; i < levels; i++) {
@@ -92,7 +95,7 @@ test.each<[string, JsonValue]>([
   expect(capabilities.map((each) => each.capability.value?.id)).toEqual(["kept"]);
 });
 
-test.each(HOSTILE)("an offer whose schema %s is refused, and what was published stays", async (_, schema) => {
+test.each(HOSTILE)("an offer whose schema %s is refused, and the published one stays", async (_, schema) => {
   const { offers } = platform.clients;
   const first = (await offers.publishOffer({ requestId: "kept", offer: offer({ type: "object" }) })).offer;
   const { reason, fields } = await refusal(
@@ -103,7 +106,7 @@ test.each(HOSTILE)("an offer whose schema %s is refused, and what was published 
   expect((await offers.getOffer({ offerId: "offer-001" })).offer).toEqual(first);
 });
 
-test("work is handed over only where the predicate of the manifest's rule is met", async () => {
+test("a delegation requires the predicate of the manifest's rule", async () => {
   const boss = generateKeypair(engine);
   const rule = {
     whenToDelegate: "When it is not urgent.",
@@ -121,8 +124,8 @@ test("work is handed over only where the predicate of the manifest's rule is met
   const handOver = (draft: Record<string, unknown>) => {
     const holder = { engine, keypair: boss, publicUrl: platform.url };
     const headers = holderHeaders(holder, "/depute.tasks.v1.TaskService/CreateTask");
-    const whole = { agentId: "worker", description: "It can wait.", ...draft };
-    return tasks.createTask({ requestId: `t${++requests}`, draft: whole }, { headers });
+    const fullDraft = { agentId: "worker", description: "It can wait.", ...draft };
+    return tasks.createTask({ requestId: `t${++requests}`, draft: fullDraft }, { headers });
   };
   expect((await handOver({ priority: 4 })).task?.agentId).toBe("worker");
   for (const draft of [{ priority: 5 }, { spend: { maxTokens: 5n } }]) {

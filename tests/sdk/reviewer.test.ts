@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Decide, type Reviewer, startReviewer } from "@depute/client";
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
@@ -26,7 +27,7 @@ afterAll(() => platform.stop());
 const issuer = generateKeypair(engine);
 const boss = generateKeypair(engine);
 
-/** A contract whose outputs a person decides. */
+/** Makes a contract whose results a person must approve; returns its id. */
 async function agree(): Promise<string> {
   const now = Date.now();
   const contract = signObject(
@@ -63,7 +64,7 @@ const begin = (decide: Decide, more: object = {}) => {
   return reviewer;
 };
 
-test("a callback decides what waits and what comes", async () => {
+test("a callback decides waiting and new reviews", async () => {
   const contractId = await agree();
   const first = await check(contractId, "good, from before");
   expect(first.result).toBeUndefined();
@@ -83,7 +84,7 @@ test("a callback decides what waits and what comes", async () => {
   });
 });
 
-test("a task under such a contract is completed once its result is approved, and not before", async () => {
+test("a task under a reviewed contract completes only after approval", async () => {
   const contractId = await agree();
   await introduce(platform, "poet");
   platform.work("poet", async () => ({ output: "good, in four lines" }));
@@ -91,8 +92,7 @@ test("a task under such a contract is completed once its result is approved, and
     requestId: crypto.randomUUID(),
     draft: { agentId: "poet", description: "Write a poem.", contractId },
   });
-  const read = async () =>
-    (await platform.clients.tasks.getTask({ name: { case: "id", value: task?.id ?? "" } })).task;
+  const read = async () => (await platform.clients.tasks.getTask({ taskId: task?.id ?? "" })).task;
   const subject = await vi.waitFor(async () => {
     const { reviews } = await platform.clients.reviews.listReviews({ state: ReviewState.PENDING });
     const review = reviews.find((each) => each.subject.startsWith(contractId));
@@ -107,45 +107,45 @@ test("a task under such a contract is completed once its result is approved, and
   expect((await read())?.verification).toMatchObject({ method: "human_review", passed: true });
 });
 
-test("what a callback does not decide, or fails at, waits on, and is not asked again", async () => {
+test("an undecided or failed review keeps waiting, and its callback does not run again", async () => {
   const contractId = await agree();
-  const asked: string[] = [];
+  const askedIds: string[] = [];
   const errors: unknown[] = [];
   const onError = (error: unknown) => errors.push(error);
   const decide: Decide = async (_, { review: { id } }) => {
-    asked.push(id);
-    if (asked.length > 1) throw new Error("no idea");
+    askedIds.push(id);
+    if (askedIds.length > 1) throw new Error("no idea");
     return undefined;
   };
   begin(decide, { onError, pollMs: 20 });
   const { reviewId: first } = await check(contractId, "one");
-  await vi.waitFor(() => expect(asked).toEqual([first]));
+  await vi.waitFor(() => expect(askedIds).toEqual([first]));
   const { reviewId: second } = await check(contractId, "two");
   await vi.waitFor(() => expect(errors).toHaveLength(1));
   const third = begin(async () => undefined);
   await third.stop();
-  expect(asked).toEqual([first, second]);
-  for (const id of asked) {
-    const { review } = await platform.clients.reviews.getReview({ id });
+  expect(askedIds).toEqual([first, second]);
+  for (const id of askedIds) {
+    const { review } = await platform.clients.reviews.getReview({ reviewId: id });
     expect(review?.state).toBe(ReviewState.PENDING);
   }
 });
 
-test("a reviewer that stops tells its callbacks", async () => {
+test("a stopping reviewer aborts its callbacks", async () => {
   const contractId = await agree();
   const { reviewId } = await check(contractId, "slow");
-  const asked = Promise.withResolvers<void>();
+  const reviewAsked = Promise.withResolvers<void>();
   const reviewer = begin(async (_, { review: { id }, signal }) => {
     if (id !== reviewId) return undefined;
-    asked.resolve();
+    reviewAsked.resolve();
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     return undefined;
   });
-  await asked.promise;
+  await reviewAsked.promise;
   await reviewer.stop();
 });
 
-test("a review's time is over for its callback as well, and who joins by escalation is asked", async () => {
+test("a review's deadline aborts its callback, and an escalation asks the new reviewer", async () => {
   const decided = Promise.withResolvers<void>();
   const over = Promise.withResolvers<void>();
   const { review } = await platform.clients.reviews.createReview({
@@ -154,8 +154,8 @@ test("a review's time is over for its callback as well, and who joins by escalat
     subject: "task",
     reviewers: [issuer.principal.id],
     escalationReviewers: [boss.principal.id],
-    escalateAfterSeconds: 1n,
-    timeoutSeconds: 2n,
+    escalateAfter: durationFromMs(1_000),
+    timeout: durationFromMs(2_000),
   });
   begin(
     async (_, { review: { id }, signal }) => {
@@ -174,6 +174,6 @@ test("a review's time is over for its callback as well, and who joins by escalat
   );
   await decided.promise;
   await over.promise;
-  const { review: after } = await platform.clients.reviews.getReview({ id: review?.id ?? "" });
+  const { review: after } = await platform.clients.reviews.getReview({ reviewId: review?.id ?? "" });
   expect(after?.state).toBe(ReviewState.TIMED_OUT);
 });

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** The agent of the test: nothing of another's that is still being closed takes its work. */
+/** Every test has its own agent, because a worker that is still closing could take another test's work. */
 let agentId = "";
 let agents = 0;
 beforeEach(async () => {
@@ -24,7 +24,7 @@ afterEach(async () => {
   worker = undefined;
 });
 
-/** A worker over a socket of its own; the methods that it calls are counted. */
+/** Starts a worker on its own socket, and counts its calls by method. */
 function startCounted(work: Work, capacity = 1) {
   const calls: Record<string, number> = {};
   const transport = createGrpcJsTransport(new URL(platform.url).host, {
@@ -48,7 +48,7 @@ function startCounted(work: Work, capacity = 1) {
 
 let requests = 0;
 
-/** Creates a task whose input is a number. */
+/** Creates a task whose input is a number; returns its id. */
 async function ask(n: number): Promise<string> {
   const draft = { agentId, capabilityId: "double", input: value({ n }), retry: { maxAttempts: 1 } };
   const { task } = await platform.clients.tasks.createTask({ requestId: `quick ${++requests}`, draft });
@@ -56,10 +56,10 @@ async function ask(n: number): Promise<string> {
 }
 
 async function taskOf(id: string): Promise<Task | undefined> {
-  return (await platform.clients.tasks.getTask({ name: { case: "id", value: id } })).task;
+  return (await platform.clients.tasks.getTask({ taskId: id })).task;
 }
 
-/** The task at its end. */
+/** Waits until a task has ended, and returns it. */
 async function ended(id: string): Promise<Task | undefined> {
   for await (const _ of platform.clients.tasks.watchTask({ taskId: id }));
   return taskOf(id);
@@ -111,7 +111,7 @@ test("work that came begun and is given back waits again, unharmed, for the next
   expect(await ended(id)).toMatchObject({ status: TaskStatus.COMPLETED, attempt: 1 });
 });
 
-test("work that is called off hears of it at once, though it was short until then", async () => {
+test("cancelled work learns it at once, even before its first heartbeat", async () => {
   const stopped = Promise.withResolvers<unknown>();
   const working = Promise.withResolvers<void>();
   startCounted((_, { signal }) => {
@@ -126,8 +126,8 @@ test("work that is called off hears of it at once, though it was short until the
   const id = await ask(1);
   await working.promise;
   await platform.clients.tasks.cancelTask({ taskId: id, reason: "not needed" });
-  // Far sooner than the first heartbeat that would keep the lease, after 10 seconds.
-  expect(await stopped.promise).toMatchObject({ message: "the task was called off" });
+  // The cancellation arrives at once. Otherwise the first heartbeat, after 10 seconds, would report it.
+  expect(await stopped.promise).toMatchObject({ message: "the task was cancelled; stop the work" });
 });
 
 test("a worker that stops amid a burst of work leaves none of it hanging", async () => {
@@ -143,8 +143,10 @@ test("a worker that stops amid a burst of work leaves none of it hanging", async
   await Promise.all(Array.from({ length: 24 }, lane));
   await stopped;
   const tasks = await Promise.all(ids.map(taskOf));
-  const left = tasks.filter((task) => task?.status !== TaskStatus.COMPLETED);
-  expect(left.map((task) => [task?.status, task?.attempt])).toEqual(left.map(() => [TaskStatus.PENDING, 0]));
+  const openTasks = tasks.filter((task) => task?.status !== TaskStatus.COMPLETED);
+  expect(openTasks.map((task) => [task?.status, task?.attempt])).toEqual(
+    openTasks.map(() => [TaskStatus.PENDING, 0]),
+  );
   startCounted(double, 100);
   const after = await Promise.all(ids.map(ended));
   expect(after.map((task) => [task?.status, task?.attempt])).toEqual(

@@ -2,13 +2,13 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A span as OTLP's JSON has it, as far as tests look. */
+/** A span in OTLP's JSON form, with the members that tests read. */
 export interface Span {
   traceId: string;
   spanId: string;
   parentSpanId?: string;
   name: string;
-  /** The process that recorded it. */
+  /** The process that recorded the span. */
   process: string;
 }
 
@@ -19,7 +19,7 @@ interface Export {
   }[];
 }
 
-/** An OTLP/HTTP receiver that keeps what it is sent. */
+/** An OTLP/HTTP receiver that stores the received spans. */
 export async function startReceiver(): Promise<{ url: string; spans: Span[]; stop(): Promise<void> }> {
   const spans: Span[] = [];
   const server = createServer(async (request, response) => {

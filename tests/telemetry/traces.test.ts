@@ -13,7 +13,7 @@ afterAll(() => redis?.stop());
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const CALLER = "b7ad6b7169203331";
 
-/** Hands work over under a trace of the caller's, stops the platform, and gives what was recorded of that trace. */
+/** Creates a task under the caller's trace, stops the platform, and returns the recorded spans of that trace. */
 async function traced(args: readonly string[], env: Record<string, string>): Promise<Span[]> {
   const receiver = await startReceiver();
   cleanUp.add(() => receiver.stop());
@@ -38,7 +38,7 @@ async function traced(args: readonly string[], env: Record<string, string>): Pro
   return receiver.spans.filter(({ traceId }) => traceId === TRACE);
 }
 
-/** From a span up to the caller's. */
+/** Returns the names of the spans from a span up to the caller's. */
 function ancestry(spans: readonly Span[], from: Span | undefined): string[] {
   const names: string[] = [];
   for (let span = from; span !== undefined; ) {

@@ -37,12 +37,12 @@ test("a proof that was used before the platform was killed is used", { timeout: 
   const unused = prove();
   await started.stop("SIGKILL");
   await start();
-  // Nobody can tell any more which of them was used.
+  // The restart loses the memory of used proofs. Therefore every proof from before the restart is refused, used or not.
   for (const dpop of [used, unused]) {
     const refused = await refusal(call(dpop));
     expect(refused).toMatchObject({ reason: "UNAUTHENTICATED", metadata: { claim: "jti" } });
   }
-  // It starts when a right clock's proofs can be told from those.
+  // New proofs are accepted as soon as they differ in time from proofs before the restart.
   await call(prove());
 });
 

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
+  addressOf,
   type CommonSettings,
   commonSettings,
   createLogger,
@@ -14,6 +15,7 @@ import {
   type Setting,
   SettingsError,
   type SettingsTable,
+  secretFileVariable,
 } from "@depute/service";
 import { MODULE_NAMES, MODULES } from "../modules.ts";
 import { requireFree } from "../ports.ts";
@@ -24,9 +26,8 @@ import { welcome } from "../welcome.ts";
 const MAIN = join(fileURLToPath(import.meta.url), "../../main.ts");
 
 /**
- * `depute cluster`: five processes apart, and Redis between them, from one set of settings.
- *
- * A Redis that DEPUTE_REDIS_URL names is used; without one, a `redis-server` of the PATH is started.
+ * `depute cluster`: starts five processes and a Redis that connects them, from one set of settings. It uses the Redis
+ * of DEPUTE_REDIS_URL, or else starts a `redis-server` from the PATH.
  */
 export async function cluster(args: readonly string[]): Promise<void> {
   const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
@@ -40,7 +41,7 @@ export async function cluster(args: readonly string[]): Promise<void> {
   const log = createLogger({ level: settings.logLevel, name: "depute cluster" });
   const children: Child[] = [];
   const stop = async () => {
-    // The gateway first, so that nobody calls what is going away.
+    // Stops the gateway first, so that no call reaches a service that is stopping.
     for (const child of children.toReversed()) await child.stop(settings.drainTimeout + 2_000);
   };
   try {
@@ -55,8 +56,11 @@ export async function cluster(args: readonly string[]): Promise<void> {
     }
     const shared = environment(table, settings, redisUrl);
     for (const name of MODULE_NAMES) {
+      // Only the gateway listens on the Unix socket, because only clients use it. The other processes call each other
+      // over TCP.
+      const env = name === "gateway" ? shared : { ...shared, [envName("socketDir")]: "" };
       children.push(
-        await startChild(name, process.execPath, [MAIN, "serve", name], shared, `${name} listens on `),
+        await startChild(name, process.execPath, [MAIN, "serve", name], env, `${name} listens on `),
       );
     }
   } catch (error) {
@@ -73,28 +77,33 @@ export async function cluster(args: readonly string[]): Promise<void> {
     });
     ended.catch((err: unknown) => log.fatal({ err }, "stopping the other processes failed"));
   }
-  console.log(welcome(`http://${settings.host}:${portOf(settings, "gateway")}`, settings));
-  console.log(SERVICES.map((name) => `  ${name.padEnd(10)}${shown(settings, name)}`).join("\n"));
+  console.log(welcome(addressOf(settings, "gateway"), settings));
+  console.log(SERVICES.map((name) => `  ${name.padEnd(10)}${addressOf(settings, name)}`).join("\n"));
 }
 
-function shown(settings: CommonSettings, name: (typeof SERVICES)[number]): string {
-  return `http://${settings.host}:${portOf(settings, name)}`;
-}
-
-/** What all processes are told: every setting, where the others are, and the secret by which they know one another. */
+/**
+ * The environment of all processes: every setting, the other processes' addresses, and the secret for calls
+ * between them.
+ */
 function environment(table: SettingsTable, settings: CommonSettings, redisUrl: string): NodeJS.ProcessEnv {
   const told: Record<string, unknown> = {
     ...settings,
     redisUrl,
-    publicUrl: settings.publicUrl || `http://${settings.host}:${portOf(settings, "gateway")}`,
+    publicUrl: settings.publicUrl || addressOf(settings, "gateway"),
     internalSecret: settings.internalSecret || randomBytes(32).toString("base64url"),
   };
-  for (const name of SERVICES) told[`${name}Url`] = shown(settings, name);
-  const own = Object.entries(table).map(([name, setting]) => [envName(name), written(setting, told[name])]);
-  return { ...process.env, ...Object.fromEntries(own) };
+  for (const name of SERVICES) told[`${name}Url`] = addressOf(settings, name);
+  const ownVariables = Object.entries(table).map(([name, setting]) => [
+    envName(name),
+    written(setting, told[name]),
+  ]);
+  // The variables already contain the secrets. A process refuses a secret that also has a file, so the variables that
+  // name files are cleared.
+  const secretFiles = Object.keys(table).map((name) => [secretFileVariable(name), ""]);
+  return { ...process.env, ...Object.fromEntries([...ownVariables, ...secretFiles]) };
 }
 
-/** A value as its variable has it. */
+/** The value of a setting in the form of its environment variable. */
 function written(setting: Setting, value: unknown): string {
   if (setting.type === "duration") return `${value}ms`;
   return Array.isArray(value) ? value.join(",") : String(value);

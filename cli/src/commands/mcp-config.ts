@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { ConfigError, readConfig, SHIPPED_MAPS, type UpstreamConfig } from "@depute/mcp";
 import { defineSettings, SettingsError } from "@depute/service";
 
-/** What both MCP commands read: which server, and how it is started. */
+/** The settings of both MCP commands: the MCP server, and how to start it. */
 export const serverSettings = defineSettings({
   config: { type: "string", default: "", help: "JSON file of MCP servers and their tool maps" },
   upstream: {
     type: "string",
     default: "",
-    help: "which server of the file; empty: the only one that is there",
+    help: "the server's name in the file; empty: the file's only server",
   },
 });
 
@@ -22,8 +22,7 @@ export function splitCommand(args: readonly string[]): {
 }
 
 /**
- * The server that the flags and the command name.
- *
+ * Returns the MCP server that the flags, or the command after `--`, name.
  * @throws SettingsError
  */
 export function upstreamOf(
@@ -42,12 +41,12 @@ function chosen(path: string, name: string): UpstreamConfig {
   try {
     read = readConfig(JSON.parse(readFileSync(path, "utf8")), SHIPPED_MAPS);
   } catch (cause) {
-    const what = cause instanceof ConfigError ? cause.faults.join("\n  ") : (cause as Error).message;
-    throw new SettingsError(`cannot use ${path}:\n  ${what}`, { cause });
+    const reason = cause instanceof ConfigError ? cause.faults.join("\n  ") : (cause as Error).message;
+    throw new SettingsError(`cannot use ${path}:\n  ${reason}`, { cause });
   }
   const names = [...read.upstreams.keys()];
-  const found = read.upstreams.get(name === "" && names.length === 1 ? (names[0] ?? "") : name);
-  if (found !== undefined) return found;
+  const namedUpstream = read.upstreams.get(name === "" && names.length === 1 ? (names[0] ?? "") : name);
+  if (namedUpstream !== undefined) return namedUpstream;
   throw new SettingsError(`--upstream is one of: ${names.join(", ")}`);
 }
 

@@ -1,11 +1,12 @@
+import { systemClock, systemTimers } from "@depute/core";
 import { type DraftedTool, definitionDigest, draftMap, Upstream } from "@depute/mcp";
 import { readSettings } from "@depute/service";
 import { serverSettings, splitCommand, upstreamOf } from "./mcp-config.ts";
 
-/** Pages of a server's list; more than a server can mean. */
+/** Largest number of pages that are read of a server's list, as a guard against an endless list. */
 const MAX_PAGES = 64;
 
-/** `depute mcp-map -- COMMAND ARGS`: drafts a tool map from what a server lists, for a person to correct. */
+/** `depute mcp-map -- COMMAND ARGS`: drafts a tool map from a server's lists, for a person to review. */
 export async function mcpMap(args: readonly string[]): Promise<void> {
   const { flags, command } = splitCommand(args);
   const options = readSettings(serverSettings, flags, {
@@ -13,7 +14,12 @@ export async function mcpMap(args: readonly string[]): Promise<void> {
     description: "Drafts a tool map from an MCP server's own list. The server's command follows `--`.",
   });
   const config = upstreamOf(options, command);
-  const upstream = new Upstream({ config, address: config.address });
+  const upstream = new Upstream({
+    config,
+    address: config.address,
+    clock: systemClock,
+    timers: systemTimers,
+  });
   try {
     const tools = await listTools(upstream);
     const digestOf = (tool: DraftedTool) => definitionDigest(tool as unknown as Record<string, unknown>);

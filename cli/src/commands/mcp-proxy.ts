@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { systemClock } from "@depute/core";
+import { systemClock, systemTimers } from "@depute/core";
 import {
   heldToken,
   holderKey,
@@ -40,7 +40,9 @@ const settings = defineSettings({
   },
 });
 
-/** `depute mcp-proxy --config F -- COMMAND ARGS`: an MCP server over stdio whose tools ask for authority. */
+/**
+ * `depute mcp-proxy --config F -- COMMAND ARGS`: serves an MCP server over stdio, and requires authority for its tools.
+ */
 export async function mcpProxy(args: readonly string[]): Promise<void> {
   const { flags, command } = splitCommand(args);
   const options = readSettings(settings, flags, {
@@ -56,16 +58,18 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const secret = options.credentialFile === "" ? undefined : textIn(options.credentialFile);
   if (secret !== undefined && secret() === undefined)
     throw new SettingsError(`the credential ${options.credentialFile} cannot be read, or is empty`);
-  // A platform takes a caller by one way: who is known by a secret proves nothing besides.
+  // The platform accepts one kind of credentials per call: with a secret the proxy sends no proof.
   const transport =
     key === undefined || secret !== undefined ? service : provingTransport(service, key, publicUrl);
-  // Standard output is the client's; what a person should know goes to standard error.
-  const say = (what: string) => (thrown: unknown) =>
-    console.error(`depute mcp-proxy: ${what}:`, messageOf(thrown));
+  // Standard output is the MCP connection to the client, so messages for people go to standard error.
+  const say = (logFault: string) => (thrown: unknown) =>
+    console.error(`depute mcp-proxy: ${logFault}:`, messageOf(thrown));
 
   const upstream = new Upstream({
     config,
     address: config.address,
+    clock: systemClock,
+    timers: systemTimers,
     ask: (method, params) => face.ask(method, params),
     onListChanged: (list) => face.changed(list),
   });
@@ -82,17 +86,23 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
       longestCallMs: config.timeoutMs,
     }),
     clock: systemClock,
+    timers: systemTimers,
     audience: () => audience,
     onFault: (what, thrown) => say(what)(thrown),
   });
   const token = options.tokenFile === "" ? () => undefined : textIn(options.tokenFile);
-  const held = (): Presentation | undefined => {
+  const holderOf = (): Presentation | undefined => {
     const text = token();
     return text === undefined || key === undefined
       ? undefined
       : heldToken(text, key, audience, systemClock.now);
   };
-  const face = stdioFace({ proxy: () => proxy, held, audience: () => audience, onError: say("client") });
+  const face = stdioFace({
+    proxy: () => proxy,
+    held: holderOf,
+    audience: () => audience,
+    onError: say("client"),
+  });
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void face.close());
   await face.ended;
   await proxy.close();
@@ -107,7 +117,10 @@ function readKey(path: string) {
   }
 }
 
-/** A file's text, read again when the file changes: tokens live for an hour, and servers longer. */
+/**
+ * Returns a function that reads a file's text, and reads it again after the file has changed. A token is valid for an
+ * hour, so a server that runs longer needs new ones from the file.
+ */
 function textIn(path: string): () => string | undefined {
   let changed = Number.NaN;
   let text: string | undefined;
@@ -117,7 +130,7 @@ function textIn(path: string): () => string | undefined {
       if (mtimeMs !== changed) text = readFileSync(path, "utf8").trim();
       changed = mtimeMs;
     } catch {
-      // A file that is gone grants nothing, and proves nothing.
+      // After its file is deleted, a token or proof is no longer used.
       text = undefined;
       changed = Number.NaN;
     }

@@ -1,13 +1,14 @@
-import { type ModuleName, onStopSignal } from "@depute/service";
-import { parentGone } from "../lifeline.ts";
+import { type ModuleName, onStopSignal, SettingsError } from "@depute/service";
+import { isModuleName, MODULE_NAMES } from "../modules.ts";
+import { parentGone } from "../parent-exit.ts";
 import { startPlatform } from "../platform.ts";
 
-/** Milliseconds beyond the time to drain in which a process without its parent ends by force. */
+/** A process whose parent has ended drains, and is ended by force this many milliseconds after the drain timeout. */
 const END_MS = 2_000;
 
-/** `depute serve NAME`: one service in this process; the others are called at their addresses. */
+/** `depute serve NAME`: runs one service in this process, which calls the others at their addresses. */
 export async function serve(name: ModuleName, args: readonly string[]): Promise<void> {
-  const gone = parentGone();
+  const parentEnded = parentGone();
   const platform = await startPlatform({
     modules: [name],
     listen: [name],
@@ -17,7 +18,7 @@ export async function serve(name: ModuleName, args: readonly string[]): Promise<
   });
   const { log, settings, stop } = platform;
   onStopSignal(log, stop);
-  void gone.then(() => {
+  void parentEnded.then(() => {
     log.warn("the process that started this one is gone; stopping");
     setTimeout(() => process.exit(1), settings.drainTimeout + END_MS).unref();
     stop().catch((err: unknown) => {
@@ -26,4 +27,11 @@ export async function serve(name: ModuleName, args: readonly string[]): Promise<
     });
   });
   console.log(`${name} listens on ${platform.host.urls[name]}`);
+}
+
+/** `depute serve NAME`, from the words of the command line. @throws SettingsError if NAME is no service */
+export async function serveNamed(words: readonly string[]): Promise<void> {
+  const [name, ...rest] = words;
+  if (isModuleName(name)) return serve(name, rest);
+  throw new SettingsError(`serve needs the name of a service; it is one of: ${MODULE_NAMES.join(", ")}`);
 }

@@ -7,7 +7,7 @@ const ONE_PORT =
   "all services share the gateway's port here; use --gateway-port, depute serve or depute cluster";
 const UNUSED = Object.fromEntries(SERVICES.map((name) => [`${name}Port`, ONE_PORT]));
 
-/** `depute start`: the whole platform in this process, on one port. */
+/** `depute start`: runs all services and the gateway in this process. Only the gateway's port listens. */
 export async function start(args: readonly string[]): Promise<void> {
   const platform = await startPlatform({
     modules: MODULE_NAMES,

@@ -72,8 +72,8 @@ test.each([
   ["no seal", [unsealed, "--trust", trust], 3, "unsealed: session"],
   ["no seal, and no keys of agents", [unsealed], 3, "the keys are the transcript's own"],
 ] as const)("the exit status: %s", async (_name, args, status, message) => {
-  const said: string[] = [];
-  const keepSaid = (text: string) => said.push(text);
+  const printed: string[] = [];
+  const keepSaid = (text: string) => printed.push(text);
   const spies = [
     vi.spyOn(console, "log").mockImplementation(keepSaid),
     vi.spyOn(console, "error").mockImplementation(keepSaid),
@@ -83,5 +83,5 @@ test.each([
   } finally {
     for (const spy of spies) spy.mockRestore();
   }
-  expect(said.join("\n")).toContain(message);
+  expect(printed.join("\n")).toContain(message);
 });

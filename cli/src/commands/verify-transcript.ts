@@ -15,7 +15,7 @@ const settings = defineSettings({
   trust: {
     type: "string",
     default: "",
-    help: "the file with the platform's keys, as its GET /v1/asp/keys or GetTranscriptKeys gives it; fetch it once over a connection that you trust",
+    help: "the file with the platform's keys, the answer of its GET /v1/asp/keys or GetTranscriptKeys; fetch it once over a trusted connection",
   },
   sealKeys: {
     type: "list",
@@ -35,15 +35,15 @@ const settings = defineSettings({
   relaxedIds: { type: "bool", default: false, help: "take ids that are no UUIDv7" },
 });
 
-/** The statuses that the command ends with. */
+/** The exit statuses of the command. */
 const EXIT = { sealed: 0, altered: 1, usage: 2, unsealed: 3 } as const;
 
 /**
- * `depute verify-transcript FILE`: applies the rules of ASP to a session's transcript and checks its seal, offline. It says
- * what the messages lead to.
+ * `depute verify-transcript FILE`: applies the rules of ASP to a session's transcript and checks its seal,
+ * offline. It prints the state that the messages lead to.
  *
- * @returns the process's exit status: 0 sealed and valid, 1 altered or no transcript, 2 wrong usage (also a sealed transcript
- * without the platform's keys to check it by), 3 consistent with itself but unsealed
+ * @returns the process's exit status: 0 sealed and valid, 1 altered or no transcript, 2 wrong usage (also a
+ * sealed transcript without the platform's keys to check it by), 3 consistent with itself but unsealed
  */
 export async function verifyTranscriptFile(args: readonly string[]): Promise<number> {
   try {
@@ -84,7 +84,7 @@ async function verified(args: readonly string[]): Promise<number> {
   }
   if (verdict.seal === "unchecked") {
     throw new SettingsError(
-      "the transcript is sealed, and its seal needs the platform's keys: give --trust FILE with what GET /v1/asp/keys of the platform answers, or --seal-keys and --log-keys",
+      "the transcript is sealed, and its seal needs the platform's keys: give --trust FILE with the answer of the platform's GET /v1/asp/keys, or --seal-keys and --log-keys",
     );
   }
   console.log(report(verdict, known.size > 0));
@@ -113,7 +113,10 @@ interface Trusted {
   readonly logKeys: readonly string[];
 }
 
-/** @throws SettingsError for a file or keys that are none, and for one kind of key without the other */
+/**
+ * @throws SettingsError for an unreadable key file, a malformed key, and for seal keys without log keys or log keys
+ *   without seal keys
+ */
 async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<PlatformKeys | undefined> {
   if (trust !== "") {
     if (sealKeys.length + logKeys.length > 0) {
@@ -134,10 +137,10 @@ async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<Plat
 }
 
 const KEY = /^[A-Za-z0-9_-]{43}$/;
-/** The longest file of keys that is read, in bytes. */
+/** Largest file of keys that is read, in bytes. */
 const MAX_TRUST_BYTES = 65_536;
 
-/** @throws SettingsError for what is no AGENT=KEY */
+/** @throws SettingsError for a text that is not AGENT=KEY */
 function entry(text: string): [agentId: string, key: string] {
   const [, agentId, key] = /^(agent:\/\/[^=]+)=([A-Za-z0-9_-]{43})$/.exec(text) ?? [];
   if (agentId === undefined || key === undefined) {

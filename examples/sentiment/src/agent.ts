@@ -1,8 +1,9 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { DeputeClients } from "@depute/client";
 import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { message } from "./documents.ts";
 
-/** What the worker can do, as NEKTE describes a capability. */
+/** The worker's capability in NEKTE's form. */
 export const SENTIMENT = {
   id: "sentiment",
   cat: "nlp",
@@ -36,7 +37,7 @@ export const SENTIMENT = {
   ],
 } as const;
 
-/** Makes the worker known: who it is, by its key, and what it can do. */
+/** Registers the worker with its id, its key and its capability. */
 export async function introduce(clients: DeputeClients, agentId: string, principal: string): Promise<void> {
   await clients.agents.registerAgent({
     requestId: crypto.randomUUID(),
@@ -46,7 +47,7 @@ export async function introduce(clients: DeputeClients, agentId: string, princip
       description: "Scores texts by a published lexicon.",
       version: "1.0.0",
       principal,
-      leaseMs: 30_000n,
+      leaseDuration: durationFromMs(30_000),
     },
   });
   await clients.agents.publishCapabilities({

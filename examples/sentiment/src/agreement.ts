@@ -3,7 +3,7 @@ import { type CryptoEngine, type Keypair, newId, signObject } from "@depute/dct"
 import { SENTIMENT } from "./agent.ts";
 import { message } from "./documents.ts";
 
-/** What the delegator and the worker agree on: what has to come out, how it is checked, and what it may cost. */
+/** Creates the contract between delegator and worker: the required output, the checks and the maximum cost. */
 export function agree(engine: CryptoEngine, delegator: Keypair, count: number): TaskContract {
   const exactly = {
     ...SENTIMENT.output,

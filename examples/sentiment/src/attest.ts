@@ -4,7 +4,7 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { type CryptoEngine, type Keypair, newId, signObject } from "@depute/dct";
 import { message } from "./documents.ts";
 
-/** Signs that the worker did the task, with what came out and what it cost. (DelegateOS 7) */
+/** Signs an attestation of the task's output and cost in the worker's name. (DelegateOS 7) */
 export function attestCompletion(
   engine: CryptoEngine,
   keypair: Keypair,

@@ -1,16 +1,17 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { DeputeClients } from "@depute/client";
 import { RevocationEntrySchema } from "@depute/contracts/delegateos/v0/revocation_pb";
 import type { SerializedDCT } from "@depute/contracts/delegateos/v0/token_pb";
 import { type CryptoEngine, createRevocation, type Keypair } from "@depute/dct";
 import { message } from "./documents.ts";
 
-/** A token and the name of its last block, to take it back by. */
+/** A token, and the id of its last block, with which the token can be revoked. */
 export interface Granted {
   token: SerializedDCT;
   revocationId: string;
 }
 
-/** The platform's root grants the delegator what the work needs, for this contract only. */
+/** Lets the platform's root grant the delegator a token for this contract only. */
 export async function mintFor(
   clients: DeputeClients,
   delegator: string,
@@ -27,13 +28,13 @@ export async function mintFor(
     contractId,
     maxChainDepth: 2,
     maxBudgetMicrocents: 1_000_000n,
-    lifetimeSeconds: 600,
+    lifetime: durationFromMs(600_000),
   });
   if (token === undefined) throw new Error("no token was minted");
   return { token, revocationId };
 }
 
-/** The delegator hands a narrower part on to the worker: classify, and nothing else, for half of the money. */
+/** Narrows the delegator's token for the worker: only classify, for half of the budget. */
 export async function narrowFor(
   clients: DeputeClients,
   engine: CryptoEngine,
@@ -52,14 +53,14 @@ export async function narrowFor(
     },
   });
   if (attenuation === undefined) throw new Error("no block was prepared");
-  // The key never leaves this process: the service says what to sign, and gets the signature.
+  // The service returns the bytes to sign and receives the signature, so the key never leaves this process.
   const signature = engine.sign(digest, delegator.privateKey);
   const narrowed = await clients.tokens.attenuateToken({ token, attenuation, signature });
   if (narrowed.token === undefined) throw new Error("the token was not narrowed");
   return { token: narrowed.token, revocationId: narrowed.revocationId };
 }
 
-/** Takes back a block, and with it every token that contains it. */
+/** Revokes a block, and so every token that contains the block. */
 export async function takeBack(
   clients: DeputeClients,
   engine: CryptoEngine,

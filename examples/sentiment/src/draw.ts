@@ -1,12 +1,12 @@
-/** Where the story is told: a terminal, a test. */
+/** The output for progress: a terminal or, in tests, a list of lines. */
 export interface Screen {
-  /** A line that stays. */
+  /** Prints a line that stays. */
   say(line: string): void;
-  /** A line that the next one of its kind replaces. */
+  /** Prints a line that the next call replaces. */
   show(line: string): void;
 }
 
-/** A terminal redraws the moving line; a file or pipe gets each of them. */
+/** Writes to a terminal, which redraws the moving line. A file or pipe gets every line. */
 export function terminal(out: NodeJS.WriteStream): Screen {
   let moving = false;
   return {
@@ -23,7 +23,7 @@ export function terminal(out: NodeJS.WriteStream): Screen {
 
 const WIDTH = 30;
 
-/** A bar of how much is done. */
+/** Draws a bar that shows the share of the work that is done. */
 export function bar(processed: number, total: number, message: string): string {
   const filled = total === 0 ? 0 : Math.round((processed / total) * WIDTH);
   return `  [${"#".repeat(filled)}${"-".repeat(WIDTH - filled)}] ${processed}/${total}  ${message}`;

@@ -24,7 +24,7 @@ async function platform(command: "start" | "cluster", env: Record<string, string
   return started.about;
 }
 
-/** Runs the main job with a worker in a process of its own, and checks all that a person would have seen. */
+/** Runs the main job with a worker in a separate process, and checks the whole visible output. */
 async function mainJob(url: string): Promise<void> {
   const worker = await startWorkerProcess(url);
   cleanUp.push(() => worker.stop());
@@ -43,7 +43,8 @@ async function mainJob(url: string): Promise<void> {
       compact: { count: 500, mean_score: expected.mean_score },
     },
   });
-  // Once over gRPC and once over NEKTE.
+  expect(outcome.a2a).toEqual(expected);
+  // The job runs once over gRPC and once over NEKTE, so the line with the full progress must appear twice.
   expect(seen.filter((line) => line.includes("500/500"))).toHaveLength(2);
 }
 
@@ -58,7 +59,7 @@ if (!redis) {
   console.warn(`\n*** ${lack}: THE MAIN JOB WITH FIVE PROCESSES IS SKIPPED. ***\n`);
 }
 
-/** Addresses for five processes. */
+/** Chooses addresses for five processes. */
 async function addresses(): Promise<Record<string, string>> {
   const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
   const ports = await freePorts(names.length);

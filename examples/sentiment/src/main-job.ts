@@ -7,6 +7,7 @@ import type { TaskCompleted, TaskEvent } from "@depute/contracts/depute/tasks/v1
 import { AttestationStep } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
+import { delegateOverA2a } from "./a2a.ts";
 import { agree } from "./agreement.ts";
 import { type Granted, mintFor, narrowFor, takeBack } from "./authority.ts";
 import { bar, type Screen } from "./draw.ts";
@@ -15,24 +16,26 @@ import { collectTexts } from "./texts.ts";
 
 const COUNT = 500;
 
-/** Who does the work. */
+/** The agent that does the work. */
 export interface Delegate {
   agentId: string;
   principal: string;
 }
 
-/** What came of it, for whoever wants to check. */
+/** The results of the main job, for further checks by a test. */
 export interface MainJobOutcome {
   output: JsonValue;
   verified: boolean;
   attested: boolean;
-  /** How the call after the revocation was refused. */
+  /** The error of the call that follows the revocation. */
   refusal: string;
-  /** NEKTE's `complete` event. */
+  /** The data of NEKTE's `complete` event. */
   nekte: Record<string, unknown>;
+  /** The result of the A2A task. */
+  a2a: unknown;
 }
 
-/** One agent delegates real work to another, under a scoped token, and gets a result that was checked and signed. */
+/** One agent delegates work to another under a scoped token, and gets a checked and signed result. */
 export async function runMainJob(url: string, worker: Delegate, screen: Screen): Promise<MainJobOutcome> {
   const delegator = generateKeypair(engine);
   const texts = collectTexts(COUNT);
@@ -50,8 +53,10 @@ export async function runMainJob(url: string, worker: Delegate, screen: Screen):
 
   screen.say("3. The delegator hands the work over and watches.");
   const token = granted.token.token;
-  const held = connectTo(url, [holderInterceptor({ engine, keypair: delegator, publicUrl: url, token })]);
-  const job = { clients: held, worker, contract, narrowed, texts };
+  const holderClients = connectTo(url, [
+    holderInterceptor({ engine, keypair: delegator, publicUrl: url, token }),
+  ]);
+  const job = { clients: holderClients, worker, contract, narrowed, texts };
   const completed = await delegate(job, screen);
   const output = completed.output?.full === undefined ? null : toJson(ValueSchema, completed.output.full);
   const { verification } = completed;
@@ -62,7 +67,7 @@ export async function runMainJob(url: string, worker: Delegate, screen: Screen):
 
   screen.say("4. The worker's signed attestation is verified.");
   const { valid, findings } = await open.attestations.verifyAttestation({
-    subject: { case: "id", value: completed.attestationId },
+    subject: { case: "attestationId", value: completed.attestationId },
   });
   for (const { step, passed, details } of findings) {
     const name = Object.entries(AttestationStep).find(([, number]) => number === step)?.[0] ?? "";
@@ -79,7 +84,10 @@ export async function runMainJob(url: string, worker: Delegate, screen: Screen):
 
   screen.say("6. The same work again over NEKTE: JSON-RPC and SSE with plain fetch.");
   const nekte = await delegateOverNekte(url, worker.agentId, texts, screen);
-  return { output, verified: verification?.passed === true, attested: valid, refusal, nekte };
+
+  screen.say("7. The same work over A2A, with A2A's official client.");
+  const a2a = await delegateOverA2a(url, worker.agentId, texts, screen);
+  return { output, verified: verification?.passed === true, attested: valid, refusal, nekte, a2a };
 }
 
 interface Job {
@@ -103,8 +111,8 @@ async function delegate(job: Job, screen: Screen): Promise<TaskCompleted> {
     },
   });
   let end: TaskEvent["payload"] | undefined;
-  // Read to its end: the stream closes itself after the terminal event.
-  for await (const { event } of stream) {
+  // The loop ends on its own, because the stream closes after the terminal event.
+  for await (const { taskEvent: event } of stream) {
     const payload = event?.payload;
     switch (payload?.case) {
       case "progress":

@@ -1,4 +1,7 @@
-/** `npm run demo`: against the platform at DEPUTE_URL or the default address, or one that it starts for itself. */
+/**
+ * `npm run demo`: runs the job on the platform at DEPUTE_URL or at the default address. If DEPUTE_URL is not set and no
+ * platform answers, starts one.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,17 +10,17 @@ import { runMainJob } from "./main-job.ts";
 import { startPlatformProcess, startWorkerProcess } from "./processes.ts";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
-/** Slow enough to watch, and to kill something in the middle of it. */
+/** Milliseconds to pause after each batch of the slow run, so that a person can watch the work or kill a process. */
 const SLOW_PAUSE_MS = 1_000;
 
 const screen = terminal(process.stdout);
-const wanted = process.env.DEPUTE_URL ?? DEFAULT_URL;
+const wantedUrl = process.env.DEPUTE_URL ?? DEFAULT_URL;
 const cleanUp: (() => Promise<void>)[] = [];
 
 async function platform(): Promise<string> {
-  if (await answers(wanted)) return wanted;
-  if (process.env.DEPUTE_URL !== undefined) throw new Error(`nothing answers at ${wanted}`);
-  screen.say(`Nothing runs at ${wanted}; starting a platform for this run.`);
+  if (await answers(wantedUrl)) return wantedUrl;
+  if (process.env.DEPUTE_URL !== undefined) throw new Error(`nothing answers at ${wantedUrl}`);
+  screen.say(`Nothing runs at ${wantedUrl}; starting a platform for this run.`);
   const folder = await mkdtemp(join(tmpdir(), "depute-demo-"));
   cleanUp.push(() => rm(folder, { recursive: true, force: true }));
   const flags = ["--data-dir", folder, "--gateway-port", "0", "--log-level", "warn"];

@@ -7,10 +7,10 @@ interface SseEvent {
 }
 
 /**
- * Delegates the same work over NEKTE's JSON-RPC and SSE with nothing but fetch, to the agent's own address.
+ * Delegates the same work to the agent's own address over NEKTE's JSON-RPC and SSE. Uses only fetch.
  *
  * @returns the data of the `complete` event
- * @throws Error when the stream ends with anything else
+ * @throws Error when the stream ends with any other event
  */
 export async function delegateOverNekte(
   url: string,

@@ -8,14 +8,14 @@ import type { Delegate } from "./main-job.ts";
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const CLI = join(HERE, "../../../cli/src/main.ts");
 
-/** A process that was started for the job. */
+/** A child process of the demonstration. */
 export interface Helper<T> {
   readonly about: T;
   readonly pid: number | undefined;
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** The worker, in a process of its own. */
+/** Starts the worker in a separate process. */
 export function startWorkerProcess(
   url: string,
   pauseMs = 0,
@@ -26,7 +26,7 @@ export function startWorkerProcess(
   });
 }
 
-/** A platform: `depute start` or `depute cluster` with flags; what it prints tells its address. */
+/** Starts a platform by `depute start` or `depute cluster`, and reads the address from its output. */
 export function startPlatformProcess(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -34,7 +34,7 @@ export function startPlatformProcess(
   return start([CLI, ...args], env, (line) => /^Depute is up at (\S+)/.exec(line)?.[1]);
 }
 
-/** One service of a platform: `depute serve`; what it prints tells its address. */
+/** Starts one service of a platform by `depute serve`, and reads the address from its output. */
 export function startServiceProcess(name: string, env: Record<string, string> = {}): Promise<Helper<string>> {
   return start([CLI, "serve", name], env, (line) => / listens on (\S+)/.exec(line)?.[1]);
 }

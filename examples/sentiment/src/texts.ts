@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 const MODULES = join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules");
 
 /**
- * Real prose that nobody wrote for this: paragraphs from the read-me files of the installed packages, in the order of
- * their names.
+ * Returns real prose from outside this project: paragraphs from the README files of the installed packages, in the
+ * order of the packages' names.
  *
- * @throws Error when the installed packages hold fewer than `count` paragraphs
+ * @throws Error when the installed packages have fewer than `count` paragraphs
  */
 export function collectTexts(count: number): string[] {
   const texts = new Set<string>();
@@ -36,7 +36,7 @@ function* packageFolders(): Generator<string> {
   }
 }
 
-/** Links are passed over: they lead to this project's own workspaces. */
+/** Lists the folders at a path. Links are skipped, because they lead to this project's own workspaces. */
 function folders(path: string): string[] {
   return readdirSync(path, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))
@@ -44,7 +44,7 @@ function folders(path: string): string[] {
     .sort();
 }
 
-/** Sentences rather than headings, lists, tables, code, badges or markup. */
+/** Whether a text looks like sentences, not like headings, lists, tables, code, badges or markup. */
 function isProse(text: string): boolean {
   return text.length >= 60 && text.length <= 2_000 && /^[A-Z][a-z' ]/.test(text) && /[.!:?)]$/.test(text);
 }

@@ -3,10 +3,10 @@ import { type WorkContext, WorkFailure, type WorkResult } from "@depute/client";
 import { type Scored, type Summary, score, summarize } from "./sentiment.ts";
 
 const BATCH = 50;
-/** What a text costs: a hundredth of a cent for a hundred of them, say. */
+/** The price of one text in microcents: a hundred texts cost a hundredth of a cent. */
 const MICROCENTS_A_TEXT = 100;
 
-/** Scores the texts of the input, a batch at a time, and says how far it is after each. */
+/** Scores the texts of the input in batches, and reports progress after each batch. */
 export async function analyse(
   input: JsonValue,
   context: WorkContext,

@@ -1,8 +1,7 @@
 /**
- * The delegate: a process of its own that speaks gRPC through @grpc/grpc-js.
- *
- * Started with the platform's address and the milliseconds to pause after each batch; prints its agent id and key when it is
- * ready, and works until it is told to stop. SENTIMENT_SEED gives it a key of 32 bytes in base64url; else it makes one.
+ * The delegate: a separate process that calls gRPC through @grpc/grpc-js. Arguments: the platform's address, and the
+ * milliseconds to pause after each batch. When the worker is ready it prints its agent id and principal, and then works
+ * until it is stopped. SENTIMENT_SEED sets the worker's key, 32 bytes in base64url; without it the key is random.
  */
 import { createClient } from "@connectrpc/connect";
 import { clientsOver, holderInterceptor, startWorker } from "@depute/client";
@@ -16,7 +15,7 @@ import { attestCompletion } from "./attest.ts";
 import { analyse } from "./work.ts";
 
 const [url = "http://127.0.0.1:8080", pauseMs = "0"] = process.argv.slice(2);
-// Workers that share a key are one agent, and take over each other's work.
+// Workers that share a key are one agent, so they continue each other's work.
 const seed = decodeBase64Url(process.env.SENTIMENT_SEED ?? "");
 const keypair = seed?.length === 32 ? keypairFromSeed(engine, seed) : generateKeypair(engine);
 const principal = keypair.principal.id;
@@ -28,7 +27,7 @@ const transport = createGrpcJsTransport(new URL(url).host, {
 const clients = clientsOver(transport);
 await introduce(clients, agentId, principal);
 const beat = setInterval(() => {
-  clients.agents.heartbeatAgent({ id: agentId }).catch((error) => console.error("heartbeat:", error.message));
+  clients.agents.heartbeatAgent({ agentId }).catch((error) => console.error("heartbeat:", error.message));
 }, 10_000);
 
 const worker = startWorker({
@@ -39,7 +38,7 @@ const worker = startWorker({
   async work(input, context) {
     const began = Date.now();
     const result = await analyse(input, context, Number(pauseMs));
-    // Work under a contract is signed for; free work is not.
+    // A task with a contract needs an attestation of its result; other tasks need none.
     if (context.task.contractId === "") return result;
     const attestation = attestCompletion(engine, keypair, context.task, result, Date.now() - began);
     await clients.attestations.recordAttestation({ attestation });
@@ -52,7 +51,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
   process.once(signal, async () => {
     clearInterval(beat);
     await worker.stop(2_000);
-    await clients.agents.deregisterAgent({ id: agentId }).catch(() => {});
+    await clients.agents.deregisterAgent({ agentId }).catch(() => {});
     transport.close();
   });
 }

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
-import type { Validated } from "../../src/validated.ts";
+import { bytesOfFile, modifiedMs } from "@depute/service";
+import type { Validated } from "../../edge/validated.ts";
 import { agentCard, pricingIndex, siteIndex, specsIndex, verificationIndex } from "./indexes.ts";
 import { type Manifest, manifestHtml, manifestMarkdown } from "./pages.ts";
 
-/** The family, as its addresses name it. */
+/** The name of the protocol family as used in addresses. */
 export const FAMILY = "agenta.delegation.v0";
 
-/** The family's four messages, by the name of their schema. */
+/** The four messages of the family, by the names of their schemas. */
 export const AGENTA_MESSAGES = [
   "offer",
   "execution_request",
@@ -19,16 +19,16 @@ export type AgentaMessage = (typeof AGENTA_MESSAGES)[number];
 
 const FOLDER = new URL("./documents/", import.meta.url);
 
-/** A document as it is published. */
+/** A document in the form in which it is published. */
 export interface PublishedDocument extends Validated {
   readonly path: string;
   readonly bytes: Buffer;
 }
 
-/** Documents change with a release only; a cache may keep one for an hour without asking. */
+/** Documents change only with a release, so caches may keep them for an hour without revalidation. */
 const CACHE_CONTROL = "public, max-age=3600";
 
-/** Whether the protocol's own authors wrote a document, byte for byte, or it says what this platform makes of it. */
+/** The origin of a document: published by the protocol's authors, or generated for this platform. */
 type Source =
   | { readonly file: string }
   | { readonly module: string; readonly write: (publicUrl: string, manifest: Manifest) => string };
@@ -41,7 +41,7 @@ interface Entry {
   readonly source: Source;
 }
 
-/** What is published, and where. (Agenta index.json) */
+/** The published documents and their addresses. (Agenta index.json) */
 const ENTRIES: readonly Entry[] = [
   ...AGENTA_MESSAGES.map((message) => ({
     path: `/schemas/${FAMILY}/${schemaFile(message)}`,
@@ -75,20 +75,24 @@ function indexed(path: string, index: (publicUrl: string, manifest: Manifest) =>
   return { path, contentType: "application/json", source: { module: "indexes.ts", write } };
 }
 
-/** Where documents are. */
-export const PATHS: readonly string[] = ENTRIES.map(({ path }) => path);
+/** The addresses of the documents, with their media types. */
+export const ADDRESSES: readonly Pick<Entry, "path" | "contentType">[] = ENTRIES;
 
 export function schemaFile(message: AgentaMessage): string {
   return `${message}.schema.json`;
 }
 
-/** The bytes of a file of the documents. @throws Error when it is not there */
+/**
+ * Reads the bytes of a document's file.
+ *
+ * @throws Error if the file does not exist
+ */
 export function readDocument(file: string): Buffer {
-  return readFileSync(new URL(file, FOLDER));
+  return bytesOfFile(new URL(file, FOLDER));
 }
 
 /**
- * The documents that this platform publishes for the family, read once.
+ * Returns the documents that this platform publishes for the family. They are read only once.
  *
  * @param publicUrl the address under which clients know the platform, without a trailing slash
  */
@@ -103,9 +107,9 @@ export function publishedDocuments(publicUrl: string): PublishedDocument[] {
       bytes,
       contentType,
       cacheControl: CACHE_CONTROL,
-      // Of the bytes, so that every replica gives the same.
+      // The tag is a digest of the bytes, so that every replica sends the same tag.
       etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`,
-      modifiedMs: statSync(origin).mtimeMs,
+      modifiedMs: modifiedMs(origin),
     };
   });
 }

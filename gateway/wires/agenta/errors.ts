@@ -1,10 +1,10 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ErrorReason, type FieldViolation, reasonName, Status, statusOf } from "@depute/core";
-import { bodyStatusOf } from "@depute/service";
-import type { WireError } from "../../src/edge/route.ts";
-import { refusalIn } from "../../src/fault.ts";
+import { requestStatusOf } from "@depute/service";
+import { refusalIn } from "../../edge/fault.ts";
+import type { WireError } from "../../edge/route.ts";
 
-/** The words of a receipt's `error.code`. (Agenta execution_receipt.schema.json) */
+/** The codes that `error.code` of a receipt allows. (Agenta execution_receipt.schema.json) */
 type Code =
   | "invalid_request"
   | "offer_not_found"
@@ -17,17 +17,17 @@ type Code =
   | "verification_failed"
   | "internal_error";
 
-/** How a refusal stands on the wire. */
+/** The HTTP status, the protocol's code and the failure mode of a refusal. */
 interface ErrorRow {
   readonly http: number;
   readonly code: Code;
-  /** Of the manifest's. */
+  /** The failure mode as named in the manifest. */
   readonly mode?: string;
 }
 
 const SCHEMA = "schema_validation_failure";
 
-/** What a reason is in HTTP and in the protocol's words: what its gRPC status means. */
+/** The HTTP status and the protocol's code for each gRPC status. */
 const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
   UNSPECIFIED: { http: 500, code: "internal_error" },
   INVALID_ARGUMENT: { http: 400, code: "invalid_request", mode: SCHEMA },
@@ -45,7 +45,7 @@ const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
   UNAUTHENTICATED: { http: 401, code: "buyer_not_allowed" },
 };
 
-/** The reasons that the protocol has a word of its own for, or that are another status in HTTP. */
+/** Reasons with their own code in the protocol, or with an HTTP status other than that of their gRPC status. */
 const OWN: Partial<Record<ErrorReason, ErrorRow>> = {
   [ErrorReason.OFFER_NOT_FOUND]: { http: 404, code: "offer_not_found" },
   [ErrorReason.OFFER_VERSION_EXISTS]: {
@@ -67,19 +67,19 @@ const byStatus = new Map<number, ErrorRow>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
-/** A refusal as HTTP answers it; the body's `error` has the members of a receipt's. */
+/** A refusal as an HTTP answer. The body's `error` has the same members as the `error` of a receipt. */
 export interface AgentaError extends WireError {
   readonly body: { readonly error: JsonObject };
 }
 
-/** What the Agenta wire answers for whatever was thrown. */
+/** Converts a thrown value to the Agenta wire's error. */
 export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
   const refusal = refusalIn(thrown);
   const { reason, message, metadata, violations } = refusal;
   const row = OWN[reason] ?? byStatus.get(statusOf(reason)) ?? BY_STATUS.INTERNAL;
   const isTooLong = reason === ErrorReason.LIMIT_EXCEEDED && TOO_LONG.test(metadata.limit ?? "");
   const { code, mode, http: plain } = isTooLong ? TOO_LARGE : row;
-  const http = bodyStatusOf(refusal) ?? plain;
+  const http = requestStatusOf(refusal) ?? plain;
   if (reason === ErrorReason.INTERNAL) {
     const details = { reason: "INTERNAL", request_id: requestId };
     return answer(500, code, "a fault of the platform", false, details);
@@ -99,7 +99,7 @@ export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
   });
 }
 
-/** Limits on a document, and not on how many or how often. */
+/** Matches the names of limits on a document's size. Limits on a number or a rate do not match. */
 const TOO_LONG = /(^|[._])(bytes|depth)$/;
 const TOO_LARGE: ErrorRow = { http: 413, code: "invalid_request", mode: SCHEMA };
 
@@ -114,13 +114,16 @@ function answer(
   return { status, body: { error } };
 }
 
-/** Evidence that does not bear a pass is missing, or has another digest; the verifier says which in words alone. */
+/**
+ * Returns the failure mode. Missing evidence and evidence with another digest have the same reason, so the verifier's
+ * text has to distinguish them.
+ */
 function modeOf(mode: string, violations: readonly FieldViolation[]): string {
   if (mode !== "required_evidence_missing") return mode;
   return violations.some(({ description }) => description.includes("digest")) ? "digest_mismatch" : mode;
 }
 
-/** A field of a service's request as a JSON pointer into the document that the request carries. */
+/** Converts the field that a service reports to a JSON pointer into the document of the request. */
 function pointerOf(field: string): string {
   if (field === "" || field.startsWith("/")) return field;
   const inside = field.replace(/^(?:request|offer|result)(?=[.[]|$)/, "");

@@ -1,12 +1,12 @@
 import { ExecutionReceiptSchema } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { WatchReceiptsResponse } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { encode } from "@depute/wire";
-import type { SseEvent } from "../../src/sse.ts";
+import type { SseEvent } from "../../edge/sse.ts";
 import { toAgentaError } from "./errors.ts";
 
 /**
- * Receipts as events: `receipt` for each status, `settled_receipt` for the one that says how the payment was settled, `error`
- * when the stream breaks. The id is the receipt's number.
+ * Converts receipts to events: `receipt` for each status, `settled_receipt` for the settlement, `error` when the stream
+ * fails. The event id is the receipt's sequence.
  */
 export async function* toSse(
   watched: AsyncIterable<WatchReceiptsResponse>,
@@ -15,9 +15,9 @@ export async function* toSse(
   try {
     for await (const { receipt: numbered } of watched) {
       if (numbered?.receipt === undefined) continue;
-      const { number, receipt, settles } = numbered;
+      const { sequence, receipt, settles } = numbered;
       const event = settles ? "settled_receipt" : "receipt";
-      yield { event, id: String(number), data: encode(ExecutionReceiptSchema, receipt) };
+      yield { event, id: String(sequence), data: encode(ExecutionReceiptSchema, receipt) };
     }
   } catch (thrown) {
     yield { event: "error", data: toAgentaError(thrown, requestId).body };

@@ -2,20 +2,23 @@ import type { Manifest } from "./pages.ts";
 
 const FAMILY = "agenta.delegation.v0";
 
-/** Where the documents of the protocol stand on this platform. */
+/** Returns the addresses of the protocol's documents on this platform. */
 function documentsOf(url: string, manifest: Manifest) {
-  const here = (address: string) => `${url}${new URL(address).pathname}`;
+  const publicAddress = (address: string) => `${url}${new URL(address).pathname}`;
   return {
     documents: {
-      html: here(manifest.documents.html),
-      json: here(manifest.documents.json),
-      markdown: here(manifest.documents.markdown),
+      html: publicAddress(manifest.documents.html),
+      json: publicAddress(manifest.documents.json),
+      markdown: publicAddress(manifest.documents.markdown),
     },
-    schemas: manifest.schemas.map(here),
+    schemas: manifest.schemas.map(publicAddress),
   };
 }
 
-/** The calls of the protocol on this platform; the protocol itself names no transport. */
+/**
+ * Returns the addresses of the protocol's calls on this platform. Depute chose them, because the protocol defines no
+ * transport.
+ */
 function endpoints(url: string) {
   const requests = `${url}/agenta/execution_requests`;
   return {
@@ -35,7 +38,7 @@ function endpoints(url: string) {
   };
 }
 
-/** `/.well-known/agent.json`: what this platform is, and where everything else stands. */
+/** Returns `/.well-known/agent.json`: a description of the platform with the addresses of all documents. */
 export function agentCard(url: string, manifest: Manifest) {
   return {
     name: "Depute",
@@ -57,7 +60,7 @@ export function agentCard(url: string, manifest: Manifest) {
   };
 }
 
-/** `/index.json`: the list of what is published. */
+/** Returns `/index.json`: the list of published documents. */
 export function siteIndex(url: string, manifest: Manifest) {
   return {
     site: url,
@@ -70,7 +73,7 @@ export function siteIndex(url: string, manifest: Manifest) {
   };
 }
 
-/** `/specs/index.json`: the protocols with their documents. */
+/** Returns `/specs/index.json`: the protocols with their documents. */
 export function specsIndex(url: string, manifest: Manifest) {
   const { protocol_id, status, purpose, message_types } = manifest;
   return {
@@ -78,7 +81,7 @@ export function specsIndex(url: string, manifest: Manifest) {
   };
 }
 
-/** `/pricing/index.json`: how a price comes about; the prices themselves stand in the offers. */
+/** Returns `/pricing/index.json`: the pricing models. The prices themselves are in the offers. */
 export function pricingIndex(url: string) {
   return {
     protocol_id: FAMILY,
@@ -88,21 +91,21 @@ export function pricingIndex(url: string) {
     pricing_models: {
       fixed: "the offer's amount",
       usage_based:
-        "the offer's amount times what the receipt's usage says of the offer's unit, rounded up; the unit is one of input_units, output_units, compute_seconds",
+        "the offer's amount times the receipt's usage in the offer's unit, rounded up; the unit is one of input_units, output_units, compute_seconds",
       quote_required:
-        "what the parties agreed on beforehand: the request's metadata names it as quote_id, and is refused without",
+        "the amount that the parties agreed on beforehand: the request's metadata names it as quote_id, and is refused without",
     },
     settlement: {
       escrow: "with payment.escrow_required the limit is held from the acceptance on",
       capture: "on completion, or after a verification that passed where one is required",
-      otherwise: "what was held goes back, and the authorization is not used",
+      otherwise: "the held amount is refunded, and the authorization is not used",
       moves_money: false,
     },
     offers: `${url}/agenta/offers`,
   };
 }
 
-/** `/verification/index.json`: who verifies, and what a pass needs. */
+/** Returns `/verification/index.json`: the verifiers, and the requirements for a pass. */
 export function verificationIndex(url: string, manifest: Manifest) {
   return {
     protocol_id: FAMILY,
@@ -110,7 +113,7 @@ export function verificationIndex(url: string, manifest: Manifest) {
       seller_attested: "the seller; the platform records it once it has checked the delivery itself",
       buyer_verified: "the buyer",
       third_party_verified:
-        "an agent of another owner than both: one that the request's metadata names in acceptable_verifiers, else one whose organization an operator has proven",
+        "an agent whose owner is neither party: one that the request's metadata names in acceptable_verifiers, else one whose organization an operator has proven",
     },
     required:
       "where the request says require_verification, and else where the offer's mode is not seller_attested",

@@ -20,67 +20,72 @@ import {
   fromTimestamp,
   invalid,
   parseOffsetTime,
+  randomUuid,
   toTimestamp,
 } from "@depute/core";
 import type { PathParameters } from "@depute/service";
 import { encode } from "@depute/wire";
-import type { Clients } from "../../src/clients.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import { hexOf } from "../../edge/hex.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import type { AgentaMessage } from "./documents.ts";
 
-/** A request as the methods of this wire see it. */
-interface Asked {
+/** A request as the methods of this wire receive it. */
+interface AgentaRequest {
   readonly parameters: PathParameters;
   readonly query: URLSearchParams;
   readonly call: WireCall;
-  /** The document of the body, checked against its published schema. */
+  /** Reads the document in the body, and checks it against its published schema. */
   read<Desc extends DescMessage>(message: AgentaMessage, schema: Desc): Promise<MessageShape<Desc>>;
-  /** The body of a call that the protocol has no document for: an object, or nothing. */
+  /** Reads the body of a call for which the protocol defines no document: an object, or nothing. */
   readObject(): Promise<JsonObject>;
 }
 
-/** What is answered, with its HTTP status. */
+/** The document that is sent as an answer, with the HTTP status. */
 interface Answer {
   readonly status: number;
   readonly body: JsonValue;
   readonly headers?: Record<string, string>;
 }
 
-export type Method = (asked: Asked) => Promise<Answer>;
+export type Method = (wireRequest: AgentaRequest) => Promise<Answer>;
 
 const PAGE_LIMIT = 200;
 
-/** Where executions are. */
+/** The address under which executions are requested and read. */
 export const EXECUTIONS = "/agenta/execution_requests";
 
-/** What each address does, by HTTP method: the same calls that a gRPC client could make. */
+/** The methods of each address, by HTTP method. They make the same calls as a gRPC client. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function agentaMethods(clients: Clients): Readonly<Record<string, Readonly<Record<string, Method>>>> {
   const { offers, executions, results } = clients;
 
-  const withdraw: Method = async (asked) => {
-    const { id: offerId = "", version: offerVersion = "" } = asked.parameters;
-    const message = textOf(await asked.readObject(), "reason");
-    const { withdrawn } = await offers.withdrawOffer({ offerId, offerVersion, message }, asked.call.asCaller);
+  const withdraw: Method = async (wireRequest) => {
+    const { id: offerId = "", version: offerVersion = "" } = wireRequest.parameters;
+    const message = textOf(await wireRequest.readObject(), "reason");
+    const { withdrawnCount: withdrawn } = await offers.withdrawOffer(
+      { offerId, offerVersion, message },
+      wireRequest.call.asCaller,
+    );
     return ok({ offer_id: offerId, withdrawn_versions: withdrawn });
   };
   const readOffer: Method = async ({ parameters, call }) => {
     const { id: offerId = "", version: offerVersion = "" } = parameters;
     const { offer } = await offers.getOffer({ offerId, offerVersion }, call.asCaller);
-    return offerAnswer(present(offer), 200);
+    return offerAnswer(requireValue(offer), 200);
   };
   const execution = async (requestId: string, call: WireCall): Promise<Execution> => {
     const name = { case: "requestId", value: requestId } as const;
-    return present((await executions.getExecution({ name }, call.asCaller)).execution);
+    return requireValue((await executions.getExecution({ name }, call.asCaller)).execution);
   };
 
   return {
     "/agenta/offers": {
       POST: async ({ read, call }) => {
         const offer = await read("offer", OfferSchema);
-        // The same offer again changes nothing, so the call needs no id that the client would have to know.
-        const request = { requestId: crypto.randomUUID(), offer };
-        const published = present((await offers.publishOffer(request, call.asCaller)).offer);
+        // A new request id for each call is safe, because publishing the same offer again changes nothing.
+        const request = { requestId: randomUuid(), offer };
+        const published = requireValue((await offers.publishOffer(request, call.asCaller)).offer);
         return offerAnswer(published, 201);
       },
       GET: async ({ query, call }) => {
@@ -96,7 +101,7 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
           },
           call.asCaller,
         );
-        const documents = page.offers.map(({ offer }) => encode(OfferSchema, present(offer)));
+        const documents = page.offers.map(({ offer }) => encode(OfferSchema, requireValue(offer)));
         return ok({ offers: documents, ...cursor(page) });
       },
     },
@@ -126,7 +131,7 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
     },
     [`${EXECUTIONS}/{id}/request`]: {
       GET: async ({ parameters: { id = "" }, call }) =>
-        ok(encode(ExecutionRequestSchema, present((await execution(id, call)).request))),
+        ok(encode(ExecutionRequestSchema, requireValue((await execution(id, call)).request))),
     },
     [`${EXECUTIONS}/{id}/receipts`]: {
       GET: async ({ parameters: { id: requestId = "" }, call }) => {
@@ -134,7 +139,7 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
         const documents = (settles: boolean) =>
           receipts
             .filter((each) => each.settles === settles)
-            .map(({ receipt }) => encode(ExecutionReceiptSchema, present(receipt)));
+            .map(({ receipt }) => encode(ExecutionReceiptSchema, requireValue(receipt)));
         const [settled] = documents(true);
         return ok({
           request_id: requestId,
@@ -160,11 +165,11 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
     [`${EXECUTIONS}/{id}/settlement`]: {
       GET: async ({ parameters: { id: requestId = "" }, call }) => {
         const { settlement } = await executions.getSettlement({ requestId }, call.asCaller);
-        return ok(settlementJson(requestId, present(settlement)));
+        return ok(settlementJson(requestId, requireValue(settlement)));
       },
     },
 
-    // The form of a key in JSON. (RFC 8037)
+    // Returns the key that signs callbacks, as a JSON Web Key. (RFC 8037)
     "/agenta/callback_key": {
       GET: async ({ call }) => {
         const { publicKey, keyId } = await executions.getCallbackKey({}, call.asCaller);
@@ -176,7 +181,7 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
       POST: async ({ read, call }) => {
         const result = await read("verification_result", VerificationResultSchema);
         const submitted = await executions.submitVerification({ result }, call.asCaller);
-        return ok(encode(VerificationResultSchema, present(submitted.result)), 201);
+        return ok(encode(VerificationResultSchema, requireValue(submitted.result)), 201);
       },
       GET: async ({ query, call }) => {
         const receiptId = query.get("receipt_id");
@@ -199,12 +204,12 @@ function ok(body: JsonValue, status = 200): Answer {
 }
 
 function receiptAnswer(receipt: ExecutionReceipt | undefined, status = 200): Answer {
-  return ok(encode(ExecutionReceiptSchema, present(receipt)), status);
+  return ok(encode(ExecutionReceiptSchema, requireValue(receipt)), status);
 }
 
-/** An offer's document is closed, so what is known beside it stands in headers. */
+/** Status and digest are sent as headers, because the schema of an offer's document allows no additional members. */
 function offerAnswer({ offer, status, digest }: PublishedOffer, http: number): Answer {
-  const document = present(offer);
+  const document = requireValue(offer);
   const id = encodeURIComponent(document.offerId);
   const version = encodeURIComponent(document.offerVersion ?? "");
   return {
@@ -213,7 +218,7 @@ function offerAnswer({ offer, status, digest }: PublishedOffer, http: number): A
     headers: {
       "content-location": `/agenta/offers/${id}/versions/${version}`,
       "depute-offer-status": status === OfferStatus.WITHDRAWN ? "withdrawn" : "published",
-      "depute-offer-digest": `sha256:${digest}`,
+      "depute-offer-digest": `sha256:${hexOf(digest)}`,
     },
   };
 }
@@ -275,7 +280,7 @@ function timeOf(query: URLSearchParams, name: string): number | undefined {
   return time;
 }
 
-/** A text member of a body that the protocol has no document for; other members are not known. */
+/** Reads a text from a body for which the protocol defines no document. Members other than `name` are refused. */
 function textOf(body: JsonObject, name: string): string {
   for (const other of Object.keys(body)) if (other !== name) throw invalid(`/${other}`, "is not known here");
   const value = body[name];
@@ -284,7 +289,7 @@ function textOf(body: JsonObject, name: string): string {
   return value;
 }
 
-function present<T>(value: T | undefined): T {
+function requireValue<T>(value: T | undefined): T {
   if (value !== undefined) return value;
   throw new DeputeError(ErrorReason.INTERNAL, "a service answered without its message");
 }

@@ -1,4 +1,4 @@
-/** The protocol's manifest, as its authors publish it. */
+/** The protocol's manifest as published by its authors. */
 export interface Manifest {
   readonly protocol_id: string;
   readonly status: string;
@@ -10,20 +10,20 @@ export interface Manifest {
   readonly failure_modes: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A part of the page: a heading with a list below it. */
+/** A section of the page: a heading with a list below it. */
 interface Section {
   readonly title: string;
   readonly items: readonly Item[];
 }
 
-/** A text, and where it leads; addresses are the platform's own. */
+/** An item of a list: a text, with or without a link to an address of this platform. */
 type Item = string | { readonly text: string; readonly href: string };
 
 function sections(url: string, manifest: Manifest): Section[] {
-  const here = (address: string) => `${url}${new URL(address).pathname}`;
+  const publicAddress = (address: string) => `${url}${new URL(address).pathname}`;
   const link = (address: string): Item => ({
     text: address.split("/").at(-1) ?? address,
-    href: here(address),
+    href: publicAddress(address),
   });
   const { state_transitions: states, failure_modes: modes } = manifest;
   return [
@@ -31,7 +31,10 @@ function sections(url: string, manifest: Manifest): Section[] {
     { title: "Schemas", items: manifest.schemas.map(link) },
     {
       title: "Documents",
-      items: Object.entries(manifest.documents).map(([text, address]) => ({ text, href: here(address) })),
+      items: Object.entries(manifest.documents).map(([text, address]) => ({
+        text,
+        href: publicAddress(address),
+      })),
     },
     { title: "State transitions", items: states.allowed },
     { title: "Terminal states", items: states.terminal },
@@ -51,7 +54,7 @@ function sections(url: string, manifest: Manifest): Section[] {
   ];
 }
 
-/** The manifest for people, in Markdown. */
+/** Writes the manifest in Markdown, for people. */
 export function manifestMarkdown(url: string, manifest: Manifest): string {
   const item = (each: Item) =>
     typeof each === "string" ? `- \`${each}\`` : `- [${each.text}](${each.href})`;
@@ -62,7 +65,7 @@ export function manifestMarkdown(url: string, manifest: Manifest): string {
   return [head, ...body].join("\n");
 }
 
-/** The manifest for people, as a page. */
+/** Writes the manifest as an HTML page, for people. */
 export function manifestHtml(url: string, manifest: Manifest): string {
   const item = (each: Item) =>
     typeof each === "string"

@@ -1,57 +1,88 @@
 import type { DescMessage, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { DeputeError, ErrorReason, invalid, isObject } from "@depute/core";
 import { decodeValid, parseJson, refusalOf } from "@depute/wire";
-import { admitted } from "../../src/admitted.ts";
-import type { Clients } from "../../src/clients.ts";
-import { type Asked, type Body, type Events, json, type Route, type Wire } from "../../src/edge/route.ts";
-import { JSON_TYPES, type WireDeps } from "../../src/json-rpc-route.ts";
-import type { WireCall } from "../../src/wire-call.ts";
-import { type AgentaMessage, PATHS, type PublishedDocument, publishedDocuments } from "./documents.ts";
+import { admitted } from "../../edge/admitted.ts";
+import type { Clients } from "../../edge/clients.ts";
+import {
+  type Body,
+  type Events,
+  JSON_TYPES,
+  json,
+  type MethodRoute,
+  type Wire,
+  type WireRequest,
+} from "../../edge/route.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
+import type { WireDeps } from "../../edge/wire-deps.ts";
+import { ADDRESSES, type AgentaMessage, type PublishedDocument, publishedDocuments } from "./documents.ts";
 import { toAgentaError } from "./errors.ts";
 import { toSse } from "./events.ts";
 import { agentaMethods, EXECUTIONS, type Method } from "./methods.ts";
 import { compileAgenta, type ValidateAgenta } from "./validate.ts";
 
-/** Where receipts are listed, or followed as server-sent events. */
+/** The address of an execution's receipts, as a list or as server-sent events. */
 const RECEIPTS = `${EXECUTIONS}/{id}/receipts`;
 
-/** Addresses that take a document of the protocol; the bodies of others may be left out. */
+/** Addresses whose body is a document of the protocol. At the other addresses, the client may omit the body. */
 const DOCUMENTS = new Set(["/agenta/offers", EXECUTIONS, "/agenta/verification_results"]);
+
+const PAGE = ["limit", "cursor"];
+const PARTIES = ["buyer_agent_id", "seller_agent_id"];
+
+/** The query parameters by method and path. At other addresses none are allowed. */
+const QUERIES: Readonly<Record<string, readonly string[]>> = {
+  "GET /agenta/offers": [...PAGE, ...PARTIES, "organization_id", "capability", "valid_at"],
+  [`GET ${EXECUTIONS}`]: [...PAGE, ...PARTIES],
+  [`GET ${RECEIPTS}`]: ["after"],
+  "GET /agenta/verification_results": ["receipt_id"],
+};
 
 /** The Agenta wire: offers, requests, receipts and verification results as JSON documents over HTTP. */
 export function agentaWire(clients: Clients, deps: Pick<WireDeps, "publicUrl">): Wire {
   const validate = compileAgenta();
   const calls = Object.entries(agentaMethods(clients)).flatMap(([path, methods]) =>
     Object.entries(methods).map(
-      ([name, method]): Route => ({
-        method: name as Route["method"],
+      ([name, method]): MethodRoute => ({
+        method: name as MethodRoute["method"],
         path,
+        query: QUERIES[`${name} ${path}`] ?? [],
         ...(name !== "GET" && { takes: JSON_TYPES, mayOmitBody: !DOCUMENTS.has(path) }),
-        ...(path === RECEIPTS && { events: (asked) => watchReceipts(clients, asked) }),
-        answer: (asked) => answerCall(method, asked, validate),
+        ...(path === RECEIPTS && { events: (wireRequest) => watchReceipts(clients, wireRequest) }),
+        answer: (wireRequest) => answerCall(method, wireRequest, validate),
       }),
     ),
   );
-  return { name: "agenta", toError: toAgentaError, routes: [...documentRoutes(deps), ...calls] };
+  return {
+    name: "agenta",
+    toError: toAgentaError,
+    claims: ["/agenta"],
+    routes: [...documentRoutes(deps), ...calls],
+  };
 }
 
-async function answerCall(method: Method, asked: Asked, validate: ValidateAgenta) {
+async function answerCall(method: Method, wireRequest: WireRequest, validate: ValidateAgenta) {
   const { status, body, headers } = await method({
-    ...asked,
-    read: async (message, schema) => documentOf(asked.body, message, schema, validate),
-    readObject: async () => objectOf(asked.body),
+    ...wireRequest,
+    read: async (message, schema) => documentOf(wireRequest.body, message, schema, validate),
+    readObject: async () => objectOf(wireRequest.body),
   });
   return json(body, status, { "cache-control": "no-store", ...headers });
 }
 
-async function watchReceipts({ executions }: Clients, { parameters, query, call }: Asked): Promise<Events> {
-  const afterNumber = afterOf(query, call);
-  const watch = { requestId: parameters.id ?? "", afterNumber, tellStart: true };
+async function watchReceipts(
+  { executions }: Clients,
+  { parameters, query, call }: WireRequest,
+): Promise<Events> {
+  const afterSequence = BigInt(afterOf(query, call));
+  const watch = { requestId: parameters.id ?? "", afterSequence, sendStart: true };
   return toSse(await admitted(executions.watchReceipts(watch, call.asCaller)), call.requestId);
 }
 
-/** The documents name the platform's own address, which is known once it listens. */
-function documentRoutes(deps: Pick<WireDeps, "publicUrl">): Route[] {
+/**
+ * Creates the routes of the published documents on demand, because the documents contain the platform's address, which
+ * is known only after the server listens.
+ */
+function documentRoutes(deps: Pick<WireDeps, "publicUrl">): MethodRoute[] {
   let published:
     | { readonly url: string; readonly byPath: ReadonlyMap<string, PublishedDocument> }
     | undefined;
@@ -62,9 +93,10 @@ function documentRoutes(deps: Pick<WireDeps, "publicUrl">): Route[] {
     }
     return published.byPath.get(path);
   };
-  return PATHS.map((path) => ({
+  return ADDRESSES.map(({ path, contentType }) => ({
     method: "GET",
     path,
+    gives: [contentType],
     answer: async () => {
       const document = find(path);
       if (document === undefined) throw new DeputeError(ErrorReason.INTERNAL, `no document at ${path}`);
@@ -79,7 +111,7 @@ function parsed({ bytes }: Body): JsonValue {
   return result.value;
 }
 
-/** The document of a body: first the protocol's own schema has to take it, then the rules of the contract. */
+/** Reads the document in a body. The document must satisfy the protocol's schema, then the rules of the contract. */
 function documentOf<Desc extends DescMessage>(
   body: Body | undefined,
   message: AgentaMessage,
@@ -90,8 +122,10 @@ function documentOf<Desc extends DescMessage>(
   const value = parsed(body);
   const valid = validate(message, value);
   if (!valid.ok) {
-    const said = valid.faults.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
-    throw new DeputeError(ErrorReason.INVALID_REQUEST, said.join("; "), {
+    const faultTexts = valid.faults.map(({ path, message }) =>
+      path === "" ? message : `${path}: ${message}`,
+    );
+    throw new DeputeError(ErrorReason.INVALID_REQUEST, faultTexts.join("; "), {
       violations: valid.faults.map(({ path, message }) => ({ field: path, description: message })),
     });
   }
@@ -100,7 +134,7 @@ function documentOf<Desc extends DescMessage>(
   return decoded.message;
 }
 
-/** The object of a body that may be left out. */
+/** Reads the object in a body that the client may omit. */
 function objectOf(body: Body | undefined): JsonObject {
   if (body === undefined) return {};
   const value = parsed(body);
@@ -108,7 +142,7 @@ function objectOf(body: Body | undefined): JsonObject {
   throw invalid("", "must be an object");
 }
 
-/** The number of the last receipt that the client has. */
+/** Returns the number of the last receipt that the client has. */
 function afterOf(query: URLSearchParams, { lastEventId }: WireCall): number {
   const text = lastEventId ?? query.get("after") ?? "0";
   if (/^\d{1,4}$/.test(text)) return Number(text);

@@ -1,7 +1,7 @@
 import { type CompiledSchema, compilePublished, type Violation } from "@depute/wire/json-schema";
 import { AGENTA_MESSAGES, type AgentaMessage, readDocument, schemaFile } from "./documents.ts";
 
-/** One fault of a document: where, as a JSON pointer, and what. */
+/** One fault of a document: its location as a JSON pointer, and a description. */
 export interface AgentaFault {
   readonly path: string;
   readonly message: string;
@@ -15,9 +15,9 @@ export type AgentaValidation =
 export type ValidateAgenta = (messageType: AgentaMessage, document: unknown) => AgentaValidation;
 
 /**
- * Compiles the four published schemas, strictly and with their formats asserted.
+ * Compiles the four published schemas in strict mode, with checks of formats.
  *
- * @throws Error when a schema is not what draft 2020-12 allows
+ * @throws Error when a schema is not valid in draft 2020-12
  */
 export function compileAgenta(): ValidateAgenta {
   const compiled = new Map<AgentaMessage, CompiledSchema>();

@@ -3,23 +3,22 @@ import type { CallOptions } from "@connectrpc/connect";
 import { type AgentCard, AgentCardSchema } from "@depute/contracts/asp/v0/agent_card_pb";
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
-import type { Clients } from "../../src/clients.ts";
-import { refusalIn } from "../../src/fault.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import { refusalIn } from "../../edge/fault.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 
-/** Agents looked at for one discovery; a filter of the registry's own narrows what is many. */
+/** Maximum number of agents that are read for one discovery. They have already passed the registry's own filter. */
 const MAX_SCANNED = 1000;
-/** Cards in one answer. */
+/** Maximum number of cards in one answer. */
 const MAX_LISTED = 100;
-/** The highest level of trust: a `min_trust` up to it is a level, one above it a score. */
+/** The highest trust level. A `min_trust` up to this number is a level; a greater one is a score. */
 const MAX_LEVEL = 4;
 
 /**
- * The cards of agents that speak ASP and offer a capability, trusted enough. (ASP transports "HTTP/SSE", `discover`) An agent
- * whose key does not hold the authority of its URI is not found, as in sessions.
- *
- * The text asks for a level ("a minimum trust level of 3") and the page has one number for it, so 0 to 4 is a level and
- * what is above a score.
+ * Finds the cards of agents that support ASP, offer a capability and have enough trust. (ASP transports "HTTP/SSE",
+ * `discover`) As in sessions, an agent is hidden if its key may not act for the authority in its URI. ASP compares with
+ * a level ("a minimum trust level of 3"), but uses one number for levels and scores. So Depute reads 0 to 4 as a level,
+ * and a greater number as a score.
  *
  * @throws DeputeError INVALID_REQUEST
  */
@@ -41,8 +40,8 @@ export async function discoverCards(
   );
   const cards = await Promise.all(
     offering.slice(0, MAX_LISTED).map(async (agent) => {
-      const found = await agentOfUri(clients, agent.card?.agentId ?? "", call.aside);
-      return found?.id === agent.id ? withTrust(clients, agent, call.aside) : undefined;
+      const agentOfCard = await agentOfUri(clients, agent.card?.agentId ?? "", call.aside);
+      return agentOfCard?.id === agent.id ? withTrust(clients, agent, call.aside) : undefined;
     }),
   );
   const isTrusted = ({ trustScore = 0, trustLevel = 0 }: AgentCard) =>
@@ -51,24 +50,24 @@ export async function discoverCards(
 }
 
 /**
- * The card of an agent, by its URI or by the id that the registry has it under.
+ * Returns the card of an agent, which is named by its URI or by its id in the registry.
  *
  * @throws DeputeError AGENT_NOT_FOUND
  */
-export async function cardOf(clients: Clients, named: string, call: WireCall): Promise<AgentCard> {
-  const { agent } = named.startsWith(SCHEME)
-    ? await clients.agents.getAgentByUri({ uri: named }, call.asCaller)
-    : await clients.agents.getAgent({ id: named }, call.asCaller);
+export async function cardOf(clients: Clients, agentRef: string, call: WireCall): Promise<AgentCard> {
+  const { agent } = agentRef.startsWith(SCHEME)
+    ? await clients.agents.getAgentByUri({ uri: agentRef }, call.asCaller)
+    : await clients.agents.getAgent({ agentId: agentRef }, call.asCaller);
   const card = agent === undefined ? undefined : await withTrust(clients, agent, call.aside);
   if (card === undefined || agent?.status === AgentStatus.REMOVED) {
     throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent with a card", {
-      metadata: { agent: named },
+      metadata: { agent: agentRef },
     });
   }
   return card;
 }
 
-/** The agent that sessions find by a URI; undefined where there is none. */
+/** Finds the agent of a URI, by the same rules as sessions; undefined for an unknown agent. */
 export async function agentOfUri(
   { agents }: Clients,
   uri: string,
@@ -84,7 +83,7 @@ export async function agentOfUri(
 
 const SCHEME = "agent://";
 
-/** The card with what the platform knows of the agent's trust: what the agent says of it itself does not count. */
+/** Returns the card with the platform's trust score in place of the score that the agent states. */
 async function withTrust(
   { trust }: Clients,
   { id, card }: Agent,

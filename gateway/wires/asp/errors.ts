@@ -1,11 +1,11 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { isRetryable, REFUSALS, type RefusalCode } from "@depute/asp";
-import { RejectionCode } from "@depute/contracts/asp/v0/common_pb";
+import { RejectionCode } from "@depute/contracts/asp/v0/asp_common_pb";
 import { type DeputeError, ErrorReason, reasonName, Status, statusOf } from "@depute/core";
-import { bodyStatusOf } from "@depute/service";
-import { refusalIn, violationsOf } from "../../src/fault.ts";
+import { requestStatusOf } from "@depute/service";
+import { refusalIn, violationsOf } from "../../edge/fault.ts";
 
-/** The words of ASP's error codes. (ASP specification "Error codes") */
+/** The names of ASP's error codes. (ASP specification "Error codes") */
 const WORDS: ReadonlyMap<RejectionCode, string> = new Map([
   ...Object.entries(RejectionCode).map(([name, code]) => [code, name.toLowerCase()] as const),
   [RejectionCode.OTHER, "unspecified"],
@@ -16,7 +16,7 @@ interface ErrorRow {
   readonly code: RejectionCode;
 }
 
-/** What a reason is in ASP and HTTP: what its gRPC status means. */
+/** The ASP code and the HTTP status for each gRPC status. */
 const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
   UNSPECIFIED: { http: 500, code: RejectionCode.OTHER },
   INVALID_ARGUMENT: { http: 400, code: RejectionCode.SCHEMA_UNSUPPORTED },
@@ -38,18 +38,18 @@ const byStatus = new Map<number, ErrorRow>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
-/** A refusal as HTTP answers it. */
+/** A refusal as an HTTP answer. */
 export interface AspError {
   readonly status: number;
   readonly body: { readonly error: JsonObject };
 }
 
-/** What the ASP wire answers for whatever was thrown: the protocol's code, and beside it the platform's reason. */
+/** Converts a thrown value to the ASP wire's error: the protocol's code, and the platform's reason. */
 export function toAspError(thrown: unknown, requestId: string): AspError {
   const refusal = refusalIn(thrown);
   const row = byStatus.get(statusOf(refusal.reason)) ?? BY_STATUS.INTERNAL;
   const oversize = oversizeStatusOf(refusal);
-  // What is too large is wrong as it is: it fits no better when it is sent again.
+  // A message over the size limit gets the code `malformed`, so that the client does not retry it.
   if (oversize !== undefined) refusal.metadata.code = "malformed";
   const known = knownRefusal(refusal);
   const code = known?.rejection ?? row.code;
@@ -61,7 +61,7 @@ export function toAspError(thrown: unknown, requestId: string): AspError {
     };
   }
   return {
-    status: oversize ?? bodyStatusOf(refusal) ?? row.http,
+    status: oversize ?? requestStatusOf(refusal) ?? row.http,
     body: {
       error: {
         code: WORDS.get(code) ?? "unspecified",
@@ -75,10 +75,10 @@ export function toAspError(thrown: unknown, requestId: string): AspError {
   };
 }
 
-/** HTTP's status for a document of which something is too much; undefined for other refusals. */
+/** Returns the HTTP status for a document that exceeds a limit; undefined for any other refusal. */
 function oversizeStatusOf(refusal: DeputeError): number | undefined {
   if (refusal.reason !== ErrorReason.LIMIT_EXCEEDED) return undefined;
-  return refusal.metadata.limit === "json_depth" ? 400 : bodyStatusOf(refusal);
+  return refusal.metadata.limit === "json_depth" ? 400 : requestStatusOf(refusal);
 }
 
 function knownRefusal({ metadata: { code = "" } }: DeputeError) {

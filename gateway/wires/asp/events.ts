@@ -8,35 +8,38 @@ import type {
 } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { encode } from "@depute/wire";
-import type { SseEvent } from "../../src/sse.ts";
+import type { SseEvent } from "../../edge/sse.ts";
 import { toAspError } from "./errors.ts";
 
-/** A session's messages as events, named as the frames of ASP's WebSocket: `message`, `session_state`, `error`. */
+/**
+ * Converts a session's messages to events. They are named like the frames of ASP's WebSocket: `message`,
+ * `session_state`, `error`.
+ */
 export async function* toSse(
   watched: AsyncIterable<WatchSessionResponse>,
   requestId: string,
 ): AsyncGenerator<SseEvent, void, undefined> {
-  let told: SessionState | undefined;
+  let lastState: SessionState | undefined;
   try {
     for await (const { entry, state } of watched) {
       if (entry !== undefined) {
         yield { event: "message", id: String(entry.ordinal), data: encode(TranscriptEntrySchema, entry) };
       }
-      if (state !== told) yield { event: "session_state", data: { state: stateName(state) } };
-      told = state;
+      if (state !== lastState) yield { event: "session_state", data: { state: stateName(state) } };
+      lastState = state;
     }
   } catch (thrown) {
     yield { event: "error", data: toAspError(thrown, requestId).body };
   }
 }
 
-/** The events of a delegation's task, named by what happened: `created`, `progress`, `completed`. */
+/** Converts the events of a delegation's task. Each is named by its kind: `created`, `progress`, `completed`. */
 export async function* toWorkSse(
   watched: AsyncIterable<WatchDelegationResponse>,
   requestId: string,
 ): AsyncGenerator<SseEvent, void, undefined> {
   try {
-    for await (const { event } of watched) {
+    for await (const { taskEvent: event } of watched) {
       if (event?.payload.case === undefined) continue;
       const { sequence, payload } = event;
       yield { event: payload.case, id: String(sequence), data: toJson(TaskEventSchema, event) };

@@ -8,22 +8,22 @@ import { invalid } from "@depute/core";
 import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
 import type { AspError } from "./errors.ts";
 
-/** The longest frame that a client may send: the longest message, with room for how JSON writes it. */
+/** Maximum size of a client's frame in bytes. It is enough for the longest message as JSON. */
 export const MAX_FRAME_BYTES = 1_048_576;
-/** Characters of one credential. */
+/** Maximum length of one credential in characters. */
 const MAX_CREDENTIAL = 16_384;
 
 /**
- * What a client says. (ASP transports "WebSocket" names the frames; their members are Depute's choice, because none are
+ * A frame that a client sends. (ASP transports "WebSocket" names the frames; Depute chose the members, because none are
  * published.)
  */
 export type ClientFrame =
   | {
       readonly type: "auth";
-      /** What the header Authorization would have, and what DPoP would have. */
+      /** The values for the headers Authorization and DPoP. */
       readonly authorization?: string;
       readonly dpop?: string;
-      /** The place of the last message that the client has. */
+      /** The sequence of the last message that the client has. */
       readonly sinceSequence: number;
     }
   | { readonly type: "send"; readonly envelope: Envelope }
@@ -53,7 +53,7 @@ export function readFrame(text: Uint8Array): ClientFrame {
     case "pong":
       return { type: "pong" };
     default:
-      throw invalid("type", "is one of auth, send, pong");
+      throw invalid("type", "has to be one of auth, send, pong");
   }
 }
 
@@ -72,7 +72,7 @@ function place(value: JsonValue | undefined): number {
   throw invalid("sinceSequence", "is a whole number up to 10000");
 }
 
-/** What the server says. */
+/** Creates the frames that the server sends. */
 export const frames = {
   authOk: (session: Session): JsonObject => ({
     type: "auth_ok",
@@ -83,10 +83,10 @@ export const frames = {
     ...(encode(TranscriptEntrySchema, entry) as JsonObject),
   }),
   state: (state: Session["state"]): JsonObject => ({ type: "session_state", state: stateName(state) }),
-  ack: (messageId: string, { ordinal, state, lastHash }: AppendMessageResponse): JsonObject => ({
+  ack: (messageId: string, { sequence, state, lastHash }: AppendMessageResponse): JsonObject => ({
     type: "ack",
     messageId,
-    ordinal,
+    ordinal: Number(sequence),
     state: stateName(state),
     lastHash,
   }),

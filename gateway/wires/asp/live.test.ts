@@ -11,15 +11,16 @@ import { ManualClock } from "@depute/core";
 import { createLogger } from "@depute/service";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import WebSocket from "ws";
-import type { Clients } from "../../src/clients.ts";
+import type { Clients } from "../../edge/clients.ts";
 import { AUTH_MS, aspUpgrades, HEARTBEAT_MS } from "./live.ts";
 
 const ID = "019526b1-0000-7000-8000-000000000002";
 
 let clock: ManualClock;
+let logged: Record<string, unknown>[];
 let server: Server;
 let stopping: AbortController;
-/** What the session service tells. */
+/** Returns the stream of the fake session service. */
 let watched: () => AsyncGenerator<WatchSessionResponse>;
 
 const begin = create(WatchSessionResponseSchema, {
@@ -30,17 +31,24 @@ const begin = create(WatchSessionResponseSchema, {
 beforeEach(async () => {
   clock = new ManualClock(0);
   stopping = new AbortController();
+  const lines: typeof logged = [];
+  logged = lines;
   watched = async function* () {
     yield begin;
     await new Promise(() => {});
   };
   const clients = { aspSessions: { watchSession: () => watched() } } as unknown as Clients;
   const [route] = aspUpgrades(clients, {
-    log: createLogger({ level: "silent", name: "test" }),
+    log: createLogger({
+      level: "debug",
+      name: "test",
+      destination: { write: (line) => lines.push(JSON.parse(line)) },
+    }),
     clock,
     timers: clock,
     publicUrl: "http://127.0.0.1",
     stopping: stopping.signal,
+    principalOf: () => "local",
     bodies: { maxBytes: 1024, timeoutMs: 1000, timers: clock },
   });
   server = createServer();
@@ -64,29 +72,52 @@ async function connect() {
   return { socket, types, closed };
 }
 
-async function letIn() {
+async function authenticatedClient() {
   const client = await connect();
   client.socket.send('{"type":"auth"}');
   await expect.poll(client.types).toEqual(["auth_ok", "session_state"]);
   return client;
 }
 
-test("who does not say who it is in time is closed with 4001", async () => {
+test("closes a client that does not authenticate in time with 4001", async () => {
   const { closed, types } = await connect();
   clock.advance(AUTH_MS);
   expect([await closed, types()]).toEqual([4001, []]);
 });
 
-test("a silent client is asked three times whether it is there; one that answers stays", async () => {
-  const [silent, polite] = [await letIn(), await letIn()];
+test("each connection writes one log line, at info when the server ended it because of the client", async () => {
+  const common = {
+    wire: "asp",
+    method: "GET",
+    path: "/v1/asp/sessions/{id}/ws",
+    status: 101,
+    caller: "local",
+  };
+  const refused = await connect();
+  clock.advance(AUTH_MS);
+  await refused.closed;
+  const served = await authenticatedClient();
+  served.socket.close(1000);
+  await served.closed;
+  const lines = () => logged.filter(({ msg }) => msg === "wire");
+  await expect.poll(lines).toMatchObject([
+    { ...common, level: "info", code: 4001, ms: AUTH_MS },
+    { ...common, level: "debug", code: 1000 },
+  ]);
+  expect(lines()[0]?.request_id).not.toBe(lines()[1]?.request_id);
+  expect(JSON.stringify(logged)).not.toContain(ID);
+});
+
+test("pings a silent client three times; one that answers stays", async () => {
+  const [silent, polite] = [await authenticatedClient(), await authenticatedClient()];
   for (let beat = 1; beat <= 3; beat++) {
     clock.advance(HEARTBEAT_MS);
     await expect.poll(() => polite.types().filter((type) => type === "heartbeat").length).toBe(beat);
     polite.socket.send('{"type":"pong"}');
-    // What is sent is read before the next beat.
-    const told = polite.types().length;
+    // The client reads all sent frames before the next heartbeat.
+    const before = polite.types().length;
     polite.socket.send("1");
-    await expect.poll(() => polite.types().length).toBeGreaterThan(told);
+    await expect.poll(() => polite.types().length).toBeGreaterThan(before);
   }
   clock.advance(HEARTBEAT_MS);
   expect(await silent.closed).toBe(1008);
@@ -94,7 +125,7 @@ test("a silent client is asked three times whether it is there; one that answers
 });
 
 test("the session is read no faster than the client reads, and one that reads nothing is cut off", async () => {
-  let told = 0;
+  let ordinal = 0;
   watched = async function* () {
     yield begin;
     const envelope = create(EnvelopeSchema, {
@@ -102,10 +133,10 @@ test("the session is read no faster than the client reads, and one that reads no
       content: { body: { kind: { case: "observe", value: { subject: "x".repeat(100_000) } } } },
     });
     for (;;) {
-      told += 1;
+      ordinal += 1;
       yield create(WatchSessionResponseSchema, {
         state: SessionState.CONVERSING,
-        entry: { ordinal: told, receivedAt: "2026-03-07T15:00:00.000Z", envelope },
+        entry: { ordinal, receivedAt: "2026-03-07T15:00:00.000Z", envelope },
       });
     }
   };
@@ -115,18 +146,18 @@ test("the session is read no faster than the client reads, and one that reads no
   client.socket.pause();
   let before: number;
   do {
-    before = told;
+    before = ordinal;
     await new Promise((resolve) => setTimeout(resolve, 100));
-  } while (told > before);
-  // What the kernel takes, and no more.
-  expect(told).toBeLessThan(1000);
+  } while (ordinal > before);
+  // The server stops sending when the kernel's buffer is full, long before 1,000 messages.
+  expect(ordinal).toBeLessThan(1000);
   clock.advance(60_000);
   client.socket.resume();
   expect(await client.closed).toBe(1006);
 });
 
 test("a drain sends clients away, and takes no more of them", async () => {
-  const { closed } = await letIn();
+  const { closed } = await authenticatedClient();
   stopping.abort();
   expect(await closed).toBe(1001);
   const late = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);

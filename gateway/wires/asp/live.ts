@@ -7,37 +7,43 @@ import type { WatchSessionResponse } from "@depute/contracts/depute/tasks/v1/ses
 import { DeputeError, ErrorReason, formatTime, invalid } from "@depute/core";
 import { forwardWireHeaders, refuseUpgrade, requestIdFrom, type UpgradeRoute } from "@depute/service";
 import { WebSocket, WebSocketServer } from "ws";
-import type { Clients } from "../../src/clients.ts";
-import type { WireDeps } from "../../src/json-rpc-route.ts";
+import type { Clients } from "../../edge/clients.ts";
+import type { WireDeps } from "../../edge/wire-deps.ts";
 import { toAspError } from "./errors.ts";
 import { type ClientFrame, frames, MAX_FRAME_BYTES, readFrame } from "./frames.ts";
 import { TrustWatch } from "./trust-watch.ts";
 
-/** Where sessions are live. */
+/** The address of live sessions. */
 export const SOCKET_PATH = "/v1/asp/sessions/{id}/ws";
-/** Milliseconds that a client has to say who it is. */
+/** Time in which a client must authenticate, in milliseconds. */
 export const AUTH_MS = 10_000;
-/** Milliseconds between heartbeats, and how many of them a client may leave without an answer. */
+/**
+ * HEARTBEAT_MS is the time between two heartbeats in milliseconds. A client that leaves more than MAX_SILENT_BEATS
+ * consecutive heartbeats unanswered is disconnected.
+ */
 export const HEARTBEAT_MS = 15_000;
 const MAX_SILENT_BEATS = 3;
-/** Milliseconds that a client may leave what was sent unread before it is cut off. */
+/** How long a client may leave sent data unread before the connection is closed, in milliseconds. */
 const STALLED_MS = 60_000;
-/** Frames of a client that wait for those before them. */
+/** Maximum number of a client's frames that wait until earlier frames are handled. */
 const MAX_WAITING = 128;
 
-/** Why connections are closed: RFC 6455 7.4.1, and 4001 of ASP transports "WebSocket". */
+/** Codes for the closing of connections: those of RFC 6455 7.4.1, and 4001 of ASP transports "WebSocket". */
 const CLOSE = {
   DONE: 1000,
   AWAY: 1001,
   NOT_TEXT: 1003,
   POLICY: 1008,
   FAULT: 1011,
-  NOT_LET_IN: 4001,
+  UNAUTHENTICATED: 4001,
 } as const;
 
+/** Codes of connections that this server ended because of the client. */
+const REFUSALS: ReadonlySet<number> = new Set([CLOSE.NOT_TEXT, CLOSE.POLICY, CLOSE.UNAUTHENTICATED]);
+
 /**
- * Live sessions over WebSocket: a client says who it is, is told the messages of a session in order, and sends its own.
- * (ASP transports "WebSocket")
+ * Live sessions over WebSocket: a client authenticates, receives the messages of a session in order, and
+ * sends its own. (ASP transports "WebSocket")
  */
 export function aspUpgrades(clients: Clients, deps: WireDeps): UpgradeRoute[] {
   const server = new WebSocketServer({
@@ -74,6 +80,7 @@ class LiveSession {
   #waiting = 0;
   #tail: Promise<void> = Promise.resolve();
   #silentBeats = 0;
+  readonly #begin: number;
   #cancelTimer: () => void = () => {};
 
   constructor(
@@ -93,6 +100,7 @@ class LiveSession {
     this.#sessionId = sessionId;
     this.#clients = clients;
     this.#deps = deps;
+    this.#begin = deps.clock.monotonic();
     this.#trust = new TrustWatch(clients, deps.timers);
   }
 
@@ -100,17 +108,41 @@ class LiveSession {
     const { stopping, timers } = this.#deps;
     const goAway = () => this.#close(CLOSE.AWAY, "the server is shutting down");
     stopping.addEventListener("abort", goAway, { once: true });
-    this.#peer.on("close", () => {
+    this.#peer.on("close", (code: number) => {
       stopping.removeEventListener("abort", goAway);
       this.#cancelTimer();
       this.#closed.abort();
+      this.#logEnd(code);
     });
     this.#peer.on("error", (error) => this.#deps.log.debug({ err: error }, "a live session broke"));
     this.#peer.on("message", (data: Buffer, isBinary: boolean) => this.#take(data, isBinary));
-    this.#cancelTimer = timers.after(AUTH_MS, () => this.#close(CLOSE.NOT_LET_IN, "nobody said who it is"));
+    this.#cancelTimer = timers.after(AUTH_MS, () =>
+      this.#close(CLOSE.UNAUTHENTICATED, "no auth frame came in time: connect again and send one"),
+    );
   }
 
-  /** Frames are seen to one after the other, and no more are read than can be. */
+  /** Writes the log line of a connection, in the form of the lines of requests, with the close code. */
+  #logEnd(code: number): void {
+    const { clock, log, principalOf } = this.#deps;
+    const level = REFUSALS.has(code) ? "info" : "debug";
+    if (!log.isLevelEnabled(level)) return;
+    const fields = {
+      wire: "asp",
+      method: "GET",
+      path: SOCKET_PATH,
+      code,
+      status: 101,
+      ms: Math.round(clock.monotonic() - this.#begin),
+      request_id: this.#requestId,
+      caller: principalOf(Object.fromEntries(this.#received)) || "unproven",
+    };
+    log[level](fields, "wire");
+  }
+
+  /**
+   * Handles the frames of a client one after the other. A client that sends more than MAX_WAITING frames ahead is
+   * disconnected.
+   */
   #take(data: Buffer, isBinary: boolean): void {
     this.#silentBeats = 0;
     if (isBinary || this.#waiting >= MAX_WAITING) {
@@ -133,7 +165,7 @@ class LiveSession {
     try {
       const frame = readFrame(data);
       if (frame.type === "pong") return;
-      if (frame.type === "auth") return await this.#letIn(frame);
+      if (frame.type === "auth") return await this.#authenticate(frame);
       messageId = frame.envelope.messageId;
       if (!this.#isLetIn) {
         throw new DeputeError(ErrorReason.UNAUTHENTICATED, "the first frame is auth");
@@ -141,19 +173,22 @@ class LiveSession {
       await this.#append(frame.envelope);
     } catch (thrown) {
       await this.#tellError(thrown, messageId);
-      if (!this.#isLetIn) this.#close(CLOSE.NOT_LET_IN, "authentication failed");
+      if (!this.#isLetIn) this.#close(CLOSE.UNAUTHENTICATED, "authentication failed");
     }
   }
 
-  /** Watches the session as the client says to be: that it is let in is what the watch begins with. */
-  async #letIn(frame: ClientFrame & { type: "auth" }): Promise<void> {
+  /**
+   * Starts to watch the session with the client's credentials. The first event of the watch proves that the client may
+   * read the session.
+   */
+  async #authenticate(frame: ClientFrame & { type: "auth" }): Promise<void> {
     if (this.#isLetIn) throw invalid("type", "auth comes once");
     this.#credentials = frame;
     const options = this.#options("GET", "ws", frame.dpop);
     const request = {
       sessionId: this.#sessionId,
-      afterOrdinal: frame.sinceSequence,
-      tellState: true,
+      afterSequence: BigInt(frame.sinceSequence),
+      sendStart: true,
     };
     const watched = this.#clients.aspSessions.watchSession(request, options)[Symbol.asyncIterator]();
     const first = await watched.next();
@@ -174,7 +209,7 @@ class LiveSession {
   }
 
   async #tellAll(watched: AsyncIterator<WatchSessionResponse>, { state }: Session): Promise<void> {
-    let told = state;
+    let lastState = state;
     try {
       for (;;) {
         const next = await watched.next();
@@ -187,8 +222,8 @@ class LiveSession {
           }
           await this.#send(frames.message(entry));
         }
-        if (after !== told) await this.#send(frames.state(after));
-        told = after;
+        if (after !== lastState) await this.#send(frames.state(after));
+        lastState = after;
       }
       for await (const { agentId, score, level } of this.#trust.moved(this.#closed.signal)) {
         await this.#send(frames.trust(agentId, score, level));
@@ -198,7 +233,7 @@ class LiveSession {
       await this.#tellError(thrown);
       this.#close(CLOSE.FAULT, "the session cannot be watched");
     } finally {
-      // Not waited for: the call's signal ends it.
+      // Not awaited: the generator ends when the call's signal aborts.
       watched.return?.()?.catch(() => {});
     }
   }
@@ -207,7 +242,7 @@ class LiveSession {
     if (envelope.sessionId !== this.#sessionId) {
       throw invalid("sessionId", "is not the session of the address");
     }
-    // A proof counts once, so who is known by one brings another with every message: the message's own.
+    // A holder proof is valid once. So a client that authenticated by a proof adds a new one to each message.
     const proof = this.#provesKey ? envelope.sender?.dpopProof : undefined;
     const options = this.#options("POST", "messages", proof);
     const appended = await this.#clients.aspSessions.appendMessage({ envelope }, options);
@@ -218,7 +253,10 @@ class LiveSession {
     return this.#credentials.dpop !== undefined || this.#received.has("dpop");
   }
 
-  /** The client's credentials, for a call in the place of a request to an address of the session. */
+  /**
+   * Returns the options of a call with the client's credentials. A proof in them must name the method `htm` and the
+   * session's address `place`, as for a plain HTTP request.
+   */
   #options(htm: string, place: "ws" | "messages", proof: string | undefined): CallOptions {
     const received = new Headers(this.#received);
     const { authorization } = this.#credentials;
@@ -236,7 +274,10 @@ class LiveSession {
     await this.#send(frames.error(toAspError(thrown, this.#requestId), messageId)).catch(() => {});
   }
 
-  /** Sends, and waits until the client has room for more; one that reads nothing for a minute is cut off. */
+  /**
+   * Sends a frame, and waits until the client has room for more. A client that reads nothing for a minute is
+   * disconnected.
+   */
   #send(frame: JsonObject): Promise<void> {
     return new Promise((resolve, reject) => {
       const cancel = this.#deps.timers.after(STALLED_MS, () => this.#peer.terminate());
@@ -254,7 +295,7 @@ class LiveSession {
       if (this.#peer.readyState !== WebSocket.OPEN) return;
       this.#silentBeats += 1;
       if (this.#silentBeats > MAX_SILENT_BEATS) return this.#close(CLOSE.POLICY, "no pong");
-      // What waits to be read says as well that the connection is there.
+      // No ping while sent data is unread: the limit for unread data applies then.
       if (this.#peer.bufferedAmount === 0) {
         this.#send(frames.heartbeat(formatTime(clock.now()))).catch(() => {});
       }

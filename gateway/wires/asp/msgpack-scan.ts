@@ -1,6 +1,6 @@
-/** What a first byte of MessagePack says of what follows. (MessagePack specification "Formats") */
+/** The type and length in the head of a MessagePack value. (MessagePack specification "Formats") */
 interface Head {
-  /** Bytes of a length, or of a number, after the first byte. */
+  /** Size in bytes of the length or number after the first byte. */
   readonly width: number;
   readonly kind: "value" | "text" | "list" | "map";
 }
@@ -21,11 +21,11 @@ const HEADS: ReadonlyMap<number, Head> = new Map<number, Head>([
 ]);
 
 /**
- * What keeps bytes from being one MessagePack value of JSON's types; undefined for nothing. It takes one pass, does not
- * recurse, and makes room for nothing: an element takes a byte at least, so headers that claim more elements than there are
- * bytes are refused before anybody believes them.
+ * Finds the fault of bytes that are not one MessagePack value of JSON's types; undefined for a valid value. The check
+ * takes one pass, without recursion or allocation. Each element takes at least one byte, so a head that announces more
+ * elements than the remaining bytes is refused at once.
  *
- * @param maxDepth levels of lists and maps
+ * @param maxDepth maximum levels of lists and maps
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over the types of MessagePack, without a call for each value
 export function faultIn(bytes: Uint8Array, maxDepth: number): string | undefined {
@@ -34,13 +34,13 @@ export function faultIn(bytes: Uint8Array, maxDepth: number): string | undefined
   let at = 0;
   let claimed = 1;
   for (;;) {
-    const rest = open.at(-1);
-    if (rest === undefined) return at === bytes.length ? undefined : "more follows after its end";
-    if (rest === 0) {
+    const innermost = open.at(-1);
+    if (innermost === undefined) return at === bytes.length ? undefined : "more follows after its end";
+    if (innermost === 0) {
       open.pop();
       continue;
     }
-    open[open.length - 1] = rest - 1;
+    open[open.length - 1] = innermost - 1;
     const first = bytes[at];
     if (first === undefined) return "it breaks off";
     const { kind, width, length } = headOf(first);

@@ -4,10 +4,13 @@ import { checkJson, MAX_DEPTH, type Parsed } from "@depute/wire";
 import { decode, type ExtensionCodecType, encode } from "@msgpack/msgpack";
 import { faultIn } from "./msgpack-scan.ts";
 
-/** The type of ASP's documents in MessagePack. (ASP concepts "Messages") */
+/** The media type of ASP's documents as MessagePack. (ASP concepts "Messages") */
 export const ASP_MSGPACK = "application/asp+msgpack";
 
-/** A document has no types beside JSON's: an extension would be read by some and not by others. */
+/**
+ * Refuses extension types. A document may contain only JSON's types, because some readers would not understand an
+ * extension.
+ */
 const NO_EXTENSIONS: ExtensionCodecType<undefined> = {
   tryToEncode: () => null,
   decode: () => {
@@ -16,12 +19,12 @@ const NO_EXTENSIONS: ExtensionCodecType<undefined> = {
 };
 
 /**
- * A document in MessagePack, as the JSON value that it stands for: what is hashed and signed is the canonical JSON of that
- * value, whichever way it came. Refused are binary data, extension types, names that are no strings or come twice, and what
- * JSON does not have. Throws nothing.
+ * Reads a MessagePack document as a JSON value. In both formats, hash and signature cover the canonical JSON of that
+ * value. Refused are binary data, extension types, repeated names, names that are not strings, and values without a
+ * JSON form. Never throws.
  */
 export function parseMsgpack(bytes: Uint8Array): Parsed {
-  // The library makes room for as many elements as a header claims, so the headers are added up first.
+  // All heads are checked first, because the library allocates as many elements as a head announces.
   const fault = faultIn(bytes, MAX_DEPTH);
   if (fault !== undefined) return refuse(fault);
   let names = 0;
@@ -43,12 +46,12 @@ export function parseMsgpack(bytes: Uint8Array): Parsed {
   return checked;
 }
 
-/** A document in MessagePack. */
+/** Writes a document as MessagePack. */
 export function toMsgpack(document: JsonValue): Uint8Array {
   return encode(document, { extensionCodec: NO_EXTENSIONS });
 }
 
-/** How many members all objects of a value have. */
+/** Counts the members in all objects of a value. */
 function namesIn(value: JsonValue): number {
   if (Array.isArray(value)) return value.reduce((count: number, item) => count + namesIn(item), 0);
   if (!isObject(value)) return 0;

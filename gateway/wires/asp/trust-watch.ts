@@ -1,13 +1,16 @@
 import type { Timers } from "@depute/core";
 import { ownHeaders } from "@depute/service";
-import type { Clients } from "../../src/clients.ts";
+import type { Clients } from "../../edge/clients.ts";
 import { agentOfUri } from "./cards.ts";
 
-/** Looks after the end of a session, and milliseconds between them: its outcome is told to the registry after it. */
+/**
+ * LOOKS is the maximum number of reads of the registry after a session; LOOK_MS is the time between two reads in
+ * milliseconds. Several reads are needed, because the registry gets the outcome some time after the session's end.
+ */
 const LOOKS = 20;
 const LOOK_MS = 250;
 
-interface Known {
+interface KnownTrust {
   readonly evidenceCount: bigint;
 }
 
@@ -17,38 +20,39 @@ export interface MovedTrust {
   readonly level: number;
 }
 
-/** How the trust of a session's participants moves by what comes of it. */
+/** Reports how a session's outcome changes its participants' trust. */
 export class TrustWatch {
   readonly #clients: Clients;
   readonly #timers: Timers;
-  readonly #known = new Map<string, Known>();
+  readonly #knownTrust = new Map<string, KnownTrust>();
 
   constructor(clients: Clients, timers: Timers) {
     this.#clients = clients;
     this.#timers = timers;
   }
 
-  /** Notes what is known of agents now. What the registry cannot say is not told of later. */
+  /** Records the agents' current trust. If the registry does not return an agent, `moved` will not report it. */
   async note(agentIds: readonly string[], signal: AbortSignal): Promise<void> {
-    const unknown = agentIds.filter((agentId) => !this.#known.has(agentId));
-    const found = await Promise.all(
+    const unknown = agentIds.filter((agentId) => !this.#knownTrust.has(agentId));
+    const observations = await Promise.all(
       unknown.map((agentId) => this.#read(agentId, signal).catch(() => undefined)),
     );
-    for (const [index, trust] of found.entries()) {
-      if (trust !== undefined) this.#known.set(unknown[index] ?? "", trust);
+    for (const [index, trust] of observations.entries()) {
+      if (trust !== undefined) this.#knownTrust.set(unknown[index] ?? "", trust);
     }
   }
 
-  /** Those that have moved, as soon as each has; ends when all have, or after a while. */
+  /** Yields each recorded agent once its trust has changed. Ends when all have changed, or after LOOKS reads. */
   async *moved(signal: AbortSignal): AsyncGenerator<MovedTrust, void, undefined> {
-    for (let look = 0; look < LOOKS && this.#known.size > 0 && !signal.aborted; look++) {
-      for (const [agentId, before] of this.#known) {
+    for (let reads = 0; reads < LOOKS && this.#knownTrust.size > 0 && !signal.aborted; reads++) {
+      for (const [agentId, before] of this.#knownTrust) {
         const trust = await this.#read(agentId, signal).catch(() => undefined);
         if (trust === undefined || trust.evidenceCount <= before.evidenceCount) continue;
-        this.#known.delete(agentId);
+        this.#knownTrust.delete(agentId);
         yield { agentId, score: Math.round(trust.score * 10) / 10, level: trust.level };
       }
-      if (this.#known.size > 0) await new Promise<void>((resolve) => this.#timers.after(LOOK_MS, resolve));
+      if (this.#knownTrust.size > 0)
+        await new Promise<void>((resolve) => this.#timers.after(LOOK_MS, resolve));
     }
   }
 

@@ -17,10 +17,10 @@ import {
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { CAP_CODES, formatTime, fromTimestamp } from "@depute/core";
 import { encode, parseJson, refusalOf } from "@depute/wire";
-import type { Body } from "../../src/edge/route.ts";
+import type { Body } from "../../edge/route.ts";
 import { BrokenJson, positionOf } from "./errors.ts";
 
-/** The document of a body; a text that is none is refused with the place of its fault. */
+/** Reads the document in a body. If the text is not JSON, the refusal contains the position of the fault. */
 export function documentOf(body: Body | undefined): JsonValue {
   if (body === undefined) throw new Error("the route takes a body");
   const { bytes } = body;
@@ -37,7 +37,7 @@ function timed(name: string, time: Time | undefined): JsonObject {
   return time === undefined ? {} : { [name]: formatTime(fromTimestamp(time)) };
 }
 
-/** A value of an enum as CAP's documents write words: `in_review`. */
+/** Returns a value of an enum as the word that CAP's documents use, for example `in_review`. */
 function wordOf(
   { value }: { value: Readonly<Record<number, { localName: string }>> },
   number: number,
@@ -45,7 +45,7 @@ function wordOf(
   return value[number]?.localName.toLowerCase() ?? "";
 }
 
-/** What was done with a message. */
+/** Converts the answer to a sent message to the document that CAP clients receive. */
 export function sentDocument(taskId: string, sent: SendMessageResponse): JsonObject {
   const { messageId, receiveTime, effect, engineTaskId, status, errorCode, errorMessage } = sent;
   return {
@@ -60,7 +60,7 @@ export function sentDocument(taskId: string, sent: SendMessageResponse): JsonObj
   };
 }
 
-/** A message in an inbox. */
+/** Converts an inbox's message to the document that CAP clients receive. */
 export function inboxDocument(entry: InboxMessage): JsonObject {
   const { sequence, messageId, claimedTimestamp, origin, acknowledged, engineTaskId, message } = entry;
   return {
@@ -74,11 +74,11 @@ export function inboxDocument(entry: InboxMessage): JsonObject {
   };
 }
 
-/** A task of a lineage, with all below it. */
+/** Converts a task of a lineage, with all tasks below it. */
 export function lineageDocument(task: LineageTask): JsonObject {
   const { taskId, engineTaskId, delegatorId, agentId, overseerId, status, reviewedTaskId, contextSummary } =
     task;
-  const known: JsonObject =
+  const members: JsonObject =
     engineTaskId === ""
       ? {}
       : {
@@ -94,19 +94,19 @@ export function lineageDocument(task: LineageTask): JsonObject {
         };
   return {
     task_id: taskId,
-    ...known,
+    ...members,
     messages: task.messages.map(messageDocument),
     tasks: task.tasks.map(lineageDocument),
   };
 }
 
 function messageDocument(message: LineageMessage): JsonObject {
-  const { number, type, senderId, recipientId, origin, effect, errorCode, reason, excerpt, attachments } =
+  const { sequence, messageType, senderId, recipientId, origin, effect, errorCode, reason, excerpt } =
     message;
-  const { carriesHeldResult, heldTaskId } = message;
+  const { attachmentCount, carriesHeldResult, heldTaskId } = message;
   return {
-    number: Number(number),
-    type,
+    number: Number(sequence),
+    type: messageType,
     sender_id: senderId,
     recipient_id: recipientId,
     ...timed("timestamp", message.receiveTime),
@@ -115,13 +115,13 @@ function messageDocument(message: LineageMessage): JsonObject {
     ...(errorCode === 0 ? {} : { error_code: errorCode }),
     ...(reason === "" ? {} : { reason }),
     ...(excerpt === "" ? {} : { excerpt }),
-    attachments,
+    attachments: attachmentCount,
     ...(carriesHeldResult ? { carries_held_result: true } : {}),
     ...(heldTaskId === "" ? {} : { held_task_id: heldTaskId }),
   };
 }
 
-/** A review of the queue. */
+/** Converts an entry of the review queue. */
 export function reviewDocument(review: Review): JsonObject {
   const { id, kind, state, subject, title, reviewers, decidedBy, reason } = review;
   return {
@@ -150,7 +150,7 @@ function inquiryDocument({ number, text, answer, createTime, answerTime }: Revie
   };
 }
 
-/** The published codes of error_response, and what becomes of a task by each. */
+/** Returns the published codes of error_response, each with its effect on a task. */
 export function codesDocument(): JsonObject {
   return {
     codes: [...CAP_CODES].map(([code, { meaning, action }]) => ({ code, meaning, action })),
@@ -158,7 +158,10 @@ export function codesDocument(): JsonObject {
   };
 }
 
-/** A lineage as a page: its text, and the source of its diagram. Nothing on it is fetched or run. */
+/**
+ * Writes a lineage as an HTML page with its text and the source of its diagram. The page loads nothing and runs no
+ * scripts.
+ */
 export function lineagePage(taskId: string, text: string, mermaid: string): string {
   return `<!doctype html>
 <html lang="en">

@@ -1,25 +1,25 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { CAP_CODES, capCodeOf, DeputeError, ErrorReason, reasonName } from "@depute/core";
-import { bodyStatusOf } from "@depute/service";
+import { requestStatusOf } from "@depute/service";
 import type { WireError as JsonFault } from "@depute/wire";
 import { refusalOf } from "@depute/wire";
-import type { WireError } from "../../src/edge/route.ts";
-import { refusalIn, violationsOf, WireFault } from "../../src/fault.ts";
+import { refusalIn, violationsOf, WireFault } from "../../edge/fault.ts";
+import type { WireError } from "../../edge/route.ts";
 
-/** Who speaks where the platform does; no participant has the id. */
+/** The sender id of the platform's own messages. No participant has this id. */
 const PLATFORM = "depute";
 
-/** Where a text stops being JSON. */
+/** The position at which a text stops being JSON. */
 export interface TextPosition {
-  /** Characters from the beginning, from 0. */
+  /** Zero-based character offset from the beginning of the text. */
   readonly offset: number;
-  /** From 1. */
+  /** The line, starting at 1. */
   readonly line: number;
-  /** Characters of the line, from 1. */
+  /** The column in characters, starting at 1. */
   readonly column: number;
 }
 
-/** The refusal of a text that is no JSON, with the place where it stops being that. */
+/** The refusal of a text that is not JSON, with the position of the fault. */
 export class BrokenJson extends DeputeError<typeof ErrorReason.MALFORMED_JSON> {
   readonly position: TextPosition;
 
@@ -33,48 +33,48 @@ export class BrokenJson extends DeputeError<typeof ErrorReason.MALFORMED_JSON> {
   }
 }
 
-/** The place of a character in a text. */
+/** Returns the position of a character in a text. */
 export function positionOf(text: string, offset: number): TextPosition {
   const before = text.slice(0, offset);
   const line = before.split("\n").length;
   return { offset, line, column: offset - before.lastIndexOf("\n") };
 }
 
-/** What a request was about, as far as it could be read. */
+/** The task and the sender of a request, if they could be read. */
 export interface About {
   readonly taskId?: string;
   readonly senderId?: string;
 }
 
-/** A refusal, with what the request was about. */
+/** A refusal together with the request's task and sender. */
 class Concerning extends WireFault {
-  readonly about: About;
+  readonly subject: About;
 
-  constructor(thrown: unknown, about: About) {
+  constructor(thrown: unknown, subject: About) {
     super(refusalIn(thrown), {});
-    this.about = about;
+    this.subject = subject;
   }
 }
 
-/** The same failure, with what the request was about for its error. */
-export function concerning(thrown: unknown, about: About): Error {
-  return new Concerning(thrown, about);
+/** Adds the request's task and sender to an error, because the error's document states them. */
+export function concerning(thrown: unknown, subject: About): Error {
+  return new Concerning(thrown, subject);
 }
 
 /**
- * What the CAP wire answers for whatever was thrown: CAP's own error_response, its code in the status too, and beside it
- * the platform's reason. (CAP "Error Response")
+ * Converts a thrown value to the CAP wire's error: CAP's own error_response with the platform's reason. CAP's code is
+ * also the HTTP status. (CAP "Error Response")
  */
 export function toCapError(thrown: unknown, requestId: string): WireError & { body: JsonObject } {
-  const about: About = thrown instanceof Concerning ? thrown.about : {};
+  const subject: About = thrown instanceof Concerning ? thrown.subject : {};
   const refusal = refusalIn(thrown);
   const code = codeIn(refusal);
   const isOurs = refusal.reason === ErrorReason.INTERNAL;
   const body: JsonObject = {
     type: "error_response",
-    task_id: about.taskId ?? "",
+    task_id: subject.taskId ?? "",
     sender_id: PLATFORM,
-    recipient_id: about.senderId ?? "",
+    recipient_id: subject.senderId ?? "",
     error_code: code,
     error_message: isOurs ? "a fault of the platform" : refusal.message,
     reason: reasonName(refusal.reason),
@@ -85,10 +85,10 @@ export function toCapError(thrown: unknown, requestId: string): WireError & { bo
   return { status: code, body };
 }
 
-/** The code that the service gave the refusal; the table's, where it gave none. */
+/** Returns the error code that the service stated in the refusal or, without one, the code from CAP_CODES. */
 function codeIn(refusal: DeputeError): number {
-  const body = bodyStatusOf(refusal);
+  const body = requestStatusOf(refusal);
   if (body !== undefined) return body;
-  const given = Number(refusal.metadata.error_code);
-  return CAP_CODES.has(given) ? given : capCodeOf(refusal);
+  const errorCode = Number(refusal.metadata.error_code);
+  return CAP_CODES.has(errorCode) ? errorCode : capCodeOf(refusal);
 }

@@ -1,9 +1,9 @@
 import type { WatchInboxResponse } from "@depute/contracts/depute/tasks/v1/message_service_pb";
-import type { SseEvent } from "../../src/sse.ts";
+import type { SseEvent } from "../../edge/sse.ts";
 import { inboxDocument } from "./documents.ts";
 import { toCapError } from "./errors.ts";
 
-/** The event that a message of each kind is: the text's own word for it. */
+/** The event name of each kind of message, as CAP defines it. */
 const EVENTS = {
   message: "message",
   delegationNotice: "delegation_notice",
@@ -12,7 +12,9 @@ const EVENTS = {
   oversightDecision: "oversight_decision",
 } as const;
 
-/** An inbox as events, named by the messages' types; the id is the sequence in the inbox. */
+/**
+ * Converts an inbox to events that are named by the types of the messages. The event id is the sequence in the inbox.
+ */
 export async function* toSse(
   watched: AsyncIterable<WatchInboxResponse>,
   requestId: string,

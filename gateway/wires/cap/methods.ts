@@ -7,17 +7,17 @@ import {
   ReviewState,
   ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { DeputeError, ErrorReason, invalid, isObject } from "@depute/core";
+import { DeputeError, ErrorReason, invalid, isObject, randomUuid } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import { decodeValid, encode, refusalOf } from "@depute/wire";
-import type { Clients } from "../../src/clients.ts";
-import { type Answer, type Asked, json } from "../../src/edge/route.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import { type Answer, json, type WireRequest } from "../../edge/route.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import { documentOf, inboxDocument, lineageDocument, reviewDocument, sentDocument } from "./documents.ts";
 import { type About, concerning } from "./errors.ts";
 import type { ReadManifest } from "./validate.ts";
 
-/** What each call of the CAP wire does. */
+/** The methods behind the addresses of the CAP wire. */
 export class CapMethods {
   readonly #clients: Clients;
   readonly #readManifest: ReadManifest;
@@ -28,22 +28,22 @@ export class CapMethods {
   }
 
   /** Sends a message. (CAP "Base Message") */
-  async send(asked: Asked): Promise<Answer> {
-    const document = documentOf(asked.body);
-    const about = aboutOf(document);
+  async send(wireRequest: WireRequest): Promise<Answer> {
+    const document = documentOf(wireRequest.body);
+    const subject = aboutOf(document);
     try {
       const decoded = decodeValid(CapMessageSchema, document);
       if (!decoded.ok) throw refusalOf(...decoded.errors);
-      const request = { requestId: keyOf(asked), message: decoded.message };
-      const sent = await this.#clients.messages.sendMessage(request, asked.call.asCaller);
-      return json(sentDocument(about.taskId ?? "", sent), 201);
+      const request = { requestId: keyOf(wireRequest), message: decoded.message };
+      const sent = await this.#clients.messages.sendMessage(request, wireRequest.call.asCaller);
+      return json(sentDocument(subject.taskId ?? "", sent), 201);
     } catch (thrown) {
-      throw concerning(thrown, about);
+      throw concerning(thrown, subject);
     }
   }
 
-  /** A page of an inbox. */
-  async inbox({ parameters: { id: agentId = "" }, query, call }: Asked): Promise<Answer> {
+  /** Returns a page of an inbox. */
+  async inbox({ parameters: { id: agentId = "" }, query, call }: WireRequest): Promise<Answer> {
     const page = await this.#clients.messages.listInbox(
       {
         agentId,
@@ -56,12 +56,12 @@ export class CapMethods {
     return json({
       messages: page.messages.map(inboxDocument),
       last_sequence: Number(page.lastSequence),
-      ...(page.nextAfterSequence === 0n ? {} : { next_after: Number(page.nextAfterSequence) }),
+      ...nextAfter(page),
     });
   }
 
-  /** Notes that messages were read: `{"up_to": 7}` or `{"sequences": [3, 5]}`. */
-  async acknowledge({ parameters: { id: agentId = "" }, body, call }: Asked): Promise<Answer> {
+  /** Marks messages as read: `{"up_to": 7}` or `{"sequences": [3, 5]}`. */
+  async acknowledge({ parameters: { id: agentId = "" }, body, call }: WireRequest): Promise<Answer> {
     const document = documentOf(body);
     if (!isObject(document)) throw invalid("", "must be an object");
     const { up_to: upTo = 0, sequences = [] } = document;
@@ -70,27 +70,27 @@ export class CapMethods {
       throw invalid("/sequences", "must be a list of whole numbers");
     }
     const request = { agentId, upToSequence: BigInt(upTo), sequences: sequences.map(BigInt) };
-    const { unacknowledged } = await this.#clients.messages.acknowledgeMessages(request, call.asCaller);
-    return json({ unacknowledged: Number(unacknowledged) });
+    const { unacknowledgedCount } = await this.#clients.messages.acknowledgeMessages(request, call.asCaller);
+    return json({ unacknowledged: Number(unacknowledgedCount) });
   }
 
-  /** What a participant sent and got on a task. */
-  async conversation({ parameters: { id = "", agent = "" }, query, call }: Asked): Promise<Answer> {
+  /** Returns the messages that a participant sent and received on a task. */
+  async conversation({ parameters: { id = "", agent = "" }, query, call }: WireRequest): Promise<Answer> {
     const request = {
       taskId: id,
       agentId: agent,
-      afterNumber: BigInt(wholeNumber(query, "after")),
+      afterSequence: BigInt(wholeNumber(query, "after")),
       pageSize: wholeNumber(query, "limit", 1000),
     };
     const page = await this.#clients.messages.listConversation(request, call.asCaller);
     return json({
       messages: page.messages.flatMap(({ message }) => (message ? [encode(CapMessageSchema, message)] : [])),
-      ...(page.nextAfterNumber === 0n ? {} : { next_after: Number(page.nextAfterNumber) }),
+      ...nextAfter(page),
     });
   }
 
-  /** The tree that a task is in. */
-  async lineage({ parameters: { id: taskId = "" }, call }: Asked) {
+  /** Returns the lineage of a task. */
+  async lineage({ parameters: { id: taskId = "" }, call }: WireRequest) {
     const { root, text, mermaid, truncated } = await this.#clients.messages.traceLineage(
       { taskId },
       call.asCaller,
@@ -100,8 +100,8 @@ export class CapMethods {
     return { text, mermaid, document: { ...lineageDocument(root), truncated } };
   }
 
-  /** The manifests of agents that have one. */
-  async manifests({ query, call }: Asked): Promise<Answer> {
+  /** Returns the manifests of all agents that have one. */
+  async manifests({ query, call }: WireRequest): Promise<Answer> {
     const request = { pageSize: wholeNumber(query, "limit", 1000), pageToken: query.get("cursor") ?? "" };
     const page = await this.#clients.agents.listAgents(request, call.asCaller);
     return json({
@@ -112,8 +112,8 @@ export class CapMethods {
     });
   }
 
-  async manifest({ parameters: { id = "" }, call }: Asked): Promise<Answer> {
-    const { agent } = await this.#clients.agents.getAgent({ id }, call.asCaller);
+  async manifest({ parameters: { id = "" }, call }: WireRequest): Promise<Answer> {
+    const { agent } = await this.#clients.agents.getAgent({ agentId: id }, call.asCaller);
     if (agent?.manifest !== undefined) {
       return json(encode(AgentManifestSchema, agent.manifest));
     }
@@ -123,20 +123,20 @@ export class CapMethods {
   }
 
   /**
-   * Registers an agent by its manifest. What else is registered of it stays. A new agent is the caller's own, by the rule of
-   * RegisterAgent; `principal` in the address names another key.
+   * Registers an agent by its manifest, and keeps the other fields of an existing registration. A new agent gets the
+   * caller's key, as by RegisterAgent, or the key in the query parameter `principal`.
    */
-  async register(asked: Asked): Promise<Answer> {
-    const { query, call } = asked;
-    const { id } = asked.parameters;
-    const manifest = this.#readManifest(documentOf(asked.body));
-    // An instance is registered under its own id with its base's manifest.
+  async register(wireRequest: WireRequest): Promise<Answer> {
+    const { query, call } = wireRequest;
+    const { id } = wireRequest.parameters;
+    const manifest = this.#readManifest(documentOf(wireRequest.body));
+    // An instance has the manifest of its base, but is registered under its own id.
     const agentId = id ?? manifest.id;
     if (agentId !== manifest.id && !agentId.startsWith(`${manifest.id}:`)) {
       throw invalid("/id", "is not that of the address");
     }
     const agent = await this.#recordOf(agentId, manifest, query.get("principal") ?? undefined, call);
-    const requestId = keyOf(asked) || crypto.randomUUID();
+    const requestId = keyOf(wireRequest) || randomUuid();
     const registered = await this.#clients.agents.registerAgent({ requestId, agent }, call.asCaller);
     return json(encode(AgentManifestSchema, registered.agent?.manifest ?? manifest), 201);
   }
@@ -147,29 +147,29 @@ export class CapMethods {
     principal: string | undefined,
     call: WireCall,
   ): Promise<Agent> {
-    const known = await this.#known(id, call);
+    const knownAgent = await this.#findAgent(id, call);
     const isInstance = id !== manifest.id;
-    const record = known ?? create(AgentSchema, { id });
+    const record = knownAgent ?? create(AgentSchema, { id });
     return create(AgentSchema, {
       ...record,
       ...(principal === undefined ? {} : { principal }),
-      // The version's word names a content, and this is another one.
+      // The name of the version is cleared, because it belongs to the previous registration.
       version: "",
       ...(isInstance ? {} : { manifest }),
     });
   }
 
-  async #known(id: string, call: WireCall): Promise<Agent | undefined> {
+  async #findAgent(id: string, call: WireCall): Promise<Agent | undefined> {
     try {
-      return (await this.#clients.agents.getAgent({ id }, call.aside)).agent;
+      return (await this.#clients.agents.getAgent({ agentId: id }, call.aside)).agent;
     } catch (thrown) {
       if (reasonOf(thrown) === ErrorReason.AGENT_NOT_FOUND) return undefined;
       throw thrown;
     }
   }
 
-  /** The caller's reviews, or those of the principal that it names. */
-  async reviews({ query, call }: Asked): Promise<Answer> {
+  /** Returns the reviews of the caller, or of the principal that the request names. */
+  async reviews({ query, call }: WireRequest): Promise<Answer> {
     const state = query.get("state")?.toUpperCase() ?? "PENDING";
     if (!Object.hasOwn(ReviewState, state)) throw invalid("state", "is not a state of a review");
     const page = await this.#clients.reviews.listReviews(
@@ -188,14 +188,17 @@ export class CapMethods {
     });
   }
 
-  async review({ parameters: { id = "" }, call }: Asked): Promise<Answer> {
-    const { review } = await this.#clients.reviews.getReview({ id }, call.asCaller);
+  async review({ parameters: { id = "" }, call }: WireRequest): Promise<Answer> {
+    const { review } = await this.#clients.reviews.getReview({ reviewId: id }, call.asCaller);
     if (review === undefined) throw reviewNotFound(id);
     return json(reviewDocument(review));
   }
 
-  /** Decides: `{"decision": "approved", "comment": "..."}`, with `reviewer` where the caller may be several. */
-  async decide({ parameters: { id = "" }, body, call }: Asked): Promise<Answer> {
+  /**
+   * Decides a review: `{"decision": "approved", "comment": "..."}`. `reviewer` is required if the caller may act for
+   * several reviewers.
+   */
+  async decide({ parameters: { id = "" }, body, call }: WireRequest): Promise<Answer> {
     const document = documentOf(body);
     if (!isObject(document)) throw invalid("", "must be an object");
     const { decision = "", comment = "", reviewer = "" } = document;
@@ -204,7 +207,7 @@ export class CapMethods {
       throw invalid("/decision", "must be approved, changes_requested or rejected");
     }
     const verdict = ReviewVerdict[word as keyof typeof ReviewVerdict];
-    const request = { id, verdict, reason: String(comment), reviewer: String(reviewer) };
+    const request = { reviewId: id, verdict, reason: String(comment), reviewer: String(reviewer) };
     const { review } = await this.#clients.reviews.decideReview(request, call.asCaller);
     if (review === undefined) throw reviewNotFound(id);
     return json(reviewDocument(review));
@@ -215,12 +218,12 @@ function reviewNotFound(review: string): DeputeError {
   return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review } });
 }
 
-/** Makes the call idempotent; empty for none. */
-function keyOf({ headers }: Asked): string {
+/** Returns the request id that makes the call idempotent; empty for none. */
+function keyOf({ headers }: WireRequest): string {
   return String(headers["idempotency-key"] ?? "");
 }
 
-/** What a message is about, as far as it says so. */
+/** Returns the task and the sender of a message, if the document names them. */
 function aboutOf(document: JsonValue): About {
   if (!isObject(document)) return {};
   const { task_id: taskId, sender_id: senderId } = document;
@@ -234,10 +237,19 @@ function isSequence(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** A whole number of the address; 0 when it is not there. */
+/** Reads a whole number from the query; 0 if it is absent. */
 export function wholeNumber(query: URLSearchParams, name: string, max = Number.MAX_SAFE_INTEGER): number {
   const text = query.get(name) ?? "0";
   const value = Number(text);
   if (!/^\d{1,16}$/.test(text) || value > max) throw invalid(name, `is a whole number up to ${max}`);
   return value;
+}
+
+/** Returns `next_after`, the sequence of the page's last message; empty for the last page. */
+function nextAfter(page: {
+  readonly messages: readonly { readonly sequence: bigint }[];
+  readonly nextPageToken: string;
+}): { next_after?: number } {
+  const last = page.messages.at(-1);
+  return page.nextPageToken === "" || last === undefined ? {} : { next_after: Number(last.sequence) };
 }

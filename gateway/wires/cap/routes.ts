@@ -1,13 +1,23 @@
 import { invalid } from "@depute/core";
-import { admitted } from "../../src/admitted.ts";
-import type { Clients } from "../../src/clients.ts";
-import { type Answer, type Asked, type Events, json, names, type Wire } from "../../src/edge/route.ts";
-import { JSON_TYPES } from "../../src/json-rpc-route.ts";
+import { admitted } from "../../edge/admitted.ts";
+import type { Clients } from "../../edge/clients.ts";
+import {
+  type Answer,
+  type Events,
+  JSON_TYPES,
+  json,
+  names,
+  type Wire,
+  type WireRequest,
+} from "../../edge/route.ts";
 import { codesDocument, lineagePage } from "./documents.ts";
 import { toCapError } from "./errors.ts";
 import { toSse } from "./events.ts";
 import { CapMethods, wholeNumber } from "./methods.ts";
 import { AGENT_SCHEMA, compileManifests } from "./validate.ts";
+
+/** Query parameters of lists. */
+const PAGE = ["limit", "cursor"];
 
 /** The CAP wire: manifests, messages, inboxes, lineages and reviews over HTTP. */
 export function capWire(clients: Clients): Wire {
@@ -16,42 +26,74 @@ export function capWire(clients: Clients): Wire {
   return {
     name: "cap",
     toError: toCapError,
+    claims: ["/cap"],
     routes: [
-      { method: "GET", path: "/cap/agents", answer: (asked) => methods.manifests(asked) },
-      { method: "POST", path: "/cap/agents", takes, answer: (asked) => methods.register(asked) },
-      { method: "GET", path: "/cap/agents/{id}", answer: (asked) => methods.manifest(asked) },
-      { method: "PUT", path: "/cap/agents/{id}", takes, answer: (asked) => methods.register(asked) },
-      { method: "POST", path: "/cap/messages", takes, answer: (asked) => methods.send(asked) },
+      {
+        method: "GET",
+        path: "/cap/agents",
+        query: PAGE,
+        answer: (wireRequest) => methods.manifests(wireRequest),
+      },
+      {
+        method: "POST",
+        path: "/cap/agents",
+        takes,
+        query: ["principal"],
+        answer: (wireRequest) => methods.register(wireRequest),
+      },
+      { method: "GET", path: "/cap/agents/{id}", answer: (wireRequest) => methods.manifest(wireRequest) },
+      {
+        method: "PUT",
+        path: "/cap/agents/{id}",
+        takes,
+        query: ["principal"],
+        answer: (wireRequest) => methods.register(wireRequest),
+      },
+      { method: "POST", path: "/cap/messages", takes, answer: (wireRequest) => methods.send(wireRequest) },
       {
         method: "GET",
         path: "/cap/inbox/{id}",
-        answer: (asked) => methods.inbox(asked),
-        events: (asked) => watchInbox(clients, asked),
+        query: ["after", "limit", "unacknowledged"],
+        answer: (wireRequest) => methods.inbox(wireRequest),
+        events: (wireRequest) => watchInbox(clients, wireRequest),
       },
       {
         method: "POST",
         path: "/cap/inbox/{id}/acknowledgements",
         takes,
-        answer: (asked) => methods.acknowledge(asked),
+        answer: (wireRequest) => methods.acknowledge(wireRequest),
       },
-      { method: "GET", path: "/cap/tasks/{id}", answer: (asked) => answerLineage(methods, asked) },
+      {
+        method: "GET",
+        path: "/cap/tasks/{id}",
+        query: ["format"],
+        gives: [...JSON_TYPES, ...Object.values(FORM_HEADERS).map((headers) => headers["content-type"])],
+        answer: (wireRequest) => answerLineage(methods, wireRequest),
+      },
       {
         method: "GET",
         path: "/cap/tasks/{id}/conversations/{agent}",
-        answer: (asked) => methods.conversation(asked),
+        query: ["after", "limit"],
+        answer: (wireRequest) => methods.conversation(wireRequest),
       },
-      { method: "GET", path: "/cap/reviews", answer: (asked) => methods.reviews(asked) },
-      { method: "GET", path: "/cap/reviews/{id}", answer: (asked) => methods.review(asked) },
+      {
+        method: "GET",
+        path: "/cap/reviews",
+        query: [...PAGE, "state", "reviewer"],
+        answer: (wireRequest) => methods.reviews(wireRequest),
+      },
+      { method: "GET", path: "/cap/reviews/{id}", answer: (wireRequest) => methods.review(wireRequest) },
       {
         method: "POST",
         path: "/cap/reviews/{id}/decision",
         takes,
-        answer: (asked) => methods.decide(asked),
+        answer: (wireRequest) => methods.decide(wireRequest),
       },
       { method: "GET", path: "/cap/error-codes", answer: async () => json(codesDocument()) },
       {
         method: "GET",
         path: "/cap/schemas/agent.schema.json",
+        gives: ["application/schema+json"],
         answer: async () => ({
           kind: "text",
           text: AGENT_SCHEMA,
@@ -62,10 +104,10 @@ export function capWire(clients: Clients): Wire {
   };
 }
 
-async function watchInbox({ messages }: Clients, { parameters, query, call }: Asked): Promise<Events> {
+async function watchInbox({ messages }: Clients, { parameters, query, call }: WireRequest): Promise<Events> {
   const after = query.has("after") ? query : new URLSearchParams({ after: call.lastEventId ?? "0" });
   const afterSequence = BigInt(wholeNumber(after, "after"));
-  const watch = { agentId: parameters.id ?? "", afterSequence, tellStart: true };
+  const watch = { agentId: parameters.id ?? "", afterSequence, sendStart: true };
   const watched = await admitted(messages.watchInbox(watch, call.asCaller));
   return toSse(watched, call.requestId);
 }
@@ -80,11 +122,11 @@ const FORM_HEADERS = {
   },
 } as const;
 
-async function answerLineage(methods: CapMethods, asked: Asked): Promise<Answer> {
-  const form = formOf(asked);
-  const { document, text, mermaid } = await methods.lineage(asked);
+async function answerLineage(methods: CapMethods, wireRequest: WireRequest): Promise<Answer> {
+  const form = formOf(wireRequest);
+  const { document, text, mermaid } = await methods.lineage(wireRequest);
   if (form === "json") return json(document);
-  const page = form === "html" ? lineagePage(asked.parameters.id ?? "", text, mermaid) : undefined;
+  const page = form === "html" ? lineagePage(wireRequest.parameters.id ?? "", text, mermaid) : undefined;
   return {
     kind: "text",
     text: page ?? (form === "mermaid" ? mermaid : text),
@@ -92,8 +134,8 @@ async function answerLineage(methods: CapMethods, asked: Asked): Promise<Answer>
   };
 }
 
-/** The form of a lineage that is asked for: by `format`, else by the `accept` header. */
-function formOf({ headers, query }: Asked): keyof typeof FORM_HEADERS | "json" {
+/** Returns the requested form of a lineage: by `format` or, without it, by the `accept` header. */
+function formOf({ headers, query }: WireRequest): keyof typeof FORM_HEADERS | "json" {
   const format = query.get("format");
   if (format !== null) {
     if (format === "json" || Object.hasOwn(FORM_HEADERS, format)) {

@@ -1,21 +1,21 @@
-import { readFileSync } from "node:fs";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { type AgentManifest, AgentManifestSchema } from "@depute/contracts/cap/v1/manifest_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
+import { textOfFile } from "@depute/service";
 import { decodeValid, refusalOf } from "@depute/wire";
 import { compilePublished } from "@depute/wire/json-schema";
 
-/** The text's schema of manifests, as it is published. */
-export const AGENT_SCHEMA = readFileSync(new URL("./documents/agent.schema.json", import.meta.url), "utf8");
+/** The published schema of manifests. */
+export const AGENT_SCHEMA = textOfFile(new URL("./documents/agent.schema.json", import.meta.url));
 
-/** Checks a manifest by the text's schema and by Depute's choices beside it. */
+/** Checks a manifest by CAP's schema and by Depute's additional rules. */
 export type ReadManifest = (document: JsonValue) => AgentManifest;
 
 /**
- * Compiles the schema. What it leaves unchecked is refused by the contract: ids outside their pattern, and rules for agents
- * that are not allowed.
+ * Compiles CAP's schema. Protobuf validation then refuses some faults that the schema allows: ids outside their
+ * pattern, and rules for agents that are not in allowed_agents.
  *
- * @throws Error when the schema is none
+ * @throws Error for an invalid schema
  */
 export function compileManifests(): ReadManifest {
   const violationsOf = compilePublished(JSON.parse(AGENT_SCHEMA));

@@ -5,26 +5,26 @@ import {
   type DelegateParams,
   type DelegateResult,
   DelegateResultSchema,
-} from "@depute/contracts/delegateos/v0/jsonrpc_pb";
+} from "@depute/contracts/delegateos/v0/delegateos_jsonrpc_pb";
 import { CapabilitySchema, SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { type Agent, AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { InspectTokenResponse } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { type Clock, ErrorReason, invalid, parseTime, reasonName } from "@depute/core";
 import { denialWord } from "@depute/service";
-import type { Clients } from "../../src/clients.ts";
-import { refusalIn } from "../../src/fault.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import { refusalIn } from "../../edge/fault.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import { asDenial, grantedTo } from "./errors.ts";
 import { declaredRights, type Estimates, estimate } from "./estimates.ts";
 
-/** The parent of a delegation that begins a chain (DelegateOS 8.1). */
+/** The parent id of the first delegation in a chain (DelegateOS 8.1). */
 const ROOT_DELEGATION = "del_000000000000";
-/** The longest that a task may take, in milliseconds. */
+/** Maximum duration of a task in milliseconds. */
 const LONGEST_MS = 30 * 24 * 3_600_000;
-/** Work that is described in words runs no capability. */
+/** The resource of work that is only described in words and uses no capability. */
 const FREE_WORK = "-";
 
-/** A delegation that is turned down, in the words of its result (DelegateOS 9.3). */
+/** Thrown to decline a delegation. The message is the reason in the result (DelegateOS 9.3). */
 class TurnedDown extends Error {
   readonly reason: string;
 
@@ -35,11 +35,9 @@ class TurnedDown extends Error {
 }
 
 /**
- * delegateos/delegate (DelegateOS 9.1): hands the contract's work to the agent that the token was narrowed to.
- *
- * The token is looked at before the contract is stored, so that only somebody with a genuine token for the very contract
- * can have one stored. The last call, with the caller's own credentials, creates the task; everything before it can be
- * repeated.
+ * delegateos/delegate (DelegateOS 9.1): creates a task of the contract's work for the agent that holds the attenuated
+ * token. The token is checked first, so that a contract is stored only with a valid token for it. Only the last call,
+ * which creates the task, uses the caller's own credentials. Every earlier call can be repeated.
  *
  * @throws DeputeError; WireFault when the caller's own token is denied
  */
@@ -60,7 +58,7 @@ export async function delegate(
     const estimates = await estimate(clients, clock, agent, contract, call);
     assertPayable(estimates, contract);
     await turningDown(clients.contracts.createContract({ contract }, call.aside));
-    await known(clients, params, call);
+    await inspectToken(clients, params, call);
     await handOver(clients, params, contract, agent, call);
     return create(DelegateResultSchema, {
       accepted: true,
@@ -75,7 +73,10 @@ export async function delegate(
   }
 }
 
-/** What the token says, if its chain is sound and it is for this contract. */
+/**
+ * Returns the verified content of the token. Declines the delegation if the chain is invalid, or if the token is for
+ * another contract.
+ */
 async function soundToken(
   { tokens }: Clients,
   { dct, dctFormat }: DelegateParams,
@@ -98,8 +99,12 @@ async function soundToken(
   throw new TurnedDown(type, result.value?.detail ?? `the token is denied: ${type}`);
 }
 
-/** Has the token's delegations recorded, so that the worker can complete the last one. (DelegateOS 8) */
-async function known({ tokens }: Clients, { dct, dctFormat }: DelegateParams, call: WireCall): Promise<void> {
+/** Records the delegations of the token, so that the worker can complete the last one. (DelegateOS 8) */
+async function inspectToken(
+  { tokens }: Clients,
+  { dct, dctFormat }: DelegateParams,
+  call: WireCall,
+): Promise<void> {
   const token = create(SerializedDCTSchema, { token: dct, format: dctFormat });
   try {
     await tokens.recordToken({ token }, call.aside);
@@ -111,7 +116,11 @@ async function known({ tokens }: Clients, { dct, dctFormat }: DelegateParams, ca
   }
 }
 
-/** The ids beside the token must be the token's own. @throws DeputeError INVALID_REQUEST */
+/**
+ * Requires that the ids in the parameters are those in the token.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
 function assertNamed(params: DelegateParams, { blocks, result }: InspectTokenResponse): void {
   if (blocks.at(-1)?.delegationId !== params.delegationId) {
     throw invalid("/delegationId", "is not the token's last delegation");
@@ -123,33 +132,40 @@ function assertNamed(params: DelegateParams, { blocks, result }: InspectTokenRes
   }
 }
 
-/** A contract that can no longer be kept is not begun. */
+/** Declines a contract whose deadline cannot be met any more. */
 function assertInTime({ constraints }: TaskContract, clock: Clock): void {
   const deadlineMs = parseTime(constraints?.deadline ?? "");
   if (deadlineMs !== undefined && deadlineMs > clock.now()) return;
   throw new TurnedDown("deadline_exceeded", "the contract's deadline has passed");
 }
 
-/** The living agent of a key: one that has sent heartbeats before one that has sent none, and the first by its id of several. */
+/**
+ * Finds the active agent of a key. An agent that sends heartbeats is preferred to one that does not. Among several, the
+ * one with the first id is chosen.
+ */
 async function delegatee({ agents }: Clients, principal: string, call: WireCall): Promise<Agent> {
   for (const health of [AgentHealth.ALIVE, AgentHealth.UNKNOWN]) {
-    const asked = { status: AgentStatus.ACTIVE, health, principal, pageSize: 1 };
-    const [agent] = (await agents.listAgents(asked, call.aside)).agents;
+    const agentQuery = { status: AgentStatus.ACTIVE, health, principal, pageSize: 1 };
+    const [agent] = (await agents.listAgents(agentQuery, call.aside)).agents;
     if (agent !== undefined) return agent;
   }
   throw new TurnedDown("agent_not_found", "no living agent has the key that the token was handed to");
 }
 
-/** An agent that says which rights it works with is held to them; one that says nothing is taken at its token. */
+/**
+ * Requires that an agent declares the rights that the contract needs. An agent without any declarations is accepted.
+ */
 function assertSupported(agent: Agent, contract: TaskContract): void {
   const declared = declaredRights(agent);
   if (declared.size === 0) return;
-  const lacking = (contract.constraints?.requiredCapabilities ?? []).find((right) => !declared.has(right));
-  if (lacking === undefined) return;
-  throw new TurnedDown("capability_mismatch", `Agent does not support ${lacking}`);
+  const lackingRight = (contract.constraints?.requiredCapabilities ?? []).find(
+    (right) => !declared.has(right),
+  );
+  if (lackingRight === undefined) return;
+  throw new TurnedDown("capability_mismatch", `Agent does not support ${lackingRight}`);
 }
 
-/** Work that would cost more than its contract allows is not begun. */
+/** Declines work that would cost more than its contract allows. */
 function assertPayable({ costMicrocents }: Estimates, { constraints }: TaskContract): void {
   const most = constraints?.maxBudgetMicrocents ?? 0n;
   if (costMicrocents === undefined || costMicrocents <= most) return;
@@ -159,7 +175,7 @@ function assertPayable({ costMicrocents }: Estimates, { constraints }: TaskContr
   );
 }
 
-/** Creates the task, once for each delegation. */
+/** Creates the task. A repeated call for the same delegation creates no second task. */
 async function handOver(
   clients: Clients,
   { dct, delegationId }: DelegateParams,
@@ -188,14 +204,20 @@ async function handOver(
   }
 }
 
-/** From the contract's beginning to its deadline, so that a repeated request asks for the same. */
+/**
+ * Returns the milliseconds from the contract's creation to its deadline. The current time is not used, so that a
+ * repeated request has the same content.
+ */
 function allowedMs({ createdAt, constraints }: TaskContract): number {
   const from = parseTime(createdAt) ?? 0;
   const to = parseTime(constraints?.deadline ?? "") ?? 0;
   return Math.min(Math.max(to - from, 1000), LONGEST_MS);
 }
 
-/** What says no to the contract or the token turns the delegation down; anything else is an error of the call. */
+/**
+ * Refusals about the contract or the token. They decline the delegation in its result; every other fault is an error of
+ * the call.
+ */
 const TURNING_DOWN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.INVALID_REQUEST,
   ErrorReason.SIGNATURE_INVALID,
@@ -205,7 +227,7 @@ const TURNING_DOWN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.UNSUPPORTED_PATTERN,
 ]);
 
-/** What keeps a token from being recorded, in the words of a result. */
+/** Texts in the result for each reason why a token cannot be recorded. */
 const RECORDING: ReadonlyMap<ErrorReason, string> = new Map([
   [ErrorReason.TOKEN_MALFORMED, "malformed_token"],
   [ErrorReason.DELEGATION_INVALID, "delegation_invalid"],

@@ -2,16 +2,18 @@ import { create, type JsonValue } from "@bufbuild/protobuf";
 import { RevocationListSchema } from "@depute/contracts/delegateos/v0/revocation_pb";
 import { invalid } from "@depute/core";
 import { encode } from "@depute/wire";
-import type { Clients } from "../../src/clients.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 
-/** The most entries of one answer. */
+/** Maximum number of entries in one answer. */
 const MAX_PAGE_SIZE = 1000;
 
 /**
- * The list of revocations, as a revocation endpoint answers it (DelegateOS 4.2, 4.3): in its order, after a sequence.
+ * Returns the list of revocations in order, after a sequence, in the form of a revocation endpoint (DelegateOS 4.2,
+ * 4.3).
  *
- * @param query `since`: the last sequence that is known, 0 when absent; `page_size`: how many, 50 when absent
+ * @param query `since`: the last sequence that the client has, default 0; `page_size`: the number of entries, default
+ *   50
  * @throws DeputeError INVALID_REQUEST
  */
 export async function revocationList(
@@ -21,11 +23,15 @@ export async function revocationList(
 ): Promise<JsonValue> {
   const since = readCount(query, "since", Number.MAX_SAFE_INTEGER);
   const pageSize = readCount(query, "page_size", MAX_PAGE_SIZE);
-  const { revocations: logged, nextSequence } = await revocations.listRevocations(
-    { afterSequence: BigInt(since), pageSize },
-    call.asCaller,
-  );
-  // A key that is revoked as a whole has no entry of the text's form; its blocks' entries follow it in the log.
+  const start = { afterSequence: BigInt(since), pageSize };
+  let page = await revocations.listRevocations(start, call.asCaller);
+  // The cursor of this list is the sequence of an entry. An empty page has no entry, so the next page is read.
+  while (page.revocations.length === 0 && page.nextPageToken !== "")
+    page = await revocations.listRevocations({ ...start, pageToken: page.nextPageToken }, call.asCaller);
+  const { revocations: logged, nextPageToken, lastSequence } = page;
+  const nextSequence = nextPageToken === "" ? lastSequence : (logged.at(-1)?.sequence ?? lastSequence);
+  // Skips revocations of whole keys, for which DelegateOS defines no entry. Entries for the key's blocks come later in
+  // the log.
   const blocks = logged.flatMap(({ entry, sequence }) => (entry === undefined ? [] : [{ entry, sequence }]));
   const list = create(RevocationListSchema, {
     entries: blocks.map(({ entry }) => entry),

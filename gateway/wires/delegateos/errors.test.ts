@@ -1,11 +1,11 @@
 import { ErrorReasonSchema } from "@depute/contracts/depute/errors/v1/error_reason_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { describe, expect, test } from "vitest";
-import { refusalIn, toRpcError } from "../../src/fault.ts";
+import { refusalIn, toRpcError } from "../../edge/fault.ts";
 import { asDenial, DELEGATEOS_ERRORS } from "./errors.ts";
 
 describe("DelegateOS's errors", () => {
-  test("there is a row for every reason of the vocabulary, in JSON-RPC's own codes or those left to servers", () => {
+  test("every reason of the vocabulary has a row, in JSON-RPC's own codes or those left to servers", () => {
     for (const { number, name } of ErrorReasonSchema.values) {
       const row = DELEGATEOS_ERRORS.get(number as ErrorReason);
       expect(row, name).toBeDefined();
@@ -15,7 +15,7 @@ describe("DelegateOS's errors", () => {
     }
   });
 
-  test("a denied token is the text's one code, with the denial's type and what was asked for", () => {
+  test("a denied token has the text's one code, with the denial's type and the requested capability", () => {
     const refusal = new DeputeError(ErrorReason.TOKEN_DENIED, "the token is denied", {
       metadata: { denial: "capability_not_granted", detail: "web" },
     });
@@ -41,7 +41,7 @@ describe("DelegateOS's errors", () => {
     expect(toRpcError(DELEGATEOS_ERRORS, asDenial(refusal), "r").data).toEqual({ type: "internal_context" });
   });
 
-  test("anything else stays what it is", () => {
+  test("every other fault stays unchanged", () => {
     const refusal = DeputeError.received(ErrorReason.CONTRACT_EXISTS, "taken");
     expect(refusalIn(asDenial(refusal))).toBe(refusal);
   });

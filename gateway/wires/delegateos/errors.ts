@@ -9,19 +9,22 @@ import {
 } from "@depute/contracts/delegateos/v0/token_pb";
 import { type DeputeError, ErrorReason } from "@depute/core";
 import { encode } from "@depute/wire";
-import type { Clients } from "../../src/clients.ts";
-import { errorTable } from "../../src/error-table.ts";
-import { refusalIn, WireFault } from "../../src/fault.ts";
-import { JSON_RPC } from "../../src/own-codes.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import { errorTable } from "../../edge/error-table.ts";
+import { refusalIn, WireFault } from "../../edge/fault.ts";
+import { JSON_RPC } from "../../edge/own-codes.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 
-/** The one code that DelegateOS numbers (DelegateOS 11.2). */
+/** The only code that DelegateOS defines (DelegateOS 11.2). */
 export const DENIED = { code: -32001, message: "DCT verification failed" } as const;
 
-/** Every reason as DelegateOS says it: its one code, JSON-RPC's own, and Depute's own codes for the rest. */
+/**
+ * The code of every reason: DelegateOS's only code or a code of JSON-RPC where one fits, otherwise Depute's own code.
+ */
 export const DELEGATEOS_ERRORS = errorTable({
   TOKEN_DENIED: DENIED,
-  // A statement under a delegation that was not made to its signer.
+  // A statement about a delegation was signed by a principal other than the delegatee. DelegateOS treats this as a
+  // denial.
   DELEGATION_NOT_FOUND: DENIED,
   CAPABILITY_AMBIGUOUS: JSON_RPC.INVALID_PARAMS,
 });
@@ -34,10 +37,11 @@ const TYPES = new Map(
 );
 
 /**
- * A refused token in the form of the text: its data says what type the denial has, what was asked for and, for a proved
- * holder, what the token grants (DelegateOS 11.2). Any other fault passes.
+ * Converts the refusal of a token to DelegateOS's form. The data contains the denial's type, the requested capability
+ * and, if the holder has proved possession, the token's grants (DelegateOS 11.2). Any other fault is returned
+ * unchanged.
  *
- * @param granted as grantedTo answers it
+ * @param granted the answer of grantedTo
  */
 export function asDenial(thrown: unknown, requested?: Capability, granted?: CapabilityList): unknown {
   if (thrown instanceof WireFault) return thrown;
@@ -54,8 +58,8 @@ export function asDenial(thrown: unknown, requested?: Capability, granted?: Capa
 }
 
 /**
- * What the caller's own token grants, where it was denied for granting too little: that comes last of what is judged
- * (DelegateOS 10.1), so that its holder has proved to be the holder. Undefined for every other fault.
+ * Returns the grants of the caller's own token, if it was denied for insufficient grants. That check comes last
+ * (DelegateOS 10.1), so the holder has already proved possession. Undefined for any other fault.
  */
 export async function grantedTo(
   { tokens }: Pick<Clients, "tokens">,
@@ -73,7 +77,9 @@ export async function grantedTo(
   return create(CapabilityListSchema, { capabilities: result.value.capabilities });
 }
 
-/** The denial's word in a refusal, and what it says more; undefined for a refusal that denies no authority. */
+/**
+ * Returns the type and the details of the denial in a refusal; undefined if the refusal is not about a token or proof.
+ */
 function denialIn({
   reason,
   message,

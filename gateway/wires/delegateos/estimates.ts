@@ -2,32 +2,31 @@ import { type Offer, PricingModel } from "@depute/contracts/agenta/delegation/v0
 import type { TaskContract } from "@depute/contracts/delegateos/v0/contract_pb";
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { type Clock, toTimestamp } from "@depute/core";
-import type { Clients } from "../../src/clients.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 
-/** 1 USD is 100,000,000 microcents; offers are priced in minor units, which are cents. */
+/** Microcents per cent: 1 USD is 100,000,000 microcents. Prices of offers are in minor units, which are cents. */
 const MICROCENTS_OF_A_CENT = 1_000_000n;
 const MAX = BigInt(Number.MAX_SAFE_INTEGER);
 const PAGE_SIZE = 1000;
 
-/** What an agent says that a contract's work takes; a member is absent where the agent says nothing of it. */
+/** An agent's estimates for the work of a contract. A member is absent if the agent has published no value. */
 export interface Estimates {
   readonly durationMs?: bigint;
   readonly costMicrocents?: bigint;
 }
 
-/** Ids of capabilities that are rights in DelegateOS's sense, `namespace:action` (DelegateOS 12). */
+/** Returns the ids of capabilities that name a right of DelegateOS, `namespace:action` (DelegateOS 12). */
 export function declaredRights({ capabilityIds }: Agent): ReadonlySet<string> {
   return new Set(capabilityIds.filter((id) => id.includes(":")));
 }
 
 /**
- * What an agent's own words give for all that a contract requires (DelegateOS 9.2).
- *
- * The text has estimates and no place where they come from. Depute's choice: the duration is the sum of the cost hints of
- * the capabilities, or of the target times of the agent's offers where there is no hint; the cost is the sum of its
- * cheapest open offers at a fixed price in USD, since nothing here knows rates of exchange. Where one requirement has
- * none, a sum would say too little, so that there is no estimate.
+ * Estimates a contract's work from the agent's own statements (DelegateOS 9.2). DelegateOS defines estimates but no
+ * source for them, so this is Depute's choice. The duration is the sum of the capabilities' cost hints; a missing hint
+ * is replaced by the target time in the agent's offers. The cost is the sum of the cheapest open offers at a fixed
+ * price in USD, because the platform has no exchange rates. If one requirement has no estimate, the whole work has
+ * none, because a partial sum would be too low.
  */
 export async function estimate(
   clients: Pick<Clients, "discovery" | "offers">,
@@ -46,7 +45,7 @@ export async function estimate(
   const durationMs = sum(
     required.map((right, i) => hints.get(right) ?? least((offers[i] ?? []).map(targetMs))),
   );
-  const costMicrocents = sum(offers.map((of) => least(of.map(priceOf))));
+  const costMicrocents = sum(offers.map((capabilityOffers) => least(capabilityOffers.map(priceOf))));
   return {
     ...(durationMs !== undefined && { durationMs }),
     ...(costMicrocents !== undefined && { costMicrocents }),
@@ -75,9 +74,9 @@ async function offersOf(
   capability: string,
   call: WireCall,
 ): Promise<Offer[]> {
-  const about = { sellerAgentId: agent.id, capability, validAt: toTimestamp(clock.now()) };
-  const { offers: found } = await offers.listOffers({ ...about, pageSize: PAGE_SIZE }, call.aside);
-  return found.flatMap(({ offer, open }) => (open && offer !== undefined ? [offer] : []));
+  const query = { sellerAgentId: agent.id, capability, validAt: toTimestamp(clock.now()) };
+  const { offers: listedOffers } = await offers.listOffers({ ...query, pageSize: PAGE_SIZE }, call.aside);
+  return listedOffers.flatMap(({ offer, open }) => (open && offer !== undefined ? [offer] : []));
 }
 
 function priceOf({ pricing }: Offer): bigint | undefined {
@@ -90,11 +89,11 @@ function targetMs({ serviceLevels }: Offer): bigint | undefined {
 }
 
 function least(values: readonly (bigint | undefined)[]): bigint | undefined {
-  const known = values.filter((value) => value !== undefined);
-  return known.sort((one, other) => Number(one - other))[0];
+  const knownValues = values.filter((value) => value !== undefined);
+  return knownValues.sort((one, other) => Number(one - other))[0];
 }
 
-/** Undefined where one is not known, or the sum is more than the wire can state. */
+/** Adds values. Returns undefined if a value is unknown, or if the sum is too large for the wire. */
 function sum(values: readonly (bigint | undefined)[]): bigint | undefined {
   let total = 0n;
   for (const value of values) {

@@ -9,15 +9,15 @@ import {
   type RevokeParams,
   type RevokeResult,
   RevokeResultSchema,
-} from "@depute/contracts/delegateos/v0/jsonrpc_pb";
+} from "@depute/contracts/delegateos/v0/delegateos_jsonrpc_pb";
 import { type Clock, invalid } from "@depute/core";
-import type { Clients } from "../../src/clients.ts";
-import { renameFields } from "../../src/fault.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import { renameFields } from "../../edge/fault.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import { delegate } from "./delegate.ts";
 import { asDenial } from "./errors.ts";
 
-/** What DelegateOS's methods do, on messages (DelegateOS 9). */
+/** The methods of DelegateOS, implemented on messages (DelegateOS 9). */
 export class DelegateosMethods {
   readonly #clients: Clients;
   readonly #clock: Clock;
@@ -27,15 +27,16 @@ export class DelegateosMethods {
     this.#clock = clock;
   }
 
-  /** delegateos/delegate (DelegateOS 9.1 to 9.3). */
+  /** delegateos/delegate (DelegateOS 9.1 to 9.3): creates a task for the work of a contract. */
   delegate(params: DelegateParams, call: WireCall): Promise<DelegateResult> {
     return delegate(this.#clients, this.#clock, params, call);
   }
 
   /**
-   * delegateos/complete (DelegateOS 9.4): ends the delegation and its task by the delegatee's attestation.
+   * delegateos/complete (DelegateOS 9.4): ends the delegation and the delegation's task by the delegatee's attestation.
    *
-   * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID, TOKEN_DENIED, DELEGATION_NOT_FOUND, VERIFICATION_FAILED, ...
+   * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID, TOKEN_DENIED, DELEGATION_NOT_FOUND, VERIFICATION_FAILED,
+   *   ...
    */
   async complete(params: CompleteParams, call: WireCall): Promise<CompleteResult> {
     const { delegationId, attestation, revocationId = "", output } = params;
@@ -44,21 +45,21 @@ export class DelegateosMethods {
       throw invalid("/attestation/delegationId", "is not the delegation that is completed");
     }
     const request = { attestation, revocationId, ...(output !== undefined && { output }) };
-    const { status, details } = await named(
+    const { status, details } = await withDocumentFields(
       this.#clients.attestations.completeDelegation(request, call.asCaller),
     );
     return create(CompleteResultSchema, { delegationId, status, ...(details !== "" && { details }) });
   }
 
   /**
-   * delegateos/revoke (DelegateOS 9.5). The signature in the entry says who revokes.
+   * delegateos/revoke (DelegateOS 9.5): records a revocation. The signature of the entry identifies the revoker.
    *
    * @throws DeputeError SIGNATURE_INVALID, NOT_AUTHORIZED_TO_REVOKE, TOKEN_MALFORMED, ...
    */
   async revoke({ revocation: entry, dct }: RevokeParams, call: WireCall): Promise<RevokeResult> {
     if (entry === undefined) throw new Error("valid parameters have a revocation");
     const token = dct === undefined ? {} : { token: { token: dct, format: "delegateos-sjt-v1" } };
-    const { revocation } = await named(
+    const { revocation } = await withDocumentFields(
       this.#clients.revocations.revokeToken({ entry, ...token }, call.asCaller),
     );
     return create(RevokeResultSchema, {
@@ -70,10 +71,10 @@ export class DelegateosMethods {
   }
 }
 
-/** The faults in what was sent, by the names of the document. */
+/** Names in the document for the fields that violations report. */
 const NAMES = { attestation: "/attestation", output: "/output", entry: "/revocation", "token.token": "/dct" };
 
-async function named<T>(answer: Promise<T>): Promise<T> {
+async function withDocumentFields<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (thrown) {

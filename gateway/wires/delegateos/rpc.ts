@@ -1,11 +1,14 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delegateos_service_pb";
+import type { DelegateosService } from "@depute/contracts/depute/gateway/v1/delegateos_service_pb";
 import type { Clock } from "@depute/core";
-import { refusalIn } from "../../src/fault.ts";
-import { rpcCall, type WireCall } from "../../src/wire-call.ts";
+import { refusalIn } from "../../edge/fault.ts";
+import { rpcCall, type WireCall } from "../../edge/wire-call.ts";
 import type { DelegateosMethods } from "./methods.ts";
 
-/** DelegateOS's methods as RPCs. Unlike the text's notifications, each has an answer. */
+/**
+ * Serves DelegateOS's methods as RPCs. Every RPC has an answer, also for methods that DelegateOS defines as
+ * notifications.
+ */
 export function delegateosService(
   methods: DelegateosMethods,
   clock: Clock,
@@ -23,8 +26,10 @@ export function delegateosService(
     }
   };
   return {
-    delegate: ({ params }, context) => answer(params, context, (...of) => methods.delegate(...of)),
-    complete: ({ params }, context) => answer(params, context, (...of) => methods.complete(...of)),
-    revoke: ({ params }, context) => answer(params, context, (...of) => methods.revoke(...of)),
+    delegate: ({ parameters: params }, context) =>
+      answer(params, context, (...of) => methods.delegate(...of)),
+    complete: ({ parameters: params }, context) =>
+      answer(params, context, (...of) => methods.complete(...of)),
+    revoke: ({ parameters: params }, context) => answer(params, context, (...of) => methods.revoke(...of)),
   };
 }

@@ -5,12 +5,12 @@ import {
   type LogHead,
 } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { encodeBase64Url, fromTimestamp } from "@depute/core";
-import type { Validated } from "../../src/validated.ts";
+import type { Validated } from "../../edge/validated.ts";
 
 /**
- * The log's documents. Bytes are base64url without padding, times milliseconds since the Unix epoch: a head without its
- * signature is the very object whose canonical JSON (RFC 8785) is signed after `delegateos-log-head-v1` and a zero byte,
- * and an entry's `digest`, `kind` and `time` are the leaf.
+ * Writes the log's documents. In them bytes are base64url without padding, and times are milliseconds since the Unix
+ * epoch. A head's signature covers `delegateos-log-head-v1`, a zero byte and the canonical JSON (RFC 8785) of the head
+ * without its signature. An entry's `digest`, `kind` and `time` form the leaf.
  */
 
 const KINDS: Partial<Record<LogEntryKind, string>> = {
@@ -21,7 +21,7 @@ const KINDS: Partial<Record<LogEntryKind, string>> = {
 };
 
 export function headDocument(head: LogHead | undefined) {
-  if (head?.headTime === undefined) throw new Error("the log told no head");
+  if (head?.headTime === undefined) throw new Error("the log's answer has no head");
   return {
     log: head.log,
     rootHash: encodeBase64Url(head.rootHash),
@@ -45,18 +45,20 @@ export function hashDocument(hash: Uint8Array): string {
   return encodeBase64Url(hash);
 }
 
-/** What an address of the log answers. */
+/** The answer at an address of the log. */
 export interface Answer {
   readonly body: unknown;
-  /** Whether the same request always has this answer. */
+  /** Whether the answer to the same request never changes. */
   readonly immutable: boolean;
 }
 
-/** A proof never changes once it was given. The present state does, so caches ask again. */
+/**
+ * Cache headers. A proof never changes, so caches may keep it. The current state changes, so caches must revalidate it.
+ */
 const FOREVER = "public, max-age=31536000, immutable";
 const ASK_AGAIN = "no-cache";
 
-/** An answer as a document with its validators. (RFC 9110 section 8.8) */
+/** Returns an answer as a document with validators. (RFC 9110 section 8.8) */
 export function validatedDocument({ body, immutable }: Answer): Validated {
   const bytes = Buffer.from(JSON.stringify(body));
   return {

@@ -7,7 +7,7 @@ import { DeputeError, decodeBase64Url, ErrorReason, invalid } from "@depute/core
 import type { PathParameters } from "@depute/service";
 import { type Answer, entryDocument, hashDocument, headDocument } from "./documents.ts";
 
-/** What a method is asked. */
+/** The request data that a method needs. */
 export interface LogRequest {
   readonly query: URLSearchParams;
   readonly parameters: PathParameters;
@@ -21,10 +21,9 @@ const DEFAULT_COUNT = 100;
 type Subject = Exclude<GetInclusionProofRequest["subject"], { case: undefined }>;
 
 /**
- * What the log's addresses answer. A proof is for the size that is asked for; without one it is for the present size,
- * and the signed head of it comes along.
- *
- * Each throws DeputeError INVALID_REQUEST for parameters that are none, and ConnectErrors of LogService.
+ * The answers at the log's addresses. A proof is for the tree size in the request. Without a size it is for the current
+ * size, and the answer includes the signed head. Each method throws DeputeError INVALID_REQUEST for invalid parameters,
+ * and ConnectErrors of LogService.
  */
 export class LogMethods {
   readonly #log: Client<typeof LogService>;
@@ -33,13 +32,16 @@ export class LogMethods {
     this.#log = log;
   }
 
-  /** The present state, signed. */
+  /** Returns the current signed head of the log. */
   async head({ options }: LogRequest): Promise<Answer> {
     const { head } = await this.#log.getLogHead({}, options);
     return { body: headDocument(head), immutable: false };
   }
 
-  /** Leaves in order: `first` (0), `count` (100, at most 1,000). A full page never changes. */
+  /**
+   * Returns leaves in order. `first` is the first index (default 0), `count` the number of leaves (default 100, maximum
+   * 1,000). A full page never changes.
+   */
   async entries({ query, options }: LogRequest): Promise<Answer> {
     const first = numberIn(query, "first", MAX_INDEX) ?? 0;
     const count = numberIn(query, "count", MAX_COUNT) ?? DEFAULT_COUNT;
@@ -51,7 +53,7 @@ export class LogMethods {
     return { body: { entries: entries.map(entryDocument) }, immutable: entries.length === count };
   }
 
-  /** One leaf. */
+  /** Returns one leaf of the log. */
   async entry({ parameters, options }: LogRequest): Promise<Answer> {
     const index = readNumber("index", parameters.index ?? "", MAX_INDEX);
     const { entries } = await this.#log.listLogEntries({ firstIndex: BigInt(index), pageSize: 1 }, options);
@@ -64,7 +66,10 @@ export class LogMethods {
     return { body: entryDocument(entry), immutable: true };
   }
 
-  /** Proves that a leaf (`index`, `digest` in base64url, or `attestation`) is in the tree of `tree_size` leaves. */
+  /**
+   * Proves that a leaf is in the tree of `tree_size` leaves. `index`, `digest` in base64url, or `attestation` names the
+   * leaf.
+   */
   async inclusion({ query, options }: LogRequest): Promise<Answer> {
     const size = numberIn(query, "tree_size", MAX_INDEX);
     const proof = await this.#log.getInclusionProof(
@@ -78,10 +83,10 @@ export class LogMethods {
       hashes: proof.hashes.map(hashDocument),
       ...(proof.head !== undefined && { head: headDocument(proof.head) }),
     };
-    return { body, immutable: isNamed(size) };
+    return { body, immutable: isFixedSize(size) };
   }
 
-  /** Proves that the tree of `first` leaves is the beginning of that of `second`. */
+  /** Proves that the tree of `first` leaves is the beginning of the tree of `second` leaves. */
   async consistency({ query, options }: LogRequest): Promise<Answer> {
     const first = numberIn(query, "first", MAX_INDEX);
     if (first === undefined) throw invalid("first", "is needed");
@@ -96,18 +101,21 @@ export class LogMethods {
       hashes: proof.hashes.map(hashDocument),
       ...(proof.head !== undefined && { head: headDocument(proof.head) }),
     };
-    return { body, immutable: isNamed(second) };
+    return { body, immutable: isFixedSize(second) };
   }
 }
 
-/** 0 stands for the present size, which changes. */
-function isNamed(size: number | undefined): boolean {
+/**
+ * Whether a request names the size of the tree, so that its answer never changes. 0 stands for the current size, which
+ * grows.
+ */
+function isFixedSize(size: number | undefined): boolean {
   return size !== undefined && size !== 0;
 }
 
 function subjectIn(query: URLSearchParams): Subject {
-  const named = ["index", "digest", "attestation"].filter((name) => query.has(name));
-  if (named.length !== 1) throw invalid("index", "one of index, digest and attestation is needed");
+  const requested = ["index", "digest", "attestation"].filter((name) => query.has(name));
+  if (requested.length !== 1) throw invalid("index", "one of index, digest and attestation is needed");
   const index = numberIn(query, "index", MAX_INDEX - 1);
   if (index !== undefined) return { case: "index", value: BigInt(index) };
   const id = query.get("attestation");

@@ -1,5 +1,5 @@
 import type { OwnTool } from "@depute/mcp";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import { Arguments } from "./arguments.ts";
 import {
   attenuate,
@@ -13,10 +13,10 @@ import {
   watch,
 } from "./methods.ts";
 
-/** What a model is told of the platform as a whole. */
+/** Describes the platform to language models. */
 export const INSTRUCTIONS =
-  "Depute hands work to other agents. discover finds who offers what; delegate hands work over and answers with a task; " +
-  "watch waits for it; cancel ends it; verify checks a result; attenuate narrows a token for whom you delegate to.";
+  "Depute delegates work to other agents. discover finds agents and their capabilities; delegate creates a task and answers with it;" +
+  "watch waits for it; cancel ends it; verify checks a result; attenuate narrows a token for your delegate.";
 
 const text = (description: string) => ({ type: "string", description });
 const count = (description: string, maximum?: number) => ({
@@ -27,7 +27,7 @@ const count = (description: string, maximum?: number) => ({
 });
 const waitMs = count("milliseconds to wait for the end before answering; 0 answers at once", MAX_WAIT_MS);
 
-/** Depute's own tools. */
+/** Returns the tools that Depute itself offers. */
 export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
   return DOCUMENTS.map(({ properties, required, method, ...tool }) => ({
     ...tool,
@@ -39,15 +39,15 @@ export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
 const DOCUMENTS = [
   {
     name: "discover",
-    description: "Finds agents by what they can do. Without arguments it lists everything.",
+    description: "Finds agents by their capabilities. Without arguments it lists all.",
     isReadOnly: true,
     properties: {
-      query: text("words of what is to be done"),
+      query: text("words that describe the work"),
       category: text("category of the capability"),
       capability: text("id of a capability"),
       agent: text("id of an agent"),
       level: count("0: names; 1: descriptions and costs; 2: schemas and examples too", 2),
-      limit: count("the most to be answered, 20 unless told otherwise", MAX_FOUND),
+      limit: count("the most results; 20 by default", MAX_FOUND),
       page: text("next_page of the answer before"),
     },
     required: [],
@@ -62,7 +62,7 @@ const DOCUMENTS = [
     properties: {
       agent: text("id of the agent; may be left out where only one offers the capability"),
       capability: text("id of the capability"),
-      description: text("what is to be done, for work without a capability"),
+      description: text("the work to do, without a capability"),
       input: { description: "input of the work" },
       contract: text("id of the contract that the result has to keep"),
       worker_token: text("token that lets the agent act, narrowed for it"),
@@ -75,11 +75,11 @@ const DOCUMENTS = [
   },
   {
     name: "watch",
-    description: "Says how a task stands; waits for its end, or with `after` for any news of it.",
+    description: "Reads a task's state; waits for its end, or with `after` for any later event.",
     isReadOnly: true,
     properties: {
       task: text("id of the task"),
-      after: count("`after` of the answer before: waits for what came later"),
+      after: count("`after` of the answer before: waits for later events"),
       wait_ms: waitMs,
     },
     required: ["task"],
@@ -89,7 +89,7 @@ const DOCUMENTS = [
     name: "cancel",
     description: "Ends a task and everything that was delegated for it.",
     isReadOnly: false,
-    properties: { task: text("id of the task"), reason: text("why, for whoever works at it") },
+    properties: { task: text("id of the task"), reason: text("the reason, for the worker") },
     required: ["task"],
     method: cancel,
   },
@@ -99,7 +99,7 @@ const DOCUMENTS = [
     isReadOnly: true,
     properties: {
       attestation: text("id of the attestation, att_..."),
-      contract: text("id of the contract, ct_..., where there is no attestation"),
+      contract: text("id of the contract, ct_..., without an attestation"),
       output: { description: "the output" },
     },
     required: [],
@@ -108,18 +108,18 @@ const DOCUMENTS = [
   {
     name: "attenuate",
     description:
-      "Narrows a token for another principal. Without a signature it answers what to sign (Ed25519 over the 32 bytes of " +
+      "Narrows a token for another principal. Without a signature it answers with the bytes to sign (Ed25519 over the 32 bytes of" +
       "`sign`) and the block as it has to be sent again; with the signature it answers the new token.",
     isReadOnly: false,
     properties: {
       token: text("the token"),
-      delegatee: text("public key of whom it is for, base64url"),
-      attenuator: text("public key of who narrows it; the token's holder"),
-      delegation_id: text("id of the new delegation, as the first answer gave it"),
-      contract: text("id of the contract, as the first answer gave it"),
+      delegatee: text("public key of the new holder, base64url"),
+      attenuator: text("public key of the token's present holder, which signs"),
+      delegation_id: text("id of the new delegation, from the first answer"),
+      contract: text("id of the contract, from the first answer"),
       capabilities: {
         type: "array",
-        description: "what it still grants; everything where it is left out",
+        description: "the grants that remain; without it all remain",
         items: {
           type: "object",
           properties: {

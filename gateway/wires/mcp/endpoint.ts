@@ -1,67 +1,34 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { Refusal, UpstreamError } from "@depute/mcp";
-import { type HttpRequest, type HttpResponse, sendJson, takeBody } from "@depute/service";
 import { parseJson } from "@depute/wire";
-import { JSON_TYPES, refuseBody, type WireDeps } from "../../src/json-rpc-route.ts";
-import { type ErrorRow, JSON_RPC } from "../../src/own-codes.ts";
-import { sendWebResponse, toWebRequest } from "./http.ts";
+import { type ErrorRow, JSON_RPC } from "../../edge/own-codes.ts";
+import type { WebWireRequest } from "../../edge/route.ts";
+import { errorOf } from "./errors.ts";
 
-/** Made once: an error with a stack for every request that ends would cost more than most of the rest. */
-const CLIENT_LEFT = new Error("the client has left");
-/** Levels of nesting of a request, its envelope among them. */
+/** Maximum nesting of a request, including its envelope. */
 const MAX_DEPTH = 42;
 
-/** Answers a request whose body was parsed once; what is judged is what is forwarded. */
-export type AnswerMcp = (request: Request, body: JsonValue | undefined, url: string) => Promise<Response>;
-
-/** Answers MCP's Streamable HTTP at an address. */
+/**
+ * Answers MCP's Streamable HTTP. The body is parsed only once, so that the forwarded value is the one that was checked.
+ *
+ * @throws every error that is neither a refusal of the proxy nor a failure of the server behind it
+ */
 export async function answerMcp(
-  answer: AnswerMcp,
-  path: string,
-  deps: WireDeps,
-  request: HttpRequest,
-  response: HttpResponse,
-): Promise<void> {
-  let body: JsonValue | undefined;
-  if (request.method === "POST") {
-    let bytes: Buffer;
-    try {
-      bytes = await takeBody(request, JSON_TYPES, deps.bodies);
-    } catch (thrown) {
-      return refuseBody(response, thrown);
-    }
-    const parsed = parseJson(bytes, { maxBytes: bytes.length, maxDepth: MAX_DEPTH });
-    if (!parsed.ok) return refuse(response, 400, JSON_RPC.PARSE_ERROR, parsed.error.message);
-    // Revisions since 2025-06-18 have no batches, and a proof is for one call.
-    if (Array.isArray(parsed.value)) {
-      return refuse(response, 400, JSON_RPC.INVALID_REQUEST, "batches are not answered here");
-    }
-    body = parsed.value;
+  { body }: WebWireRequest,
+  answer: (body: JsonValue | undefined) => Promise<Response>,
+): Promise<Response> {
+  let value: JsonValue | undefined;
+  if (body !== undefined) {
+    const parsed = parseJson(body.bytes, { maxBytes: body.bytes.length, maxDepth: MAX_DEPTH });
+    if (!parsed.ok) return refuse(JSON_RPC.PARSE_ERROR, parsed.error.message);
+    // Batches are refused, because revisions since 2025-06-18 have none and a proof covers only one call.
+    if (Array.isArray(parsed.value)) return refuse(JSON_RPC.INVALID_REQUEST, "batches are not answered here");
+    value = parsed.value;
   }
-  const left = new AbortController();
-  response.once("close", () => {
-    if (!response.writableFinished) left.abort(CLIENT_LEFT);
-  });
-  const url = `${deps.publicUrl}${path}`;
   try {
-    await sendWebResponse(await answer(toWebRequest(request, url, left.signal), body, url), response);
+    return await answer(value);
   } catch (thrown) {
-    if (response.headersSent || response.destroyed) {
-      response.destroy();
-      return;
-    }
-    sendJson(response, 200, { jsonrpc: "2.0", id: idOf(body), error: errorOf(thrown) });
+    return Response.json({ jsonrpc: "2.0", id: idOf(value), error: errorOf(thrown) });
   }
-}
-
-function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {
-  if (thrown instanceof Refusal) {
-    const { code, message, data } = thrown;
-    return { code, message, data };
-  }
-  if (!(thrown instanceof UpstreamError)) throw thrown;
-  const data = { reason: "DEPENDENCY_UNAVAILABLE", detail: thrown.message };
-  return { ...JSON_RPC.INTERNAL_ERROR, message: "the MCP server failed", data };
 }
 
 function idOf(body: JsonValue | undefined): JsonValue {
@@ -69,6 +36,6 @@ function idOf(body: JsonValue | undefined): JsonValue {
   return typeof id === "string" || typeof id === "number" ? id : null;
 }
 
-function refuse(response: HttpResponse, status: number, row: ErrorRow, detail: string): void {
-  sendJson(response, status, { jsonrpc: "2.0", id: null, error: { ...row, data: { detail } } });
+function refuse(row: ErrorRow, detail: string): Response {
+  return Response.json({ jsonrpc: "2.0", id: null, error: { ...row, data: { detail } } }, { status: 400 });
 }

@@ -2,9 +2,9 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { isObject } from "@depute/core";
 import { type McpProxy, once, type Presentation, Refusal } from "@depute/mcp";
 import type { HttpRequest } from "@depute/service";
-import { JSON_RPC, OWN } from "../../src/own-codes.ts";
+import { JSON_RPC, OWN } from "../../edge/own-codes.ts";
 
-/** One request of the published DelegateOS client: what it sends to /mcp/message. */
+/** The body that the published DelegateOS client sends to /mcp/message. */
 interface Message {
   readonly id: string | number;
   readonly method: string;
@@ -16,15 +16,13 @@ const MEMBERS: ReadonlySet<string> = new Set(["jsonrpc", "id", "method", "params
 const TOKEN = /^[A-Za-z0-9_-]{1,16000}$/;
 
 /**
- * Answers a request in the shape of the published DelegateOS client: `{id, method, params, dct?}`, with the token as
- * `Authorization: Bearer` or in `dct`. The text has no such address; the client's own is followed.
- *
- * The same proxy judges it as any other request, so a holder proof (header `DPoP`) is needed unless
- * `DEPUTE_HOLDER_PROOF=optional`.
+ * Answers a request of the published DelegateOS client: `{id, method, params, dct?}`, with the token as `Authorization:
+ * Bearer` or in `dct`. DelegateOS does not define this address, but its client uses it. The proxy authorizes such a
+ * request like any other. So a holder proof (header `DPoP`) is needed unless `DEPUTE_HOLDER_PROOF=optional`.
  *
  * @param proxies by the names of the servers behind them
- * @param name the server that is addressed; empty for the only one
- * @param url what a proof names
+ * @param name the addressed server; empty if there is only one
+ * @param url the target that a proof must name
  * @throws Refusal
  */
 export async function answerMessage(
@@ -43,13 +41,6 @@ export async function answerMessage(
     ...(presentation !== undefined && { presentation }),
   });
   return Response.json({ jsonrpc: "2.0", id, result });
-}
-
-/** Answers an MCP address that is not served. */
-export function answerUnknown(names: readonly string[]): Response {
-  const known = ["/mcp", ...names.map((name) => `/mcp/${name}`)].join(", ");
-  const data = { reason: "UNKNOWN_METHOD", detail: `no MCP server is served here; those that are: ${known}` };
-  return Response.json({ jsonrpc: "2.0", id: null, error: { ...OWN.NOT_FOUND, data } }, { status: 404 });
 }
 
 function readMessage(body: JsonValue | undefined): Message {
@@ -77,17 +68,17 @@ function proxyOf(proxies: ReadonlyMap<string, McpProxy>, name: string): McpProxy
   throw new Refusal(OWN.NOT_FOUND.code, OWN.NOT_FOUND.message, { reason: "UNKNOWN_METHOD", detail });
 }
 
-/** The token of the header or of the body, with the proof beside it. */
+/** Returns the token from the header or the body, with the proof from the header. */
 function presentationOf(
   { headers }: HttpRequest,
   dct: string | undefined,
   url: string,
 ): Presentation | undefined {
-  const [, shown] = /^(?:Bearer|DPoP) +([A-Za-z0-9_-]+) *$/i.exec(headers.authorization ?? "") ?? [];
-  if (shown !== undefined && dct !== undefined && shown !== dct) {
+  const [, headerToken] = /^(?:Bearer|DPoP) +([A-Za-z0-9_-]+) *$/i.exec(headers.authorization ?? "") ?? [];
+  if (headerToken !== undefined && dct !== undefined && headerToken !== dct) {
     throw malformed("dct is another token than the header's");
   }
-  const token = shown ?? dct;
+  const token = headerToken ?? dct;
   if (token === undefined) return undefined;
   const { dpop: jwt } = headers;
   return once(token, "", typeof jwt === "string" ? { jwt, method: "POST", target: url } : undefined);

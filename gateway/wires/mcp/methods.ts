@@ -14,28 +14,28 @@ import {
   CapabilityRefSchema,
   CapabilitySummarySchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { decodeBase64Url, encodeBase64Url, invalid, newId } from "@depute/core";
+import { decodeBase64Url, encodeBase64Url, invalid, randomUuid } from "@depute/core";
 import { encode } from "@depute/wire";
-import type { Clients } from "../../src/clients.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import type { Arguments } from "./arguments.ts";
 
-/** Milliseconds for which an answer is held back at most. */
+/** Maximum time in milliseconds for which a tool's call may wait before it answers. */
 export const MAX_WAIT_MS = 25_000;
-/** The most capabilities of one answer; more than a model reads. */
+/** Maximum number of capabilities in one answer. A longer list would be of no use to a language model. */
 export const MAX_FOUND = 100;
 
-/** The services as these tools call them. */
+/** The services that these tools call. */
 export type OwnClients = Clients & { readonly verification: Client<typeof VerificationService> };
 
 type Method = (clients: OwnClients, args: Arguments, call: WireCall) => Promise<JsonObject>;
 
-/** Finds agents by what they offer. */
+/** Finds agents by their capabilities. */
 export const discover: Method = async ({ discovery }, args, call) => {
   const filter = {
-    ...(args.has("query") ? { query: args.wanted("query") } : {}),
-    ...(args.has("category") ? { category: args.wanted("category") } : {}),
-    ...(args.has("capability") ? { id: args.wanted("capability") } : {}),
+    ...(args.has("query") ? { query: args.requiredText("query") } : {}),
+    ...(args.has("category") ? { category: args.requiredText("category") } : {}),
+    ...(args.has("capability") ? { id: args.requiredText("capability") } : {}),
   };
   const { capabilities, nextPageToken } = await discovery.discoverCapabilities(
     {
@@ -56,7 +56,7 @@ export const discover: Method = async ({ discovery }, args, call) => {
 function toFound({ agentId, capability }: DiscoveredCapability): JsonObject {
   const document = (): JsonValue => {
     switch (capability.case) {
-      case "ref":
+      case "reference":
         return encode(CapabilityRefSchema, capability.value);
       case "summary":
         return encode(CapabilitySummarySchema, capability.value);
@@ -69,7 +69,7 @@ function toFound({ agentId, capability }: DiscoveredCapability): JsonObject {
   return { agent: agentId, ...(document() as JsonObject) };
 }
 
-/** Hands work to an agent. */
+/** Delegates work to an agent. */
 export const delegate: Method = async ({ tasks }, args, call) => {
   const input = args.value("input");
   const draft = {
@@ -81,24 +81,27 @@ export const delegate: Method = async ({ tasks }, args, call) => {
     parentTaskId: args.text("parent_task"),
     ...(input === undefined ? {} : { input }),
   };
-  const requestId = args.text("request_id") || newId();
+  const requestId = args.text("request_id") || randomUuid();
   const wait = durationFromMs(args.count("wait_ms", 0, MAX_WAIT_MS));
   const { task } = await tasks.createTask({ requestId, draft, wait }, call.asCaller);
   return toView(task);
 };
 
-/** Looks at a task, or waits for its end or for news of it. */
+/** Reads a task. If requested, waits for the end of the task or for its next events. */
 export const watch: Method = async ({ tasks }, args, call) => {
   const after = args.has("after") ? { afterSequence: BigInt(args.count("after", 0)) } : {};
   const timeout = durationFromMs(args.count("wait_ms", 0, MAX_WAIT_MS));
-  const { task } = await tasks.waitTask({ taskId: args.wanted("task"), timeout, ...after }, call.asCaller);
+  const { task } = await tasks.waitTask(
+    { taskId: args.requiredText("task"), timeout, ...after },
+    call.asCaller,
+  );
   return toView(task);
 };
 
-/** Ends a task. */
+/** Cancels a task. */
 export const cancel: Method = async ({ tasks }, args, call) => {
   const answer = await tasks.cancelTask(
-    { taskId: args.wanted("task"), reason: args.text("reason") },
+    { taskId: args.requiredText("task"), reason: args.text("reason") },
     call.asCaller,
   );
   return toView(answer.task);
@@ -108,7 +111,7 @@ export const cancel: Method = async ({ tasks }, args, call) => {
 export const verify: Method = async ({ attestations, verification }, args, call) => {
   const output = args.value("output");
   if (args.has("attestation")) {
-    const subject = { case: "id", value: args.wanted("attestation") } as const;
+    const subject = { case: "attestationId", value: args.requiredText("attestation") } as const;
     const answer = await attestations.verifyAttestation(
       { subject, ...(output === undefined ? {} : { output }) },
       call.asCaller,
@@ -118,21 +121,21 @@ export const verify: Method = async ({ attestations, verification }, args, call)
   if (output === undefined)
     throw invalid("/output", "an attestation, or a contract and an output, are wanted");
   const answer = await verification.checkOutput(
-    { contractId: args.wanted("contract"), output },
+    { contractId: args.requiredText("contract"), output },
     call.asCaller,
   );
   return toJson(CheckOutputResponseSchema, answer) as JsonObject;
 };
 
 /**
- * Narrows a token for somebody else. Keys never come here, so it takes two calls: the first says what to sign, the second
- * brings the signature.
+ * Attenuates a token for another principal. The platform never gets the key, so two calls are needed. The first returns
+ * the bytes to sign, and the second sends the signature.
  */
 export const attenuate: Method = async ({ tokens }, args, call) => {
-  const token = { token: args.wanted("token"), format: "delegateos-sjt-v1" };
+  const token = { token: args.requiredText("token"), format: "delegateos-sjt-v1" };
   const attenuation = {
     attenuator: args.text("attenuator"),
-    delegatee: args.wanted("delegatee"),
+    delegatee: args.requiredText("delegatee"),
     delegationId: args.text("delegation_id"),
     contractId: args.text("contract"),
     ...(args.has("capabilities")
@@ -146,27 +149,28 @@ export const attenuate: Method = async ({ tokens }, args, call) => {
       ? { maxBudgetMicrocents: BigInt(args.count("max_budget_microcents", 0)) }
       : {}),
     ...(args.has("max_chain_depth") ? { maxChainDepth: BigInt(args.count("max_chain_depth", 0)) } : {}),
-    ...(args.has("expires_at") ? { expiresAt: args.wanted("expires_at") } : {}),
+    ...(args.has("expires_at") ? { expiresAt: args.requiredText("expires_at") } : {}),
   };
   if (!args.has("signature")) {
     const prepared = await tokens.prepareAttenuation({ token, attenuation }, call.asCaller);
-    if (prepared.attenuation === undefined) throw new Error("a prepared attenuation is there");
+    if (prepared.attenuation === undefined)
+      throw new Error("the tokens service's answer has no prepared attenuation");
     return {
       sign: encodeBase64Url(prepared.digest),
       attenuation: encode(AttenuationSchema, prepared.attenuation),
     };
   }
-  const signature = decodeBase64Url(args.wanted("signature"));
+  const signature = decodeBase64Url(args.requiredText("signature"));
   if (signature === undefined) throw invalid("/signature", "is not base64url");
-  const made = await tokens.attenuateToken({ token, attenuation, signature }, call.asCaller);
+  const attenuated = await tokens.attenuateToken({ token, attenuation, signature }, call.asCaller);
   return {
-    token: made.token?.token ?? "",
-    delegation_id: made.delegationId,
-    revocation_id: made.revocationId,
+    token: attenuated.token?.token ?? "",
+    delegation_id: attenuated.delegationId,
+    revocation_id: attenuated.revocationId,
   };
 };
 
-/** A task as a model reads it. */
+/** Returns a task in the form for models. */
 function toView(task: Task | undefined): JsonObject {
   if (task === undefined) throw new Error("the answer has the task");
   const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId } = task;

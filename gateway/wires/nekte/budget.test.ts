@@ -5,7 +5,7 @@ import { TokenBudgetSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DETAIL_LEVELS, type DetailLevel, estimateTokens } from "@depute/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { WireFault } from "../../src/fault.ts";
+import { WireFault } from "../../edge/fault.ts";
 import { fittingLevels, fittingPartial, resolveLevel, tokensUsed } from "./budget.ts";
 
 function output(full: JsonValue, compact?: JsonValue, minimal?: string) {
@@ -19,7 +19,7 @@ function output(full: JsonValue, compact?: JsonValue, minimal?: string) {
 const budget = (maxTokens: number, detailLevel: DetailLevel) =>
   create(TokenBudgetSchema, { maxTokens, detailLevel });
 
-// 10, 4 and 1 tokens: a text has no quotes, JSON has.
+// The forms take 10, 4 and 1 tokens. The estimate counts JSON with quotes, but a text without them.
 const FULL = { text: "x".repeat(29) };
 const COMPACT = { text: "x".repeat(5) };
 const MINIMAL = "xxxx";
@@ -33,8 +33,12 @@ describe("resolveLevel", () => {
     ["compact is not stepped up", 500, "compact", "compact", COMPACT],
     ["compact steps down to minimal", 3, "compact", "minimal", MINIMAL],
     ["minimal", 1, "minimal", "minimal", MINIMAL],
-  ] as const)("%s", (_, tokens, asked, level, out) => {
-    expect(resolveLevel(ALL, budget(tokens, asked))).toEqual({ level, out, tokens: estimateTokens(out) });
+  ] as const)("%s", (_, tokens, requestedLevel, level, out) => {
+    expect(resolveLevel(ALL, budget(tokens, requestedLevel))).toEqual({
+      level,
+      out,
+      tokens: estimateTokens(out),
+    });
   });
 
   test("without a budget it is compact within 500 tokens", () => {
@@ -52,7 +56,7 @@ describe("resolveLevel", () => {
     });
   });
 
-  test("says how much is needed when even the shortest does not fit", () => {
+  test("states the needed tokens when even the shortest form does not fit", () => {
     const long = output(FULL, COMPACT, "x".repeat(9));
     const fault = thrownBy(() => resolveLevel(long, budget(2, "full")));
     expect(fault.data).toMatchObject({ reason: "BUDGET_EXCEEDED", needed: 3, allowed: 2 });
@@ -61,22 +65,22 @@ describe("resolveLevel", () => {
 
   test("a result that it gives never exceeds the budget", () => {
     const level = fc.constantFrom(...DETAIL_LEVELS);
-    const given = fc.record({
+    const givenBudget = fc.record({
       full: fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonValue>,
       compact: fc.option(fc.string(), { nil: undefined }),
       minimal: fc.option(fc.string(), { nil: undefined }),
     });
     fc.assert(
       fc.property(
-        given,
+        givenBudget,
         fc.integer({ min: 1, max: 40 }),
         level,
-        ({ full, compact, minimal }, tokens, asked) => {
+        ({ full, compact, minimal }, tokens, requestedLevel) => {
           try {
-            const resolved = resolveLevel(output(full, compact, minimal), budget(tokens, asked));
+            const resolved = resolveLevel(output(full, compact, minimal), budget(tokens, requestedLevel));
             expect(estimateTokens(resolved.out)).toBeLessThanOrEqual(tokens);
             expect(DETAIL_LEVELS.indexOf(resolved.level)).toBeGreaterThanOrEqual(
-              DETAIL_LEVELS.indexOf(asked),
+              DETAIL_LEVELS.indexOf(requestedLevel),
             );
           } catch (thrown) {
             if (!(thrown instanceof WireFault)) throw thrown;
@@ -96,15 +100,15 @@ describe("fittingLevels", () => {
     ["up to the one asked for", ALL, 500, "compact", { minimal: MINIMAL, compact: COMPACT, tokens: 4 }],
     ["the least", ALL, 500, "minimal", { minimal: MINIMAL, tokens: 1 }],
     [
-      "what the worker gave stands in under its own name",
+      "the worker's output represents its own level",
       output(COMPACT),
       500,
       "minimal",
       { compact: COMPACT, tokens: 4 },
     ],
     ["only what fits", output(FULL, FULL, MINIMAL), 3, "compact", { minimal: MINIMAL, tokens: 1 }],
-  ] as const)("%s", (_, given, tokens, asked, levels) => {
-    expect(fittingLevels(given, budget(tokens, asked))).toEqual(levels);
+  ] as const)("%s", (_, givenBudget, tokens, requestedLevel, levels) => {
+    expect(fittingLevels(givenBudget, budget(tokens, requestedLevel))).toEqual(levels);
   });
 });
 
@@ -118,16 +122,16 @@ function thrownBy(run: () => unknown): WireFault {
 }
 
 describe("fittingPartial", () => {
-  // 10 tokens.
+  // The full result takes 10 tokens.
   test.each([
-    ["fits as it is", "compact", 10, "compact", "compact"],
-    ["is told as the lower level asked for", "full", 10, "minimal", "minimal"],
+    ["fits unchanged", "compact", 10, "compact", "compact"],
+    ["is returned at the lower requested level", "full", 10, "minimal", "minimal"],
     ["keeps a level below the one asked for", "minimal", 10, "full", "minimal"],
     ["of no known level is compact", "", 10, "full", "compact"],
-    ["is left out where it does not fit", "minimal", 9, "minimal", undefined],
-  ] as const)("%s", (_, given, tokens, asked, level) => {
+    ["is left out if it does not fit", "minimal", 9, "minimal", undefined],
+  ] as const)("%s", (_, givenBudget, tokens, requestedLevel, level) => {
     const expected = level === undefined ? undefined : { level, out: FULL, tokens: 10 };
-    expect(fittingPartial(FULL, given, budget(tokens, asked))).toEqual(expected);
+    expect(fittingPartial(FULL, givenBudget, budget(tokens, requestedLevel))).toEqual(expected);
   });
 
   test("without a budget has to fit 500 tokens", () => {
@@ -137,9 +141,9 @@ describe("fittingPartial", () => {
 });
 
 test.each([
-  ["the worker's count", { tokensUsed: 812 }, 812],
-  ["the estimate where it gives none", undefined, 7],
-  ["the estimate where it counted something else", { tokensUsed: 0, costMicrocents: 5n }, 7],
+  ["the worker's count", { tokensUsed: 812n }, 812],
+  ["the estimate if it states none", undefined, 7],
+  ["the estimate if its unit is another", { tokensUsed: 0n, costMicrocents: 5n }, 7],
 ])("tokens used are %s", (_, usage, expected) => {
   expect(tokensUsed(usage && create(TaskUsageSchema, usage), 7)).toBe(expected);
 });

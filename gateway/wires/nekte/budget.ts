@@ -13,29 +13,29 @@ import {
   type GivenLevels,
   resolveDetail,
 } from "@depute/core";
-import { WireFault } from "../../src/fault.ts";
+import { WireFault } from "../../edge/fault.ts";
 
-/** A result at one level. */
+/** A result at one level of detail. */
 export interface Resolved {
   readonly level: DetailLevel;
   readonly out: JsonValue;
   readonly tokens: number;
 }
 
-/** A result at every level that fits. */
+/** The forms of a result that fit the token budget, by level of detail. */
 export interface LevelledOutput {
   readonly minimal?: string;
   readonly compact?: JsonValue;
   readonly full?: JsonValue;
-  /** Tokens of the fullest level that is there. */
+  /** Number of tokens at the fullest level that fits. */
   readonly tokens: number;
 }
 
 /**
- * The result at the fullest level that is asked for and fits: full, compact, minimal. A level that the worker did not
- * give is the next fuller one that it gave.
+ * Returns the result at the fullest level that fits, up to the requested one. The levels are full, compact, minimal. If
+ * the worker provided no form for a level, the next fuller form is used.
  *
- * @throws WireFault BUDGET_EXCEEDED when none fits
+ * @throws WireFault BUDGET_EXCEEDED if no level fits
  */
 export function resolveLevel(output: TaskOutput | undefined, budget: TokenBudget | undefined): Resolved {
   try {
@@ -49,7 +49,7 @@ export function resolveLevel(output: TaskOutput | undefined, budget: TokenBudget
 }
 
 /**
- * The result at all levels up to the one asked for that fit.
+ * Returns the result at every level that fits, up to the requested one.
  *
  * @throws WireFault BUDGET_EXCEEDED as resolveLevel
  */
@@ -58,38 +58,38 @@ export function fittingLevels(
   budget: TokenBudget | undefined,
 ): LevelledOutput {
   const fullest = resolveLevel(output, budget);
-  const given = readLevels(output);
+  const levels = readLevels(output);
   const { maxTokens } = budget ?? DEFAULT_RESULT_BUDGET;
   const from = DETAIL_LEVELS.indexOf(fullest.level);
   const fits = (level: DetailLevel, value: JsonValue) =>
     from <= DETAIL_LEVELS.indexOf(level) && estimateTokens(value) <= maxTokens;
-  const { minimal, compact = given.full } = given;
+  const { minimal, compact = levels.full } = levels;
   return {
     ...(minimal !== undefined && fits("minimal", minimal) ? { minimal } : {}),
-    // A text is all that can stand under minimal, so what stands in for it stands under its own name.
+    // The minimal form must be a text. If the worker gave none, the compact form replaces it under its own name.
     ...(fits("compact", compact) || (fullest.level === "minimal" && minimal === undefined)
       ? { compact }
       : {}),
-    ...(fits("full", given.full) ? { full: given.full } : {}),
+    ...(fits("full", levels.full) ? { full: levels.full } : {}),
     tokens: fullest.tokens,
   };
 }
 
 /**
- * A preliminary result within a budget: at its own level, or at the one asked for where that is lower, as a result is whose
- * worker gave no other form. Undefined where it does not fit: there is no shorter form to step down to.
+ * Returns a preliminary result if it fits the token budget, otherwise undefined. The worker sends it in one form only.
+ * Its level is the one that the worker states or, if lower, the requested one.
  *
- * @param given the level that the worker says the output has; another word counts as `compact`
+ * @param statedLevel the level that the worker states; an unknown word counts as `compact`
  */
 export function fittingPartial(
   out: JsonValue,
-  given: string,
+  statedLevel: string,
   budget: TokenBudget | undefined,
 ): Resolved | undefined {
   const { maxTokens, detailLevel } = budget ?? DEFAULT_RESULT_BUDGET;
   const tokens = estimateTokens(out);
   if (tokens > maxTokens) return undefined;
-  const rank = Math.max(rankOf(given), rankOf(detailLevel));
+  const rank = Math.max(rankOf(statedLevel), rankOf(detailLevel));
   return { level: DETAIL_LEVELS[rank] ?? "minimal", out, tokens };
 }
 
@@ -97,15 +97,15 @@ function rankOf(level: string): number {
   return DETAIL_LEVELS.indexOf(detailLevelOf(level));
 }
 
-/** The tokens that a result took: the worker's own count where it gives one, else the estimate. (NEKTE 2, `meta`) */
+/** Returns the number of tokens of a result: the worker's own count or, without one, the estimate. (NEKTE 2, `meta`) */
 export function tokensUsed(usage: TaskUsage | undefined, estimated: number): number {
-  const counted = usage?.tokensUsed ?? 0;
+  const counted = Number(usage?.tokensUsed ?? 0n);
   return Math.min(counted > 0 ? counted : estimated, MAX_INT32);
 }
 
 const MAX_INT32 = 2 ** 31 - 1;
 
-/** The refusal with its numbers as numbers. */
+/** Converts a BUDGET_EXCEEDED refusal to NEKTE's form, in which `needed` and `allowed` are numbers. */
 function withData(refusal: DeputeError): WireFault {
   const { needed, allowed } = refusal.metadata;
   return new WireFault(refusal, {
@@ -121,7 +121,7 @@ function readLevels(output: TaskOutput | undefined): GivenLevels {
   return { full: toPlain(output?.full), compact: compact && toPlain(compact), minimal };
 }
 
-/** The JSON of a value of the tasks service; null when there is none. */
+/** Converts a value of the tasks service to JSON; null if there is no value. */
 export function toPlain(value: Value | undefined): JsonValue {
   return value === undefined ? null : toJson(ValueSchema, value);
 }

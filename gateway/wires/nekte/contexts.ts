@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
 import type { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import {
   type ContextEnvelope,
@@ -7,21 +7,21 @@ import {
   ContextResponseSchema,
   type DelegateRequest,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, invalid, isUuid, newId } from "@depute/core";
+import { DeputeError, ErrorReason, invalid, isObject, isUuid, randomUuid } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import type { Clients } from "../../src/clients.ts";
-import { renameFields } from "../../src/fault.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import { renameFields } from "../../edge/fault.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 
 type Contexts = Pick<Clients, "contexts">;
 
 /**
- * nekte.context (NEKTE 7): shares a context, with the addressed agent where the address names one; reads one; takes one
- * back. A context is named by the caller's own id for it, or by the server's.
+ * nekte.context (NEKTE 7): shares, reads or revokes a context. If the address names an agent, the context is shared
+ * with that agent. The caller's own id or the server's id identifies the context. Depute's choice: to read a context
+ * with a scope, a request states its purpose in the scope of its own envelope.
  *
- * Depute's choice: a request names in its scope what it needs a context with a scope for.
- *
- * @throws DeputeError AGENT_NOT_FOUND, CONTEXT_ID_TAKEN, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, LIMIT_EXCEEDED, ...
+ * @throws DeputeError AGENT_NOT_FOUND, CONTEXT_ID_TAKEN, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, LIMIT_EXCEEDED,
+ *   ...
  */
 export async function answerContext(
   { contexts }: Contexts,
@@ -33,7 +33,7 @@ export async function answerContext(
   if (action === "share") {
     const readerAgentIds = agentId === "" ? [] : [agentId];
     const { context } = await contexts
-      .shareContext({ requestId: newId(), envelope, readerAgentIds }, call.asCaller)
+      .shareContext({ requestId: randomUuid(), envelope, readerAgentIds }, call.asCaller)
       .catch((thrown: unknown) => {
         throw renameFields(thrown, { envelope: "/envelope" });
       });
@@ -50,7 +50,7 @@ export async function answerContext(
     const { context } = await byName(id, call, (name) =>
       contexts.requestContext({ name, capabilityId }, call.asCaller),
     );
-    if (context?.envelope === undefined) throw new Error("a context was found and not told of");
+    if (context?.envelope === undefined) throw new Error("GetContext answered without a context");
     return create(ContextResponseSchema, { id, envelope: { ...context.envelope, id } });
   } catch (thrown) {
     if (reasonOf(thrown) !== ErrorReason.CONTEXT_NOT_FOUND) throw thrown;
@@ -59,8 +59,9 @@ export async function answerContext(
 }
 
 /**
- * What a delegation's context is of the task's draft: a shared context that it names (`compression` is `reference`), or one that
- * the delegation shares. Its data is the task's input, under the context's permissions and for its time.
+ * Returns the part of the task's draft that a delegation's context determines. The delegation names a shared context
+ * (`compression` is `reference`) or contains a new one. The context's data is the task's input, under the context's
+ * permissions and time to live.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST
  */
@@ -80,7 +81,9 @@ export async function draftedContext(
   return { contexts: [context], inputFromContext: true };
 }
 
-/** The id of a capability without its agent's; empty for free work. */
+/**
+ * Returns the capability's id without the agent's id before the slash; empty for free work, which names no capability.
+ */
 export function capabilityOf(cap: string | undefined): string {
   return cap === undefined ? "" : cap.slice(cap.indexOf("/") + 1);
 }
@@ -102,27 +105,28 @@ async function referenceOf(
   return context?.id ?? id;
 }
 
-type ContextName = { case: "id" | "externalId"; value: string };
+type ContextName = { case: "contextId" | "externalId"; value: string };
 
-/** Asks for a context by whichever kind of id this is. */
+/** Calls `ask` with a context's id. A UUID is first tried as the server's id, then as the caller's own id. */
 async function byName<T>(id: string, call: WireCall, ask: (name: ContextName) => Promise<T>): Promise<T> {
   if (!isUuid(id)) return ask({ case: "externalId", value: id });
   try {
-    return await ask({ case: "id", value: id });
+    return await ask({ case: "contextId", value: id });
   } catch (thrown) {
-    // The caller's own id may look like the server's; with a holder proof there is no second call to ask.
+    // The caller's own id may also be a UUID, so it is tried next. With a holder proof no second call is possible.
     if (reasonOf(thrown) !== ErrorReason.CONTEXT_NOT_FOUND || hasProof(call)) throw thrown;
     return ask({ case: "externalId", value: id });
   }
 }
 
-/** Whether the caller's credentials count for one call only. */
+/** Whether the caller's credentials are valid for only one call. */
 function hasProof({ asCaller, aside }: WireCall): boolean {
   return asCaller !== aside;
 }
 
 /**
- * Holds a context to its scope (NEKTE 7). Depute's choice: free work runs no capability, so no scope holds it.
+ * Refuses a context with a scope for free work (NEKTE 7). Depute's choice: free work names no capability, so no scope
+ * includes it.
  *
  * @throws DeputeError CONTEXT_PERMISSION_DENIED
  */
@@ -136,4 +140,30 @@ function checkScope(context: ContextEnvelope): void {
       violations: [{ field: "/context/scope", description: "does not hold the work" }],
     },
   );
+}
+
+/**
+ * Rounds the envelope's `ttl_s` up to whole seconds and writes the exact time to `ttl_ms`. Published clients send
+ * fractions of seconds, but the field of the published proto is an integer.
+ *
+ * @param member the parameter that contains the envelope
+ */
+export function wholeSeconds(params: unknown, member: "context" | "envelope"): unknown {
+  if (!isObject(params)) return params;
+  const envelope = params[member];
+  if (!isObject(envelope)) return params;
+  // A `ttl_ms` from the client is dropped, because the published form has no such member. Only this function sets it.
+  const { ttl_ms: _, ttl_s: seconds, ...rest } = envelope;
+  if (typeof seconds !== "number" || Number.isInteger(seconds) || seconds <= 0) {
+    return { ...params, [member]: { ...rest, ...(seconds === undefined ? {} : { ttl_s: seconds }) } };
+  }
+  const exact = { ttl_s: Math.ceil(seconds), ttl_ms: Math.max(1, Math.round(seconds * 1000)) };
+  return { ...params, [member]: { ...rest, ...exact } };
+}
+
+/** Returns an envelope in the published form: `ttl_ms` is removed, and `ttl_s` is its exact value with fractions. */
+export function withFraction(envelope: JsonValue): JsonValue {
+  if (!isObject(envelope) || envelope.ttl_ms === undefined) return envelope;
+  const { ttl_ms: ms, ...rest } = envelope as Record<string, JsonValue>;
+  return { ...rest, ttl_s: Number(ms) / 1000 };
 }

@@ -8,27 +8,28 @@ import {
   DiscoverFilterSchema,
   type DiscoverRequest,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import type { Clients } from "../../src/clients.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import { NEKTE_VERSION } from "./documents.ts";
 
-/** The most capabilities that an answer lists, by level: NEKTE has no pages, a filter narrows. */
+/**
+ * Maximum number of capabilities in an answer, by level. NEKTE has no pages, so callers must narrow the list by a
+ * filter.
+ */
 export const MAX_LISTED = [1000, 1000, 100] as const;
-/** Look-ups of one discovery that are under way at once. */
+/** Maximum number of concurrent look-ups of one discovery. */
 const CONCURRENCY = 16;
 
-/** What was found. */
+/** The result of a discovery. */
 export interface Discovery {
-  /** The version of the agent that was asked, or of the platform. */
+  /** The version of the addressed agent or, without one, of NEKTE. */
   readonly version: string;
   readonly capabilities: readonly DiscoveredCapability["capability"][];
 }
 
 /**
- * Lists capabilities of one agent, or of all living ones (NEKTE 1).
- *
- * Among all, an id that several agents offer is written `agent/capability`, and so is understood in a filter and in an
- * invocation.
+ * Lists capabilities of one agent, or of all live agents (NEKTE 1). In a list of all agents, an id that several agents
+ * offer is written `agent/capability`. Filters and invocations accept this form too.
  *
  * @throws ConnectError as DiscoveryService.DiscoverCapabilities
  */
@@ -38,8 +39,8 @@ export async function discover(
   { level, filter }: DiscoverRequest,
   call: WireCall,
 ): Promise<Discovery> {
-  const wanted = agentId === "" ? readName(filter) : { agentId, filter };
-  const found: DiscoveredCapability[] = [];
+  const selection = agentId === "" ? readName(filter) : { agentId, filter };
+  const discovered: DiscoveredCapability[] = [];
   const max = MAX_LISTED[level as 0 | 1 | 2];
   let pageToken = "";
   let options: CallOptions = call.asCaller;
@@ -48,43 +49,44 @@ export async function discover(
     const page = await discovery.discoverCapabilities(
       {
         level,
-        agentId: wanted.agentId,
-        pageSize: max - found.length,
+        agentId: selection.agentId,
+        pageSize: max - discovered.length,
         pageToken,
         viewer,
-        ...(wanted.filter === undefined ? {} : { filter: wanted.filter }),
+        ...(selection.filter === undefined ? {} : { filter: selection.filter }),
       },
       options,
     );
-    found.push(...page.capabilities);
+    discovered.push(...page.capabilities);
     pageToken = page.nextPageToken;
     options = call.aside;
     viewer = call.viewer;
-    // Without knowing whose sight it is, no more is shown than the caller itself was.
-  } while (pageToken !== "" && found.length < max && viewer !== undefined);
+    // Without the caller's principal no further page can be read, because the holder proof was valid for the first call
+    // only.
+  } while (pageToken !== "" && discovered.length < max && viewer !== undefined);
   if (agentId !== "") {
     return {
-      version: found[0]?.agentVersion || (await versionOf(agents, agentId, call)),
-      capabilities: found.map(({ capability }) => capability),
+      version: discovered[0]?.agentVersion || (await versionOf(agents, agentId, call)),
+      capabilities: discovered.map(({ capability }) => capability),
     };
   }
   const isWhole = filter === undefined && pageToken === "";
-  const shared = await sharedIds(discovery, found, isWhole, call);
-  return { version: NEKTE_VERSION, capabilities: found.map((one) => withName(one, shared)) };
+  const shared = await sharedIds(discovery, discovered, isWhole, call);
+  return { version: NEKTE_VERSION, capabilities: discovered.map((one) => withName(one, shared)) };
 }
 
-/** An agent's own version, or the number of its record's revision where it gives none. */
+/** Returns an agent's version or, if the agent states none, the revision of its record. */
 async function versionOf(
   agents: Clients["agents"],
   id: string,
   { aside, viewer }: WireCall,
 ): Promise<string> {
   if (viewer === undefined) return "0";
-  const { agent } = await agents.getAgent({ id, viewer }, aside);
+  const { agent } = await agents.getAgent({ agentId: id, viewer }, aside);
   return agent?.version || String(agent?.revision ?? 0);
 }
 
-/** A filter's id may name the agent too, as ids are listed. */
+/** Splits the id in a filter: listed ids have the form `agent/capability` if several agents offer the capability. */
 function readName(filter: DiscoverFilter | undefined) {
   const id = filter?.id ?? "";
   const slash = id.indexOf("/");
@@ -95,21 +97,21 @@ function readName(filter: DiscoverFilter | undefined) {
   };
 }
 
-/** The ids that more than one living agent offers, whether or not all of them were found. */
+/** Returns the ids that more than one live agent offers, even if only one of the offers is in the list. */
 async function sharedIds(
   discovery: Clients["discovery"],
-  found: readonly DiscoveredCapability[],
+  discovered: readonly DiscoveredCapability[],
   isWhole: boolean,
   { aside, viewer }: WireCall,
 ): Promise<ReadonlySet<string>> {
   const once = new Set<string>();
   const shared = new Set<string>();
-  for (const { capability } of found) {
+  for (const { capability } of discovered) {
     const id = capability.value?.id ?? "";
     if (once.has(id)) shared.add(id);
     once.add(id);
   }
-  // A list of everything shows by itself what is there twice; a part of it has to be asked about.
+  // A list of all capabilities shows every shared id. Otherwise the registry is asked about each id that occurs once.
   if (isWhole || viewer === undefined) return shared;
   const unsure = [...once].filter((id) => !shared.has(id));
   for (let at = 0; at < unsure.length; at += CONCURRENCY) {
@@ -132,11 +134,11 @@ function withName(
 ): DiscoveredCapability["capability"] {
   const { value } = capability;
   if (value === undefined || !shared.has(value.id)) return capability;
-  // The registry's message is left as it is: it may be its own.
+  // Changes a copy, because the registry may still use the message.
   return { ...capability, value: { ...value, id: `${agentId}/${value.id}` } } as typeof capability;
 }
 
-/** A capability of any level in the one form that the JSON wire lists: what a level lacks is absent. */
+/** Converts a capability of any level to the single form of the JSON wire. Members that the level lacks are absent. */
 export function toListed({ case: level, value }: DiscoveredCapability["capability"]): CapabilityFull {
   switch (level) {
     case "full":
@@ -152,7 +154,7 @@ export function toListed({ case: level, value }: DiscoveredCapability["capabilit
         ...(agentHint === undefined ? {} : { agentHint }),
       });
     }
-    case "ref":
+    case "reference":
       return create(CapabilityFullSchema, { id: value.id, cat: value.cat, h: value.h });
     default:
       throw new Error("the registry listed a capability at no level");

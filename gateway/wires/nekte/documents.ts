@@ -2,13 +2,13 @@ import { create, type JsonValue } from "@bufbuild/protobuf";
 import { AgentCardSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { encode } from "@depute/wire";
 
-/** The version of NEKTE, as its library says it on the wire. */
+/** The version of NEKTE as NEKTE's library writes it. */
 export const NEKTE_VERSION = "0.2.0";
 
-/** The name under which the platform as a whole speaks NEKTE. */
+/** The agent name of the platform as a whole. */
 export const PLATFORM_AGENT = "depute";
 
-/** How to call an agent, for one that reads the card alone. */
+/** Explains how to call an agent, for readers who have only the card. */
 const INSTRUCTIONS =
   'Post JSON-RPC to the endpoint. Call nekte.discover first: {"jsonrpc": "2.0", "id": 1, "method": "nekte.discover", ' +
   '"params": {"level": 0}}. Level 0 (L0) lists ids, categories and hashes, level 1 (L1) adds descriptions and costs, ' +
@@ -16,18 +16,18 @@ const INSTRUCTIONS =
   'every nekte.invoke. State a budget, {"max_tokens": 100, "detail_level": "compact"}: results step down from full to ' +
   "compact to minimal. nekte.introspect explains the rest; name a topic (budget, discovery, errors, tasks) to read less.";
 
-/** What the card of an agent, or of the platform, is made of. */
+/** The contents of an agent's card or of the platform's card. */
 export interface CardParts {
   readonly agent: string;
-  /** What the agent says of itself; empty for nothing. */
+  /** The agent's own description; empty if there is none. */
   readonly description: string;
-  /** The URL that calls are posted to. */
+  /** The URL to which calls are posted. */
   readonly endpoint: string;
   readonly caps: readonly string[];
   readonly auth: "bearer" | "none";
 }
 
-/** The agent card, as it stands at `.well-known/nekte.json` (NEKTE library). */
+/** Creates the agent card `.well-known/nekte.json` (NEKTE library). */
 export function agentCard({ agent, description, endpoint, caps, auth }: CardParts): JsonValue {
   const card = {
     nekte: NEKTE_VERSION,

@@ -7,7 +7,7 @@ import { errorNote, NEKTE, NEKTE_ERRORS } from "./errors.ts";
 import { STATES, stateBefore, stateOf, stateOfTask } from "./states.ts";
 
 describe("NEKTE's errors", () => {
-  test("there is a row for every reason of the vocabulary, in JSON-RPC's own codes or those left to servers", () => {
+  test("every reason of the vocabulary has a row, in JSON-RPC's own codes or those left to servers", () => {
     for (const { number, name } of ErrorReasonSchema.values) {
       const row = NEKTE_ERRORS.get(number as ErrorReason);
       expect(row, name).toBeDefined();
@@ -34,14 +34,14 @@ describe("NEKTE's errors", () => {
     expect(NEKTE[name]).toEqual({ code, message: name });
   });
 
-  test("on gRPC the code stands in the metadata", () => {
+  test("on gRPC the metadata has the code", () => {
     expect(errorNote(ErrorReason.TASK_NOT_FOUND)).toEqual({ nekte_code: "-32009" });
     expect(errorNote(ErrorReason.INVALID_REQUEST)).toEqual({ nekte_code: "-32602" });
   });
 });
 
 describe("NEKTE's states", () => {
-  test("there is one for every status", () => {
+  test("every status has one", () => {
     expect(Object.keys(STATES).sort()).toEqual(
       TaskStatusSchema.values.map(({ name }) => name.slice("TASK_STATUS_".length)).sort(),
     );

@@ -1,10 +1,12 @@
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { ErrorReason, reasonName } from "@depute/core";
-import { errorTable, rowOf } from "../../src/error-table.ts";
-import { refusalIn } from "../../src/fault.ts";
-import { JSON_RPC, OWN } from "../../src/own-codes.ts";
+import { errorTable, rowOf } from "../../edge/error-table.ts";
+import { refusalIn } from "../../edge/fault.ts";
+import { JSON_RPC, OWN } from "../../edge/own-codes.ts";
 
-/** NEKTE's own codes (NEKTE 2 to 6, and its published reference library for those that the text does not number). */
+/**
+ * NEKTE's own codes, from NEKTE 2 to 6. If NEKTE states no number, the code is that of the published reference library.
+ */
 export const NEKTE = {
   VERSION_MISMATCH: { code: -32001, message: "VERSION_MISMATCH" },
   CAPABILITY_NOT_FOUND: { code: -32002, message: "CAPABILITY_NOT_FOUND" },
@@ -19,15 +21,15 @@ export const NEKTE = {
   TASK_NOT_RESUMABLE: { code: -32011, message: "TASK_NOT_RESUMABLE" },
 } as const;
 
-/** Every reason as NEKTE says it: those that it numbers, and Depute's own codes for the rest. */
+/** The NEKTE code of every reason: the protocol's number where NEKTE has one, otherwise Depute's own code. */
 export const NEKTE_ERRORS = errorTable({
   VERSION_MISMATCH: NEKTE.VERSION_MISMATCH,
   CAPABILITY_NOT_FOUND: NEKTE.CAPABILITY_NOT_FOUND,
-  // The parameter `cap` has to name the agent too.
+  // An invalid parameter, because `cap` must also name the agent.
   CAPABILITY_AMBIGUOUS: JSON_RPC.INVALID_PARAMS,
   BUDGET_EXCEEDED: NEKTE.BUDGET_EXCEEDED,
   CONTEXT_EXPIRED: NEKTE.CONTEXT_EXPIRED,
-  // The same context id with another body.
+  // An invalid parameter, because an earlier request with this context id had another body.
   CONTEXT_ID_TAKEN: JSON_RPC.INVALID_PARAMS,
   CONTEXT_PERMISSION_DENIED: NEKTE.CONTEXT_PERMISSION_DENIED,
   TASK_TIMEOUT: NEKTE.TASK_TIMEOUT,
@@ -37,12 +39,12 @@ export const NEKTE_ERRORS = errorTable({
   TASK_NOT_FOUND: NEKTE.TASK_NOT_FOUND,
   TASK_NOT_CANCELLABLE: NEKTE.TASK_NOT_CANCELLABLE,
   TASK_NOT_RESUMABLE: NEKTE.TASK_NOT_RESUMABLE,
-  // The same task id with another body.
+  // An invalid parameter, because an earlier request with this task id had another body.
   TASK_ID_TAKEN: JSON_RPC.INVALID_PARAMS,
   TOKEN_DENIED: OWN.TOKEN_DENIED,
 });
 
-/** Why delegated work ends without a result, as far as the platform itself says so. */
+/** Reasons with which the platform itself ends a task without a result. */
 const ENDS = [
   ErrorReason.BUDGET_EXCEEDED,
   ErrorReason.CONTEXT_EXPIRED,
@@ -53,17 +55,23 @@ const ENDS = [
   ErrorReason.EVENTS_PURGED,
 ] as const;
 
-/** The reason behind the code of an error event. */
+/**
+ * Returns the reason with which the platform ended a task, from the code of the error event; INTERNAL for any other
+ * code.
+ */
 export function reasonOfEnd(code: number): ErrorReason {
   return ENDS.find((reason) => rowOf(NEKTE_ERRORS, reason).code === code) ?? ErrorReason.INTERNAL;
 }
 
-/** The NEKTE code of whatever was thrown. */
+/** Returns the NEKTE code of a thrown value. */
 export function codeOf(thrown: unknown): number {
   return rowOf(NEKTE_ERRORS, refusalIn(thrown).reason).code;
 }
 
-/** What every error of `nekte.v1.Nekte` carries on gRPC, whose status says less: the NEKTE code, as `nekte_code`. */
+/**
+ * Returns the metadata of an error of `nekte.v1.Nekte` on gRPC: the NEKTE code as `nekte_code`, because the gRPC status
+ * is less exact.
+ */
 export function errorNote(reason: ErrorReason): Readonly<Record<string, string>> {
   return { nekte_code: String(rowOf(NEKTE_ERRORS, reason).code) };
 }
@@ -73,8 +81,8 @@ const CONTEXT_EXPIRED = reasonName(ErrorReason.CONTEXT_EXPIRED);
 type End = Extract<TaskEvent["payload"], { case: "failed" | "rejected" | "expired" | "revoked" }>;
 
 /**
- * The NEKTE code of a task that ended without a result. A worker's own words do not choose it: only the platform ends tasks as
- * expired.
+ * Returns the NEKTE code of a task that ended without a result. A worker's text cannot select the code, because only
+ * the platform sets the reason of an expired task.
  */
 export function endCode({ case: end, value }: End, wasVerified: boolean): number {
   switch (end) {

@@ -6,11 +6,11 @@ import { DelegateEventSchema, TokenBudgetSchema } from "@depute/contracts/nekte/
 import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import { assertValid } from "@depute/service";
 import { describe, expect, test } from "vitest";
-import { frame } from "../../src/sse.ts";
+import { frame } from "../../edge/sse.ts";
 import { toDelegateEvent, toError, toSse, viewAfter } from "./events.ts";
 
 const BEGAN = Date.UTC(2026, 0, 15, 10, 30);
-const VIEW = { taskId: "task-001", budget: undefined, beganMs: BEGAN, wentBack: false };
+const VIEW = { taskId: "task-001", budget: undefined, beganMs: BEGAN, wasRequeued: false };
 const value = (json: Parameters<typeof fromJson>[1]) => fromJson(ValueSchema, json);
 const failure = (reason: string, message: string) => ({ reason, message, retryable: false });
 
@@ -19,7 +19,7 @@ const OUTPUT = { full: value({ a: 1, b: 2 }), compact: value({ a: 1 }), minimal:
 
 const CASES: [name: string, event: Init, text: string | undefined][] = [
   [
-    "creation is not told",
+    "creation has no event",
     { status: S.PENDING, payload: { case: "created", value: { delegator: "local", agentId: "a" } } },
     undefined,
   ],
@@ -56,7 +56,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     undefined,
   ],
   [
-    "an overseer wants changes",
+    "an overseer requests changes",
     {
       previousStatus: S.IN_REVIEW,
       status: S.PENDING,
@@ -142,7 +142,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     'event: cancelled\ndata: {"task_id":"task-001","reason":"User requested","previous_status":"running"}\n',
   ],
   [
-    "failed, whatever word the worker has for it",
+    "failed, for every status text of the worker",
     {
       previousStatus: S.RUNNING,
       status: S.FAILED,
@@ -189,14 +189,14 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
   ],
 ];
 
-describe("a task's events as NEKTE tells them", () => {
+describe("a task's events in NEKTE's form", () => {
   test.each(CASES)("%s", (_, init, text) => {
     const event = create(TaskEventSchema, { sequence: 7n, eventTime: toTimestamp(BEGAN + 2500), ...init });
-    const told = toDelegateEvent(event, VIEW);
-    expect(told === undefined ? undefined : frame(toSse(told, 7n))).toBe(
+    const converted = toDelegateEvent(event, VIEW);
+    expect(converted === undefined ? undefined : frame(toSse({ event: converted, sequence: 7n }))).toBe(
       text === undefined ? undefined : `id: 7\n${text}\n`,
     );
-    if (told !== undefined) assertValid(DelegateEventSchema, told);
+    if (converted !== undefined) assertValid(DelegateEventSchema, converted);
   });
 
   test.each([
@@ -205,8 +205,8 @@ describe("a task's events as NEKTE tells them", () => {
     ["cancelled", S.PENDING, S.CANCELLED, { case: "cancelled", value: { reason: "" } }, "running"],
   ] as const)("once it waited again, it is running: %s", (_, previousStatus, status, payload, previous) => {
     const event = create(TaskEventSchema, { sequence: 9n, previousStatus, status, payload });
-    const told = toDelegateEvent(event, { ...VIEW, wentBack: true })?.event;
-    expect(told?.case === "cancelled" ? told.value.previousStatus : told).toBe(previous);
+    const converted = toDelegateEvent(event, { ...VIEW, wasRequeued: true })?.event;
+    expect(converted?.case === "cancelled" ? converted.value.previousStatus : converted).toBe(previous);
   });
 
   test("a resumed task may have another budget from then on", () => {
@@ -214,19 +214,19 @@ describe("a task's events as NEKTE tells them", () => {
     const resumed = (value: { budget?: typeof budget }) =>
       create(TaskEventSchema, { payload: { case: "resumed", value } });
     const view = viewAfter(resumed({ budget }), VIEW);
-    expect(view).toMatchObject({ wentBack: true, budget: { maxTokens: 7, detailLevel: "minimal" } });
+    expect(view).toMatchObject({ wasRequeued: true, budget: { maxTokens: 7, detailLevel: "minimal" } });
     expect(viewAfter(resumed({}), view).budget).toEqual(view.budget);
   });
 
   test("a fault of the stream has no place in the log, and no words of ours", () => {
     const broken = toError(new TypeError("secret-of-the-house"), "task-001");
-    expect(frame(toSse(create(DelegateEventSchema, { event: broken }), undefined))).toBe(
+    expect(frame(toSse({ event: create(DelegateEventSchema, { event: broken }) }))).toBe(
       'event: error\ndata: {"task_id":"task-001","code":-32603,"message":"internal error"}\n\n',
     );
-    const gone = toError(
+    const unavailable = toError(
       DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "tasks is away"),
       "task-001",
     );
-    expect(gone.value).toMatchObject({ code: -32057, message: "tasks is away" });
+    expect(unavailable.value).toMatchObject({ code: -32057, message: "tasks is away" });
   });
 });

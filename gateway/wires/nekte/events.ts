@@ -7,51 +7,50 @@ import {
   MultiLevelResultSchema,
   type TokenBudget,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, fromTimestamp, invalid } from "@depute/core";
+import { DeputeError, ErrorReason, fromTimestamp, invalid, reasonName } from "@depute/core";
 import { encode } from "@depute/wire";
-import { refusalIn } from "../../src/fault.ts";
-import type { SseEvent } from "../../src/sse.ts";
+import { refusalIn } from "../../edge/fault.ts";
+import type { SseEvent } from "../../edge/sse.ts";
+import type { StartedStream } from "../../edge/started-stream.ts";
 import { fittingLevels, fittingPartial, type LevelledOutput, tokensUsed, toPlain } from "./budget.ts";
 import { codeOf, endCode, reasonOfEnd } from "./errors.ts";
 import { type NekteState, stateOf, stateOnceBegun } from "./states.ts";
 
-/** What a task's events are told with. */
+/** The data that the conversion of a task's events needs. */
 export interface TaskView {
-  /** The caller's own id for the task. */
+  /** The id that the caller gave the task. */
   readonly taskId: string;
   readonly budget: TokenBudget | undefined;
-  /** Epoch ms of the task's first event. */
+  /** Time of the task's first event in epoch ms. */
   readonly beganMs: number;
-  /** Whether it has waited for a worker again before this event. */
-  readonly wentBack: boolean;
+  /** Whether the task has returned to the queue before this event. */
+  readonly wasRequeued: boolean;
 }
 
-/** The view of the events that follow this one. */
+/** Returns the view that applies to the events after this event. */
 export function viewAfter({ payload }: TaskEvent, view: TaskView): TaskView {
   switch (payload.case) {
     case "requeued":
     case "changesRequested":
-      return { ...view, wentBack: true };
+      return { ...view, wasRequeued: true };
     case "resumed":
-      return { ...view, wentBack: true, budget: payload.value.budget ?? view.budget };
+      return { ...view, wasRequeued: true, budget: payload.value.budget ?? view.budget };
     default:
       return view;
   }
 }
 
-type Told = DelegateEvent["event"];
+type EventPayload = DelegateEvent["event"];
 
 const MAX_INT32 = 2 ** 31 - 1;
 
-/**
- * An event of a task as NEKTE tells it (NEKTE 3); undefined for one that a NEKTE client would see nothing of.
- */
+/** Converts a task's event to NEKTE's form (NEKTE 3). Returns undefined for an event that NEKTE does not have. */
 export function toDelegateEvent(event: TaskEvent, view: TaskView): DelegateEvent | undefined {
-  const told = tell(event, view);
-  return told === undefined ? undefined : create(DelegateEventSchema, { event: told });
+  const converted = payloadOf(event, view);
+  return converted === undefined ? undefined : create(DelegateEventSchema, { event: converted });
 }
 
-function tell(event: TaskEvent, view: TaskView): Told | undefined {
+function payloadOf(event: TaskEvent, view: TaskView): EventPayload | undefined {
   const { taskId } = view;
   const { payload } = event;
   switch (payload.case) {
@@ -92,23 +91,23 @@ function tell(event: TaskEvent, view: TaskView): Told | undefined {
       return part({ case: "resumed", value: { taskId, fromCheckpoint } });
     }
     default:
-      // The text's stream holds what the worker tells, interruptions and the end: how a worker is found concerns nobody else.
+      // NEKTE's stream has the worker's events, interruptions and the end. Dispatch is internal, so it is not shown.
       return undefined;
   }
 }
 
-function stateIn({ wentBack }: TaskView, status: TaskEvent["status"]): NekteState {
-  return wentBack ? stateOnceBegun(status) : stateOf(status);
+function stateIn({ wasRequeued }: TaskView, status: TaskEvent["status"]): NekteState {
+  return wasRequeued ? stateOnceBegun(status) : stateOf(status);
 }
 
 type Parts = NonNullable<Parameters<typeof create<typeof DelegateEventSchema>>[1]>["event"];
 
-function part(event: Parts): Told {
+function part(event: Parts): EventPayload {
   return create(DelegateEventSchema, event === undefined ? {} : { event }).event;
 }
 
-/** The end of a task with its result, in as much detail as its budget allows. */
-function complete(event: TaskEvent, { output, usage }: TaskCompleted, view: TaskView): Told {
+/** Returns the event of a task's completion, with as much detail of the result as the budget allows. */
+function complete(event: TaskEvent, { output, usage }: TaskCompleted, view: TaskView): EventPayload {
   const { taskId, budget } = view;
   try {
     const levels = fittingLevels(output, budget);
@@ -126,7 +125,7 @@ function complete(event: TaskEvent, { output, usage }: TaskCompleted, view: Task
   }
 }
 
-/** The refusal that an event without a result stands for; undefined for an event that ends nothing. */
+/** Returns the refusal for an event that ends a task without a result; undefined for any other event. */
 export function refusalOfEnd({ event }: DelegateEvent): DeputeError | undefined {
   if (event.case === "cancelled") {
     return new DeputeError(ErrorReason.TASK_FAILED, "the task was cancelled", {
@@ -138,14 +137,14 @@ export function refusalOfEnd({ event }: DelegateEvent): DeputeError | undefined 
   return DeputeError.received(reasonOfEnd(code), message, { metadata: { task_id: taskId } });
 }
 
-/** The event that tells of a fault in mid stream. */
-export function toError(thrown: unknown, taskId: string): Told {
+/** Converts an exception during a stream to the stream's error event. */
+export function toError(thrown: unknown, taskId: string): EventPayload {
   const { reason, message } = refusalIn(thrown);
-  const told = reason === ErrorReason.INTERNAL ? "internal error" : message;
-  return part({ case: "error", value: { taskId, code: codeOf(thrown), message: told } });
+  const publicText = reason === ErrorReason.INTERNAL ? "internal error" : message;
+  return part({ case: "error", value: { taskId, code: codeOf(thrown), message: publicText } });
 }
 
-/** Milliseconds from a task's begin to an event. */
+/** Returns the milliseconds from the beginning of a task to an event. */
 export function elapsedMs(event: TaskEvent, beganMs: number): number {
   const atMs = event.eventTime === undefined ? beganMs : fromTimestamp(event.eventTime);
   return Math.min(Math.max(0, atMs - beganMs), MAX_INT32);
@@ -161,24 +160,100 @@ function toMultiLevel({ minimal, compact, full }: LevelledOutput): MultiLevelRes
 
 const utf8 = new TextEncoder();
 
-/** A JSON value as the bytes that hold it on gRPC. */
+/** Returns the bytes of a JSON value, for a `bytes` field on gRPC. */
 export function toBytes(value: JsonValue): Uint8Array<ArrayBuffer> {
   return utf8.encode(JSON.stringify(value));
 }
 
 const FIELDS = new Map(DelegateEventSchema.oneofs[0]?.fields.map((field) => [field.localName, field]));
 
-/** The sequence after which a stream is taken up again; 0 for all of it. @throws DeputeError INVALID_REQUEST */
+/**
+ * Returns the sequence after which a stream resumes; 0 for the whole stream.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
 export function readLastEventId(lastEventId: string | null | undefined): bigint {
   if (lastEventId === undefined || lastEventId === null || lastEventId === "") return 0n;
   if (!/^\d{1,15}$/.test(lastEventId)) throw invalid("Last-Event-ID", "is not an id of this stream");
   return BigInt(lastEventId);
 }
 
-/** A NEKTE event as a server-sent one: its name is the oneof member's, its data the member. */
-export function toSse({ event }: DelegateEvent, sequence: bigint | undefined): SseEvent {
+/** Converts a NEKTE event to a server-sent event. Name and data are those of the member of the oneof. */
+export function toSse({ event: { event }, sequence }: SequencedEvent): SseEvent {
   const field = FIELDS.get(event.case ?? "");
   if (field?.message === undefined || event.value === undefined) throw new Error("an event of no kind");
   const sse = { event: field.name, data: encode(field.message, event.value) };
   return sequence === undefined ? sse : { ...sse, id: String(sequence) };
+}
+
+/** An event of a delegated task. `sequence` is its position in the task's log; absent for a fault of the stream. */
+export interface SequencedEvent {
+  readonly event: DelegateEvent;
+  readonly sequence?: bigint;
+}
+
+/**
+ * Yields the events of a task in NEKTE's form, after the last event that the caller has.
+ *
+ * @param signal aborts when the caller has disconnected
+ * @param show converts an event to the form that the caller gets
+ */
+export async function* delegateEvents<Shown>(
+  first: StartedStream["first"],
+  events: StartedStream["events"],
+  firstView: TaskView,
+  after: bigint,
+  signal: AbortSignal,
+  show: (converted: SequencedEvent) => Shown,
+): AsyncGenerator<Shown, void, undefined> {
+  let view = firstView;
+  try {
+    for (let item = first; item.done !== true; item = await events.next()) {
+      const { taskEvent: event } = item.value;
+      if (event === undefined) continue;
+      const converted = event.sequence <= after ? undefined : toDelegateEvent(event, view);
+      view = viewAfter(event, view);
+      if (converted !== undefined) yield show({ event: converted, sequence: event.sequence });
+    }
+  } catch (thrown) {
+    if (signal.aborted) return;
+    yield show({ event: create(DelegateEventSchema, { event: toError(thrown, view.taskId) }) });
+  } finally {
+    await events.return?.();
+  }
+}
+
+/** Returns the failure of a task that ended without a result; undefined for any other event. */
+export function failureOf({ payload, taskId }: TaskEvent): DeputeError | undefined {
+  switch (payload.case) {
+    case "failed":
+    case "rejected": {
+      const { reason, message } = payload.value;
+      return new DeputeError(ErrorReason.TASK_FAILED, message || reason, { metadata: { failure: reason } });
+    }
+    case "expired": {
+      const { reason, message } = payload.value;
+      if (reason === reasonName(ErrorReason.CONTEXT_EXPIRED)) {
+        return new DeputeError(ErrorReason.CONTEXT_EXPIRED, message, { metadata: { context: "" } });
+      }
+      return new DeputeError(ErrorReason.TASK_TIMEOUT, message, {
+        metadata: { task: taskId, limit: "total" },
+      });
+    }
+    case "revoked":
+      return new DeputeError(ErrorReason.TOKEN_DENIED, payload.value.message, {
+        metadata: { denial: "revoked" },
+      });
+    case "cancelled":
+      return new DeputeError(ErrorReason.TASK_FAILED, "the task was cancelled", {
+        metadata: { failure: "CANCELLED" },
+      });
+    default:
+      return undefined;
+  }
+}
+
+/** Returns the time in epoch milliseconds at which an event was recorded; 0 if the event has none. */
+export function timeOf({ eventTime }: TaskEvent): number {
+  return eventTime === undefined ? 0 : fromTimestamp(eventTime);
 }

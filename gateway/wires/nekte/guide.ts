@@ -1,4 +1,4 @@
-/** What nekte.introspect can be asked about; `all` is the whole guide. (NEKTE library) */
+/** The topics of nekte.introspect; `all` is the whole guide. (NEKTE library) */
 export type Topic = "budget" | "discovery" | "errors" | "tasks" | "all";
 
 const BEGIN = `NEKTE, as this platform speaks it
@@ -76,7 +76,7 @@ const ERRORS = `Errors
   -32050 to -32058 are the platform's own. Every error's data has a reason in words.
 `;
 
-/** The guide in parts, for an agent that reads rather than links a library. */
+/** The sections of the guide, for agents that use no NEKTE library. */
 export const GUIDES: Readonly<Record<Topic, string>> = {
   budget: BUDGET,
   discovery: DISCOVERY,

@@ -1,4 +1,5 @@
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { durationFromMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type {
   CapabilityFull,
@@ -12,37 +13,37 @@ import type {
   TaskStatusRequest,
   VerifyRequest,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, invalid, newId } from "@depute/core";
+import { DeputeError, ErrorReason, invalid, randomUuid } from "@depute/core";
 import { fromConnectError, reasonOf } from "@depute/service";
-import type { Clients } from "../../src/clients.ts";
-import { renameFields, withMetadata } from "../../src/fault.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import { parseJson, refusalOf } from "@depute/wire";
+import type { Clients } from "../../edge/clients.ts";
+import { renameFields, withMetadata } from "../../edge/fault.ts";
+import { firstOf, type StartedStream } from "../../edge/started-stream.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import { type Resolved, resolveLevel, tokensUsed } from "./budget.ts";
 import { answerContext, capabilityOf, draftedContext } from "./contexts.ts";
 import { type Discovery, discover } from "./discover.ts";
-import { elapsedMs } from "./events.ts";
-import { readJson } from "./json.ts";
+import { delegateEvents, elapsedMs, failureOf, type SequencedEvent, timeOf } from "./events.ts";
 import { type NekteState, stateBefore, stateOfTask } from "./states.ts";
-import { type Begun, failureOf, firstOf, type Told, tellAll, timeOf } from "./streams.ts";
 import { type Verified, verify } from "./verify.ts";
 
-/** What the methods work with. */
+/** The dependencies of the methods. */
 export interface NekteContext {
   readonly clients: Clients;
-  /** The agent that free work goes to where none is named; empty for none. */
+  /** The agent that gets work for which no agent is named; empty for none. */
   readonly defaultAgent: string;
-  /** Milliseconds that an invocation may take. */
+  /** Maximum duration of an invocation in milliseconds. */
   readonly invokeTimeoutMs: number;
 }
 
-/** What came of an invocation: its result, or that the caller knows an outdated version. */
+/** The outcome of an invocation: the result, or the refusal of an outdated version. */
 export type Invocation =
   | { readonly kind: "result"; readonly taskId: string; readonly result: Resolved; readonly ms: number }
   | { readonly kind: "outdated"; readonly schema: CapabilityFull };
 
 /**
- * What NEKTE's methods do, on messages; JSON and gRPC share it. `agentId` is the agent that the address names, or empty
- * for all of them.
+ * The methods of NEKTE, implemented on messages, so that JSON and gRPC share them. `agentId` is the agent that the
+ * address names, or empty for all agents.
  */
 export class NekteMethods {
   readonly #context: NekteContext;
@@ -51,29 +52,30 @@ export class NekteMethods {
     this.#context = context;
   }
 
-  /** nekte.discover (NEKTE 1). */
+  /** nekte.discover (NEKTE 1): lists capabilities. */
   discover(agentId: string, request: DiscoverRequest, call: WireCall): Promise<Discovery> {
     return discover(this.#context.clients, agentId, request, call);
   }
 
   /**
-   * What an agent says of itself.
+   * Returns an agent's own description.
    *
    * @throws DeputeError AGENT_NOT_FOUND
    */
   async describe(agentId: string, call: WireCall): Promise<string> {
-    const { agent } = await this.#context.clients.agents.getAgent({ id: agentId }, call.aside);
+    const { agent } = await this.#context.clients.agents.getAgent({ agentId }, call.aside);
     return agent?.description ?? "";
   }
 
   /**
-   * nekte.invoke (NEKTE 2): a task for the capability, whose end is waited for. A caller that hangs up cancels it.
+   * nekte.invoke (NEKTE 2): creates a task for the capability and waits for its end. If the caller disconnects, the
+   * task is cancelled.
    *
-   * @throws DeputeError CAPABILITY_NOT_FOUND, INPUT_SCHEMA_VIOLATION, BUDGET_EXCEEDED (metadata `task_id`), TASK_TIMEOUT,
-   * TASK_FAILED, TASK_ID_TAKEN, ...
+   * @throws DeputeError CAPABILITY_NOT_FOUND, INPUT_SCHEMA_VIOLATION, BUDGET_EXCEEDED (metadata `task_id`),
+   *   TASK_TIMEOUT, TASK_FAILED, TASK_ID_TAKEN, ...
    */
   async invoke(agentId: string, request: InvokeRequest, call: WireCall): Promise<Invocation> {
-    const { cap, taskId = newId() } = request;
+    const { cap, taskId = randomUuid() } = request;
     try {
       return { kind: "result", taskId, ...(await this.#run(agentId, request, taskId, call)) };
     } catch (thrown) {
@@ -93,7 +95,7 @@ export class NekteMethods {
     }
   }
 
-  /** Runs a capability, or takes up the run that has this id. */
+  /** Runs a capability. If the caller's id already belongs to a run, waits for that run. */
   async #run(
     agentId: string,
     { cap, h, input, budget }: InvokeRequest,
@@ -110,9 +112,9 @@ export class NekteMethods {
       limits: { total: durationFromMs(invokeTimeoutMs) },
       ...(budget === undefined ? {} : { budget }),
     };
-    const asked = { requestId: newId(), draft, cancelOnDisconnect: true };
+    const asked = { requestId: randomUuid(), draft, cancelOnDisconnect: true };
     let beganMs = 0;
-    for await (const { event } of clients.tasks.delegateTask(asked, call.asCaller)) {
+    for await (const { taskEvent: event } of clients.tasks.delegateTask(asked, call.asCaller)) {
       if (event === undefined) continue;
       if (event.sequence === 1n) beganMs = timeOf(event);
       const { payload } = event;
@@ -133,7 +135,7 @@ export class NekteMethods {
     }
     throw new DeputeError(
       ErrorReason.SHUTTING_DOWN,
-      "the run goes on: invoke it again under the same task_id",
+      "the run continues: invoke it again under the same task_id",
       {
         metadata: { task_id: externalId },
       },
@@ -141,35 +143,38 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.delegate (NEKTE 3): work for an agent, free or a capability. The stream that comes back has begun; what goes wrong from then on
-   * is an event. Whoever stops reading does not stop the task.
+   * nekte.delegate (NEKTE 3): creates a task for an agent, with or without a capability. The returned stream has
+   * already begun, so later faults are events. If the reader disconnects, the task continues.
    *
-   * @param after the last sequence that the caller has seen
+   * @param after the last sequence that the caller has received
+   * @param show converts an event to the form that the caller gets
    * @throws DeputeError AGENT_NOT_FOUND, TASK_ID_TAKEN, CONTEXT_PERMISSION_DENIED, ...
    */
-  async delegate(
+  async delegate<Shown>(
     agentId: string,
     request: DelegateRequest,
     after: bigint,
     call: WireCall,
-  ): Promise<AsyncGenerator<Told, void, undefined>> {
+    show: (converted: SequencedEvent) => Shown,
+  ): Promise<AsyncGenerator<Shown, void, undefined>> {
     const { task } = request;
     if (task === undefined) throw new Error("a valid request has a task");
-    // A capability names its agent itself.
+    // A capability's id determines its agent. So the default agent is used only for work without a capability.
     const delegate = agentId || (task.cap === undefined ? this.#context.defaultAgent : "");
     if (delegate === "" && task.cap === undefined) throw noAgent();
     const { first, events } = await this.#begin(delegate, request, call).catch(async (thrown: unknown) => {
-      const known = after > 0n ? await this.#knownTask(delegate, request, thrown, call) : undefined;
-      if (known === undefined) throw thrown;
-      return firstOf(this.#context.clients.tasks.watchTask({ taskId: known }, call.asCaller));
+      const knownTask = after > 0n ? await this.#knownTask(delegate, request, thrown, call) : undefined;
+      if (knownTask === undefined) throw thrown;
+      return firstOf(this.#context.clients.tasks.watchTask({ taskId: knownTask }, call.asCaller));
     });
-    const beganMs = first.done === true || first.value.event === undefined ? 0 : timeOf(first.value.event);
-    const view = { taskId: task.id, budget: task.budget, beganMs, wentBack: false };
-    return tellAll(first, events, view, after, call.signal);
+    const beganMs =
+      first.done === true || first.value.taskEvent === undefined ? 0 : timeOf(first.value.taskEvent);
+    const view = { taskId: task.id, budget: task.budget, beganMs, wasRequeued: false };
+    return delegateEvents(first, events, view, after, call.signal, show);
   }
 
-  /** Hands over the work, or attaches to the same that was handed over before. */
-  async #begin(agentId: string, request: DelegateRequest, call: WireCall): Promise<Begun> {
+  /** Creates the task. If the same request has already created one, attaches to that task. */
+  async #begin(agentId: string, request: DelegateRequest, call: WireCall): Promise<StartedStream> {
     const { clients } = this.#context;
     const { task } = request;
     const {
@@ -192,7 +197,7 @@ export class NekteMethods {
       ...(budget === undefined ? {} : { budget }),
       ...(await draftedContext(clients, request, call)),
     };
-    return firstOf(clients.tasks.delegateTask({ requestId: newId(), draft }, call.asCaller)).catch(
+    return firstOf(clients.tasks.delegateTask({ requestId: randomUuid(), draft }, call.asCaller)).catch(
       (thrown: unknown) => {
         throw renameFields(thrown, {
           "draft.input": "/context/data",
@@ -211,17 +216,18 @@ export class NekteMethods {
   }
 
   /**
-   * The id of the task that a caller takes up again whose context is gone, with its time or its process, and so can be
-   * compared no more; undefined where that is not what was refused. Only who has seen an event of it takes it up like that.
+   * Returns the id of an existing task if a caller resumes its stream although the task's context has expired or was
+   * lost. The requests can then not be compared completely, so agent, capability and description must match. Returns
+   * undefined if they do not, or if the request was refused for another reason. The method is used only for callers
+   * that have received an event.
    */
   async #knownTask(agentId: string, { task, context }: DelegateRequest, refused: unknown, call: WireCall) {
     const reason = reasonOf(refused);
     if (task === undefined || context === undefined) return undefined;
     if (reason === undefined || !CONTEXT_GONE.has(reason)) return undefined;
-    const name = { case: "externalId", value: task.id } as const;
-    const asked = this.#context.clients.tasks.getTask({ name, agentId }, call.asCaller);
-    // What was refused first is what the caller is told.
-    const known = (await asked.catch(() => undefined))?.task;
+    const pendingTask = this.#context.clients.tasks.getTask({ externalId: task.id, agentId }, call.asCaller);
+    // If this call fails too, the caller gets the original refusal.
+    const known = (await pendingTask.catch(() => undefined))?.task;
     const isSame =
       known !== undefined &&
       (agentId === "" || known.agentId === agentId) &&
@@ -230,27 +236,27 @@ export class NekteMethods {
     return isSame ? known.id : undefined;
   }
 
-  /** nekte.context (NEKTE 7). */
+  /** nekte.context (NEKTE 7): shares, reads or revokes a context. */
   context(agentId: string, request: ContextRequest, call: WireCall): Promise<ContextResponse> {
     return answerContext(this.#context.clients, agentId, request, call);
   }
 
-  /** nekte.verify (NEKTE 8). */
+  /** nekte.verify (NEKTE 8): checks the result of a task. */
   verify(agentId: string, request: VerifyRequest, call: WireCall): Promise<Verified> {
-    return this.#named(agentId, call, (agent) => verify(this.#context.clients, agent, request, call));
+    return this.#byTaskId(agentId, call, (agent) => verify(this.#context.clients, agent, request, call));
   }
 
   /**
-   * nekte.task.cancel (NEKTE 4), of a task that the caller knows by its own id.
+   * nekte.task.cancel (NEKTE 4), of a task that the caller names by its own id.
    *
-   * @throws DeputeError TASK_NOT_CANCELLABLE also for a task that was cancelled before (NEKTE library), TASK_NOT_FOUND
+   * @throws DeputeError TASK_NOT_CANCELLABLE also for a task that is already cancelled (NEKTE library), TASK_NOT_FOUND
    */
   async cancel(agentId: string, request: TaskCancelRequest, call: WireCall): Promise<Lifecycle> {
     const { taskId, reason = "" } = request;
-    const { task, previousStatus, wasCancelled } = await this.#named(agentId, call, (agent) =>
+    const { task, previousStatus, wasCancelled } = await this.#byTaskId(agentId, call, (agent) =>
       this.#context.clients.tasks.cancelTask({ externalId: taskId, agentId: agent, reason }, call.asCaller),
     );
-    if (task === undefined) throw new Error("a task was cancelled and not told of");
+    if (task === undefined) throw new Error("CancelTask answered without a task");
     if (wasCancelled) {
       throw new DeputeError(ErrorReason.TASK_NOT_CANCELLABLE, "the task was cancelled before", {
         metadata: { task: taskId, status: "cancelled" },
@@ -260,45 +266,44 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.task.resume (NEKTE 5), of a task that the caller knows by its own id. It is running from then on, as NEKTE has
-   * it, also while it waits for a worker.
+   * nekte.task.resume (NEKTE 5), of a task that the caller names by its own id. As NEKTE requires, the task shows as
+   * running from then on, even while it waits for a worker.
    */
   async resume(agentId: string, request: TaskResumeRequest, call: WireCall): Promise<Lifecycle> {
     const { taskId, budget } = request;
-    const { task, previousStatus } = await this.#named(agentId, call, (agent) =>
+    const { task, previousStatus } = await this.#byTaskId(agentId, call, (agent) =>
       this.#context.clients.tasks.resumeTask(
         { externalId: taskId, agentId: agent, ...(budget === undefined ? {} : { budget }) },
         call.asCaller,
       ),
     );
-    if (task === undefined) throw new Error("a task was resumed and not told of");
+    if (task === undefined) throw new Error("ResumeTask answered without a task");
     return { taskId, status: stateOfTask(task), previousStatus: stateBefore(previousStatus, task) };
   }
 
-  /** nekte.task.status (NEKTE 6), of a task that the caller knows by its own id. */
+  /** nekte.task.status (NEKTE 6), of a task that the caller names by its own id. */
   async status(agentId: string, { taskId }: TaskStatusRequest, call: WireCall): Promise<Task> {
-    const name = { case: "externalId", value: taskId } as const;
-    const { task } = await this.#named(agentId, call, (agent) =>
-      this.#context.clients.tasks.getTask({ name, agentId: agent }, call.asCaller),
+    const { task } = await this.#byTaskId(agentId, call, (agent) =>
+      this.#context.clients.tasks.getTask({ externalId: taskId, agentId: agent }, call.asCaller),
     );
-    if (task === undefined) throw new Error("a task was found and not told of");
+    if (task === undefined) throw new Error("GetTask answered without a task");
     return task;
   }
 
   /**
-   * Asks about a task by the caller's own id, which is unique for an agent. Where the address is that of all agents, several may
-   * have a task of this id: then that of the default agent is meant.
+   * Makes a call about a task by the caller's own id, which is unique only per agent. At the address of all agents,
+   * several agents may have a task with this id; then the call is repeated for the default agent.
    *
-   * @throws DeputeError INVALID_REQUEST when it is none of the default agent's
+   * @throws DeputeError INVALID_REQUEST if the id is ambiguous and the call cannot be repeated for a default agent
    */
-  async #named<T>(agentId: string, call: WireCall, ask: (agentId: string) => Promise<T>): Promise<T> {
+  async #byTaskId<T>(agentId: string, call: WireCall, ask: (agentId: string) => Promise<T>): Promise<T> {
     try {
       return await ask(agentId);
     } catch (thrown) {
       const { defaultAgent } = this.#context;
       const isAmbiguous = fromConnectError(thrown).violations.some(({ field }) => field === "agent_id");
       if (!isAmbiguous) throw thrown;
-      // A holder proof counts for one call.
+      // A second call is impossible with a holder proof, which is valid for only one call.
       if (defaultAgent !== "" && call.asCaller === call.aside) return ask(defaultAgent);
       throw invalid("/task_id", "several agents have a task of this id: post to /nekte/{agent}");
     }
@@ -312,7 +317,10 @@ export interface Lifecycle {
   readonly previousStatus: NekteState;
 }
 
-/** What comes of delegating again with a context that is gone: it cannot be named, or another one is the draft's. */
+/**
+ * Reasons for which a repeated delegation is refused when its context is gone: the context is not found, or the draft
+ * differs from the first one.
+ */
 const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_ID_TAKEN,
   ErrorReason.CONTEXT_NOT_FOUND,
@@ -322,7 +330,18 @@ const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
 function noAgent(): DeputeError {
   return new DeputeError(
     ErrorReason.AGENT_NOT_FOUND,
-    "no agent is named: post to /nekte/{agent}, or let DEPUTE_NEKTE_DEFAULT_AGENT name one",
+    "the address has no agent: post to /nekte/{agent}, or set DEPUTE_NEKTE_DEFAULT_AGENT",
     { metadata: { agent: "" } },
   );
+}
+
+/**
+ * Parses the JSON in a `bytes` field, which on gRPC may contain anything.
+ *
+ * @throws DeputeError MALFORMED_JSON, LIMIT_EXCEEDED
+ */
+export function readJson(bytes: Uint8Array, path: string): Value {
+  const parsed = parseJson(bytes, { maxBytes: Number.POSITIVE_INFINITY });
+  if (!parsed.ok) throw refusalOf({ ...parsed.error, path: `${path}${parsed.error.path}` });
+  return fromJson(ValueSchema, parsed.value as JsonValue);
 }

@@ -58,13 +58,13 @@ test.each([
     { taskId: "t", checks: ["hash"], resultHash: "", verificationType: "" },
     { taskId: "t", checks: ["hash"] },
   ],
-])("%s", (_, schema, sent, meant) => {
+])("%s", (_, schema, sent, expectedValue) => {
   const prepared = prepareRequest(schema, create(schema as typeof ContextRequestSchema, sent as never));
-  expect(prepared).toEqual(create(schema as typeof ContextRequestSchema, meant as never));
+  expect(prepared).toEqual(create(schema as typeof ContextRequestSchema, expectedValue as never));
   assertValid(schema, prepared);
 });
 
-test("a context that is shared for no time is refused as it is", () => {
+test("refuses a shared context with a duration of zero", () => {
   const request = create(ContextRequestSchema, { action: "share", envelope: { data } });
   const prepared = prepareRequest(ContextRequestSchema, request);
   expect(() => assertValid(ContextRequestSchema, prepared)).toThrow("ttl_s");

@@ -14,15 +14,15 @@ import { DEFAULT_TOKENS, detailLevelOf } from "@depute/core";
 type Fields = Record<string, unknown>;
 
 /**
- * A request of the published proto as it is meant. The published proto has no presence, and some of its clients write zeros: there
- * a zero is an absent member, as it is for everybody else who leaves it out.
+ * Prepares a request of the published proto. That proto has no field presence, so some clients write zeros for absent
+ * members. A zero is therefore read as an absent member.
  */
 export function prepareRequest(schema: DescMessage, request: Message): Message {
   const prepared = withoutZeros(schema, request as unknown as Fields) as unknown as Message;
   if (schema.typeName !== ContextRequestSchema.typeName) return prepared;
   const { action, envelope } = prepared as ContextRequest;
   if (envelope === undefined || (action !== "request" && action !== "revoke")) return prepared;
-  // An envelope that names a context says nothing else.
+  // An envelope that only names a context may omit `ttl_s`, but validation requires a value above 0.
   return create(ContextRequestSchema, {
     ...(prepared as ContextRequest),
     envelope: { ...envelope, ttlS: envelope.ttlS || 1 },
@@ -30,25 +30,27 @@ export function prepareRequest(schema: DescMessage, request: Message): Message {
 }
 
 function withoutZeros(schema: DescMessage, message: Fields): Fields {
-  const kept: Fields = { ...message };
+  const completed: Fields = { ...message };
   for (const field of schema.fields) {
     if (field.oneof !== undefined) continue;
     const value = message[field.localName];
     if (value === undefined) continue;
     if (field.fieldKind === "message") {
       const inner = withoutZeros(field.message, value as Fields);
-      if (field.message === TokenBudgetSchema && isZero(inner)) delete kept[field.localName];
-      else kept[field.localName] = complete(field.message, inner);
-    } else if (isOptional(field) && isZero(value)) delete kept[field.localName];
+      if (field.message === TokenBudgetSchema && isZero(inner)) delete completed[field.localName];
+      else completed[field.localName] = complete(field.message, inner);
+    } else if (isOptional(field) && isZero(value)) delete completed[field.localName];
   }
-  return kept;
+  return completed;
 }
 
 function isOptional(field: DescField): boolean {
   return field.fieldKind === "scalar" && field.presence === FeatureSet_FieldPresence.EXPLICIT;
 }
 
-/** Whether a value is what proto3 has for an absent one; a message whose every member is. */
+/**
+ * Whether a value is proto3's default for an absent field. For a message, whether all its members have their defaults.
+ */
 function isZero(value: unknown): boolean {
   if (value instanceof Uint8Array) return value.length === 0;
   if (typeof value === "object" && value !== null) {
@@ -57,7 +59,7 @@ function isZero(value: unknown): boolean {
   return value === undefined || value === "" || value === 0 || value === 0n || value === false;
 }
 
-/** A part of a request with the defaults of members that the contract wants. */
+/** Adds defaults for the members that protobuf validation requires. */
 function complete(schema: DescMessage, message: Fields): Fields {
   switch (schema) {
     case TokenBudgetSchema: {

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { SettingsError } from "@depute/service";
 
-/** A port that is one agent's. */
+/** The port on which one agent is served. */
 export interface AgentPort {
   readonly agentId: string;
   readonly port: number;
@@ -10,17 +10,17 @@ export interface AgentPort {
 const MAX_PORT = 65_535;
 
 /**
- * The names below which `{agent}.NAME` is an agent's own authority: localhost, the public URL's host, and those of the setting.
- * An address in numbers has no names below it.
+ * Returns the host names below which `{agent}.NAME` addresses one agent: localhost, the host of the public URL, and the
+ * hosts in the setting. A numeric address is left out, because it has no names below it.
  */
 export function nekteHosts(configured: readonly string[], publicUrl: string): string[] {
-  const own = URL.parse(publicUrl)?.hostname ?? "";
-  const names = [...configured.map((name) => name.toLowerCase()), "localhost", own];
+  const ownHost = URL.parse(publicUrl)?.hostname ?? "";
+  const names = [...configured.map((name) => name.toLowerCase()), "localhost", ownHost];
   return [...new Set(names)].filter((name) => name !== "" && isIP(name.replace(/^\[|\]$/g, "")) === 0);
 }
 
 /**
- * Reads the setting of agents' own ports, `agent=port`.
+ * Reads the setting of agents' own ports, with entries `agent=port`.
  *
  * @throws SettingsError
  */

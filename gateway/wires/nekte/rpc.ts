@@ -1,33 +1,41 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { type DelegateEvent, type Nekte, VerifyResultSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import {
+  type DelegateEventSchema,
+  type Nekte,
+  VerifyResultSchema,
+} from "@depute/contracts/nekte/v1/nekte_pb";
 import { type Clock, fromTimestamp } from "@depute/core";
 import type { ServiceManners } from "@depute/service";
 import { encode } from "@depute/wire";
-import { refusalIn } from "../../src/fault.ts";
-import { rpcCall } from "../../src/wire-call.ts";
+import { refusalIn } from "../../edge/fault.ts";
+import { rpcCall } from "../../edge/wire-call.ts";
 import { PLATFORM_AGENT } from "./documents.ts";
 import { errorNote, NEKTE } from "./errors.ts";
-import { readLastEventId, toBytes } from "./events.ts";
+import { readLastEventId, type SequencedEvent, toBytes } from "./events.ts";
 import type { NekteMethods } from "./methods.ts";
 import { prepareRequest } from "./proto3.ts";
 import { stateOfTask } from "./states.ts";
 
-/** The metadata that names the agent whose NEKTE server this is to be; without it, all agents are meant. */
+/** Name of the metadata that contains the addressed agent. Without it, all agents are addressed. */
 export const AGENT_METADATA = "nekte-agent";
 
-/** What every call of `nekte.v1.Nekte` goes through before and after its method. */
-export const NEKTE_MANNERS: ServiceManners = { errorNote, prepare: prepareRequest };
+/** Conversions of requests and errors that apply to every method of `nekte.v1.Nekte`. */
+export const NEKTE_MANNERS: ServiceManners = {
+  errorNote: (reason) => ({ metadata: errorNote(reason) }),
+  prepare: prepareRequest,
+};
 
 export interface NekteServiceOptions {
   readonly methods: NekteMethods;
   readonly clock: Clock;
-  /** Names below which `{agent}.NAME` is an agent's own authority, in lower case and without ports. */
+  /** Host names below which `{agent}.NAME` addresses one agent, in lower case and without ports. */
   readonly hosts: () => readonly string[];
-  /** The agent whose server it is wherever the call does not name one; absent for all agents. */
+  /** The agent of this server, for calls that name no agent. If it is absent, such calls address all agents. */
   readonly agentId?: string;
 }
 
-/** nekte.v1.Nekte as it was published: for all agents, or as the server of one. */
+/** Serves nekte.v1.Nekte as published, either for all agents or as the server of one agent. */
 export function nekteService(options: NekteServiceOptions): ServiceImpl<typeof Nekte> {
   const { methods, clock } = options;
   const agentOf = ({ requestHeader, url }: HandlerContext): string =>
@@ -35,16 +43,16 @@ export function nekteService(options: NekteServiceOptions): ServiceImpl<typeof N
   return {
     async discover(request, context) {
       const agentId = agentOf(context);
-      const found = await plain(methods.discover(agentId, request, rpcCall(context, clock)));
-      const { capabilities, version } = found;
-      const of = <Level extends "ref" | "summary" | "full">(level: Level) =>
+      const discovered = await plain(methods.discover(agentId, request, rpcCall(context, clock)));
+      const { capabilities, version } = discovered;
+      const levelOf = <Level extends "reference" | "summary" | "full">(level: Level) =>
         capabilities.flatMap((each) => (each.case === level ? [each.value as ValueAt<Level>] : []));
       return {
         agent: agentId || PLATFORM_AGENT,
         version,
-        refs: of("ref"),
-        summaries: of("summary"),
-        schemas: of("full"),
+        refs: levelOf("reference"),
+        summaries: levelOf("summary"),
+        schemas: levelOf("full"),
       };
     },
 
@@ -65,12 +73,9 @@ export function nekteService(options: NekteServiceOptions): ServiceImpl<typeof N
     async *delegate(request, context: HandlerContext) {
       const begin = async () => {
         const after = readLastEventId(context.requestHeader.get("last-event-id"));
-        return methods.delegate(agentOf(context), request, after, rpcCall(context, clock));
+        return methods.delegate(agentOf(context), request, after, rpcCall(context, clock), withEveryLevel);
       };
-      const told = await plain(begin());
-      for await (const { event, sequence } of told) {
-        yield { ...withEveryLevel(event), ...(sequence === undefined ? {} : { sequence }) };
-      }
+      yield* await plain(begin());
     },
 
     async context(request, context) {
@@ -116,8 +121,8 @@ export function nekteService(options: NekteServiceOptions): ServiceImpl<typeof N
 }
 
 /**
- * The agent whose virtual host a call names, `{agent}.NAME`; empty for none. Names of hosts have no upper case, so that only agents
- * whose ids have none are reached by it. (RFC 9113 section 8.3.1)
+ * Returns the agent whose virtual host `{agent}.NAME` a call names; empty for none. Host names have no upper case, so
+ * agents with upper case in their ids cannot be addressed this way. (RFC 9113 section 8.3.1)
  */
 export function agentOfHost(url: string, hosts: readonly string[]): string {
   const host = URL.parse(url)?.hostname ?? "";
@@ -128,21 +133,29 @@ export function agentOfHost(url: string, hosts: readonly string[]): string {
 const NULL = toBytes(null);
 
 /**
- * A result with something to parse at each level. The published proto has no presence, so its clients parse the levels that
- * are not there too: those are JSON null.
+ * Adds JSON null for every level that a result lacks. The published proto has no field presence, so clients also parse
+ * the bytes of an absent level.
  */
-function withEveryLevel(told: DelegateEvent): DelegateEvent {
-  const { event } = told;
+function withEveryLevel({
+  event: delegateEvent,
+  sequence,
+}: SequencedEvent): MessageInitShape<typeof DelegateEventSchema> {
+  const place = sequence === undefined ? {} : { sequence };
+  const { event } = delegateEvent;
   const { output } = event.case === "complete" ? event.value : {};
-  if (event.case !== "complete" || output === undefined) return told;
-  const whole = { ...output, compact: output.compact ?? NULL, full: output.full ?? NULL };
-  return { ...told, event: { case: "complete", value: { ...event.value, output: whole } } };
+  if (event.case !== "complete" || output === undefined) return { ...delegateEvent, ...place };
+  const fullOutput = { ...output, compact: output.compact ?? NULL, full: output.full ?? NULL };
+  return {
+    ...delegateEvent,
+    ...place,
+    event: { case: "complete", value: { ...event.value, output: fullOutput } },
+  };
 }
 
 type Discovered = Awaited<ReturnType<NekteMethods["discover"]>>["capabilities"][number];
 type ValueAt<Level> = Extract<Discovered, { case: Level }>["value"];
 
-/** What the call gives. Its refusal leaves the data of the JSON wire behind. */
+/** Awaits a call. Converts an exception to a DeputeError without the data that only the JSON wire adds. */
 async function plain<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;

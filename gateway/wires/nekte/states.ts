@@ -10,7 +10,7 @@ export type NekteState =
   | "cancelled"
   | "failed";
 
-/** Every status as one of NEKTE's states. What waits for somebody else than the worker still runs to a NEKTE client. */
+/** The NEKTE state for each status. A task that waits for a party other than its worker is shown as running. */
 export const STATES: Readonly<Record<keyof typeof TaskStatus, NekteState>> = {
   UNSPECIFIED: "pending",
   PENDING: "pending",
@@ -38,26 +38,27 @@ export function stateOf(status: TaskStatus): NekteState {
 }
 
 /**
- * A task's state once it has waited for a worker again: resumed, requeued or sent back. NEKTE's table has no way back to
- * pending or accepted, so it is running until it stands elsewhere.
+ * Returns the state of a task that has returned to the queue. NEKTE has no transition back to pending or accepted, so
+ * the task stays running until its next state.
  */
 export function stateOnceBegun(status: TaskStatus): NekteState {
   const state = stateOf(status);
   return state === "pending" || state === "accepted" ? "running" : state;
 }
 
-/** The state of a task as it stands, from how many events its log has. */
+/** Returns the current NEKTE state of a task. The number of events shows whether the task has returned to the queue. */
 export function stateOfTask({ status, lastSequence, estimate }: Task): NekteState {
   return stateAt(status, lastSequence, estimate !== undefined);
 }
 
-/** The state of a task before its newest event. */
+/** Returns the state of a task before its latest event. */
 export function stateBefore(previous: TaskStatus, { lastSequence, estimate }: Task): NekteState {
   return stateAt(previous, lastSequence - 1n, estimate !== undefined);
 }
 
 function stateAt(status: TaskStatus, events: bigint, hasEstimate: boolean): NekteState {
-  // The log begins with `created`, then `accepted`; an estimate may follow. More than that has happened to who waits again.
+  // The log begins with `created`, then `accepted`, and perhaps an estimate. More events than these mean that the task
+  // has returned to the queue.
   const before = status === TaskStatus.PENDING ? 1n : hasEstimate ? 3n : 2n;
   return events > before ? stateOnceBegun(status) : stateOf(status);
 }

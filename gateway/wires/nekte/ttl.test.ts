@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { wholeSeconds, withFraction } from "./ttl.ts";
+import { wholeSeconds, withFraction } from "./contexts.ts";
 
 const envelope = (ttl_s: unknown, more: object = {}) => ({ envelope: { ttl_s, ...more } });
 
@@ -18,7 +18,7 @@ describe("a time to live", () => {
     expect(wholeSeconds(params, "envelope")).toEqual(expected);
   });
 
-  test("is told as it was given", () => {
+  test("is returned unchanged", () => {
     expect(withFraction({ id: "a", ttl_s: 2, ttl_ms: 1500 })).toEqual({ id: "a", ttl_s: 1.5 });
     expect(withFraction({ id: "a", ttl_s: 2 })).toEqual({ id: "a", ttl_s: 2 });
   });

@@ -11,39 +11,37 @@ import {
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DEFAULT_RESULT_BUDGET, DeputeError, ErrorReason, estimateTokens } from "@depute/core";
 import { encode } from "@depute/wire";
-import type { Clients } from "../../src/clients.ts";
-import { renameFields, WireFault } from "../../src/fault.ts";
-import type { WireCall } from "../../src/wire-call.ts";
+import type { Clients } from "../../edge/clients.ts";
+import { renameFields, WireFault } from "../../edge/fault.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
 import { resolveLevel, toPlain } from "./budget.ts";
 import { toBytes } from "./events.ts";
 import { stateOfTask } from "./states.ts";
 
-/** What was checked, and what came of it. */
+/** The checks of a verification, and its outcome. */
 export interface Verified {
   readonly checks: readonly string[];
   readonly result: VerifyResult;
 }
 
 /**
- * nekte.verify (NEKTE 8): checks the result of a task that the caller knows by its own id. Only a hash that the caller
- * brings can pass or fail; the other checks show what there is to judge by.
+ * nekte.verify (NEKTE 8): checks the result of a task, which the caller names by its own id. Only the comparison with
+ * the caller's hash can pass or fail; the other checks provide evidence.
  *
  * @throws DeputeError TASK_NOT_FOUND, TASK_STATE_CONFLICT when there is no result, BUDGET_EXCEEDED, INVALID_REQUEST,
- * ATTESTATION_NOT_FOUND;
- * WireFault VERIFICATION_FAILED
+ *   ATTESTATION_NOT_FOUND; WireFault VERIFICATION_FAILED
  */
 export async function verify(
   { tasks, results, attestations }: Pick<Clients, "tasks" | "results" | "attestations">,
   agentId: string,
-  { taskId, checks: asked, budget, resultHash, verificationType }: VerifyRequest,
+  { taskId, checks: requestedChecks, budget, resultHash, verificationType }: VerifyRequest,
   call: WireCall,
 ): Promise<Verified> {
-  const name = { case: "externalId", value: taskId } as const;
-  const { task } = await tasks.getTask({ name, agentId }, call.asCaller);
-  if (task === undefined) throw new Error("a task was found and not told of");
+  const { task } = await tasks.getTask({ externalId: taskId, agentId }, call.asCaller);
+  if (task === undefined) throw new Error("GetTask answered without a task");
   requireResult(task, taskId);
   const wantsHash = resultHash !== undefined || verificationType !== undefined;
-  const checks = [...new Set([...(wantsHash ? ["hash"] : []), ...asked])];
+  const checks = [...new Set([...(wantsHash ? ["hash"] : []), ...requestedChecks])];
   const result = create(VerifyResultSchema, { taskId });
   if (checks.includes("hash")) {
     const { hash, matches } = await compare(results, task.output, resultHash ?? "", call);
@@ -69,8 +67,8 @@ function requireResult(task: Task, taskId: string): void {
 }
 
 /**
- * The hash of the result, and whether the caller's fits it. Depute's choice: the hash of any form that the worker gave
- * fits, because a caller has the forms that its budget allowed.
+ * Hashes the result, and compares the hash with the caller's. Depute's choice: the hash of any form of the result
+ * matches, because the caller has only the forms that its budget allowed.
  */
 async function compare(
   results: Clients["results"],
@@ -103,18 +101,23 @@ function formsOf(output: TaskOutput | undefined): [JsonValue, ...JsonValue[]] {
   ];
 }
 
-/** The result as far as the budget allows, and the input where there is one and room for it. */
+/** Returns the part of the result that the budget allows. The input is added if it fits too. */
 function sampleOf({ input, output }: Task, budget: TokenBudget | undefined) {
   const { out, tokens } = resolveLevel(output, budget);
-  const left = (budget?.maxTokens ?? DEFAULT_RESULT_BUDGET.maxTokens) - tokens;
-  const given = toPlain(input);
+  const remainingTokens = (budget?.maxTokens ?? DEFAULT_RESULT_BUDGET.maxTokens) - tokens;
+  const inputValue = toPlain(input);
   return create(VerifySampleSchema, {
     outputSample: toBytes(out),
-    ...(input === undefined || estimateTokens(given) > left ? {} : { inputSample: toBytes(given) }),
+    ...(input === undefined || estimateTokens(inputValue) > remainingTokens
+      ? {}
+      : { inputSample: toBytes(inputValue) }),
   });
 }
 
-/** What the platform knows of a result's making: who did it, and how much. How many items failed nobody tells. */
+/**
+ * Returns the origin of a result as far as the platform knows it: the agent, and the number of processed items, but not
+ * of failed ones.
+ */
 function sourceOf({ agentId, progress }: Task) {
   return create(VerifySourceSchema, {
     model: agentId,
@@ -123,9 +126,9 @@ function sourceOf({ agentId, progress }: Task) {
 }
 
 /**
- * The signed attestation that the worker gave with its result, as its document. (DelegateOS 7)
+ * Returns the signed attestation of the worker's result as a document. (DelegateOS 7)
  *
- * @throws DeputeError ATTESTATION_NOT_FOUND when it gave none
+ * @throws DeputeError ATTESTATION_NOT_FOUND without an attestation
  */
 async function attestationOf(
   attestations: Clients["attestations"],
@@ -140,8 +143,8 @@ async function attestationOf(
       { metadata: { attestation: "", task: taskId } },
     );
   }
-  const { attestation } = await attestations.getAttestation({ id: attestationId }, call.aside);
-  if (attestation === undefined) throw new Error("an attestation was found and not told of");
+  const { attestation } = await attestations.getAttestation({ attestationId }, call.aside);
+  if (attestation === undefined) throw new Error("GetAttestation answered without an attestation");
   return toBytes(encode(AttestationSchema, attestation));
 }
 

@@ -1,14 +1,14 @@
-import { DelegationAuthority } from "@depute/contracts/asp/v0/common_pb";
+import { DelegationAuthority } from "@depute/contracts/asp/v0/asp_common_pb";
 import { Refused } from "./refusal.ts";
 import { isPrincipal, type Party, partyOf, type Session, type SessionObject } from "./session.ts";
 import type { Actor, Row } from "./table.ts";
 
-/** Whether a delegate may decide in place of who brought it in. */
+/** Whether a party is a delegate with the authority to decide for the party that brought it in. */
 export function isRepresentative(party: Party): boolean {
   return !isPrincipal(party) && party.authority === DelegationAuthority.FULL;
 }
 
-/** Whether it is this party's side that has to answer an object. */
+/** Whether the party is on the side that must answer an object. */
 function isAnswering(session: Session, party: Party, object: SessionObject | undefined): boolean {
   if (object === undefined) return false;
   const sideOf = (agentId: string) => partyOf(session, agentId)?.side;
@@ -38,7 +38,7 @@ function is(actor: Actor, session: Session, party: Party, object: SessionObject 
 }
 
 /**
- * Whether a party may send what a line of the table says.
+ * Checks that a party may send a message, according to its row of the table.
  *
  * @throws Refused wrong_party, authority_exceeded, not_a_participant
  */
@@ -50,10 +50,10 @@ export function requireActor(
 ): void {
   const { subject, by } = row;
   if (party.presence === "invited" && subject !== "invitation" && subject !== "delegation") {
-    throw new Refused("not_a_participant", "who is invited has to accept first");
+    throw new Refused("not_a_participant", "an invited agent sends ACCEPT before any other message");
   }
   if (by.some((actor) => is(actor, session, party, object))) return;
-  // A delegate that lacks the authority hears so; who is on the wrong side of an object hears that.
+  // No role of the sender allows the message. A delegate lacks the authority; any other sender is the wrong party.
   if (!isPrincipal(party) && !by.includes("target")) {
     throw new Refused("authority_exceeded", "the delegation does not go so far");
   }

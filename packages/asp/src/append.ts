@@ -1,4 +1,4 @@
-import { ParticipantRole } from "@depute/contracts/asp/v0/common_pb";
+import { ParticipantRole } from "@depute/contracts/asp/v0/asp_common_pb";
 import { type Envelope, Performative, type Sender } from "@depute/contracts/asp/v0/envelope_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { CanonicalError, decodeBase64Url, parseTime } from "@depute/core";
@@ -19,7 +19,7 @@ import { type Row, rowFor } from "./table.ts";
 import { advance, endSession } from "./time.ts";
 import { endOf, whyNotNow } from "./why.ts";
 
-/** The only version that is spoken; another is refused, for there is no negotiation. (ASP specification) */
+/** The only supported version. ASP cannot negotiate versions, so any other is refused. (ASP specification) */
 export const ASP_VERSION = "asp/0.1";
 
 export type Appended =
@@ -27,17 +27,16 @@ export type Appended =
       readonly ok: true;
       readonly session: Session;
       readonly ordinal: number;
-      /** The proof in the message, where it was judged. */
+      /** The proof in the message, if append checked one. */
       readonly proven?: Proven;
     }
-  /** The session is as it was, but for limits that time has passed. */
+  /** The session without the message. Deadlines that have passed are applied to it. */
   | { readonly ok: false; readonly refusal: Refusal; readonly session: Session };
 
 /**
- * Adds a message to a session, or says why not. It throws nothing for whatever message of the contract's form.
- *
- * Checked in this order: form, time, sender, hash and signature, place in the chain, proof, trust, and then the machine. Limits
- * that have passed are applied first, so that the message meets the session as it is.
+ * Adds a message to a session, or returns the refusal. It never throws for a message that satisfies the validation
+ * rules of its protobuf contract. The checks run in this order: form, time, sender, hash and signature, place in the
+ * chain, proof, trust, state machine. Deadlines that have passed are applied to the session first.
  *
  * @param session the session so far; idleSession for its first message
  */
@@ -57,8 +56,8 @@ function appended(
   context: AppendContext,
 ): { session: Session; proven?: Proven } {
   const stated = checkForm(session, envelope, context);
-  const known = withSender(session, envelope, stated, context);
-  const sender = partyOf(known, stated.agentId);
+  const envelopeSender = withSender(session, envelope, stated, context);
+  const sender = partyOf(envelopeSender, stated.agentId);
   if (sender === undefined || sender.presence === "left") {
     throw new Refused("not_a_participant", "the sender takes no part in this session");
   }
@@ -70,8 +69,8 @@ function appended(
       "the sender has sent CLOSE, and says nothing more in this session",
     );
   }
-  checkPlace(known, envelope, sender, context);
-  // A session that was stored before they were counted has none.
+  checkPlace(envelopeSender, envelope, sender, context);
+  // A session that an earlier version stored has no byte count.
   const byteCount = (session.byteCount ?? 0) + size;
   if (byteCount > MAX_SESSION_BYTES) {
     throw new Refused("limit_exceeded", `more than ${MAX_SESSION_BYTES} bytes in the session`, {
@@ -82,7 +81,7 @@ function appended(
   const { proof, engine, nowMs } = context;
   const proven = proof && checkProof(engine, stated.dpopProof, sender, proof, nowMs);
   checkTrust(session.state, stated, sender);
-  const moved = applyMachine(known, envelope, sender, context);
+  const moved = applyMachine(envelopeSender, envelope, sender, context);
   const after = withParty(moved, sender.agentId, {
     nextSequence: sender.nextSequence + 1,
     orgId: sender.orgId ?? stated.orgId,
@@ -101,7 +100,7 @@ function appended(
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
-/** What the contract's own rules do not say. */
+/** Checks the rules of form that protobuf validation cannot express. */
 function checkForm(session: Session, envelope: Envelope, { strictIds = true, nowMs }: AppendContext): Sender {
   const { version, messageId, sessionId, sender, timestamp } = envelope;
   if (version !== ASP_VERSION) throw new Refused("unsupported_version", `only ${ASP_VERSION} is spoken`);
@@ -122,7 +121,7 @@ function checkForm(session: Session, envelope: Envelope, { strictIds = true, now
   return sender;
 }
 
-/** Who begins a session is its first party. */
+/** Makes the sender of the first message the first party of the session. */
 function withSender(
   session: Session,
   envelope: Envelope,
@@ -166,7 +165,7 @@ function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendCo
   return digest;
 }
 
-/** The place in the session, and in what its sender has sent. */
+/** Checks that the message continues the session's hash chain, and the sequence number of its sender. */
 function checkPlace(
   session: Session,
   { messageId, integrity, sequenceNumber }: Envelope,
@@ -188,8 +187,9 @@ function checkPlace(
 }
 
 /**
- * What a message states of its sender is never used, and has to be true. The score that counts is noted when the agent
- * comes; it has to be stated from the introduction on, since before that its bearer may not have seen it.
+ * Compares the sender's organization and stated trust score with those stored when the sender joined. The score is
+ * compared only after the introductions, because an agent may not know its stored score earlier. The stated score has
+ * no other use.
  */
 function checkTrust(state: SessionState, { orgId, trustScore }: Sender, party: Party): void {
   if (party.orgId !== undefined && party.orgId !== orgId) {
@@ -199,7 +199,7 @@ function checkTrust(state: SessionState, { orgId, trustScore }: Sender, party: P
   if (isNoted && party.trustScore !== undefined && party.trustScore !== trustScore) {
     throw new Refused(
       "trust_mismatch",
-      `sender.trustScore has to be ${party.trustScore}, the score that was noted when the sender came: participants of the session tell it`,
+      `sender.trustScore has to be ${party.trustScore}, the score noted when the sender joined: read it from the session's participants`,
     );
   }
 }
@@ -207,8 +207,8 @@ function checkTrust(state: SessionState, { orgId, trustScore }: Sender, party: P
 function applyMachine(session: Session, envelope: Envelope, sender: Party, context: AppendContext): Session {
   const { performative } = envelope;
   const body = bodyOf(envelope);
-  const about = aboutOf(session, body);
-  const row = rowFor(performative, about.subject);
+  const subject = aboutOf(session, body);
+  const row = rowFor(performative, subject.subject);
   const next = row?.moves.get(session.state);
   if (row === undefined || next === undefined) {
     throw new Refused("wrong_state", whyNotNow(session, performative));
@@ -216,16 +216,16 @@ function applyMachine(session: Session, envelope: Envelope, sender: Party, conte
   if (session.closingMs !== undefined && !row.whenClosing) {
     throw new Refused(
       "closing",
-      "a party has sent CLOSE: nothing new is opened, and what is open is answered before the other side closes",
+      "a party has sent CLOSE, so nothing new can be opened: answer the open objects before the other side closes",
     );
   }
   if (!row.by.includes("newcomer")) {
     checkRecipient(session, envelope, body);
-    requireActor(session, sender, row, about.object);
-    requireConformance(session, sender, performative, about.subject, body);
+    requireActor(session, sender, row, subject.object);
+    requireConformance(session, sender, performative, subject.subject, body);
   }
-  checkConstraints(performative, sender, about);
-  const move: Move = { ...about, envelope, body, sender, context };
+  checkConstraints(performative, sender, subject);
+  const move: Move = { ...subject, envelope, body, sender, context };
   return enter(applyEffects(session, move), row, next, context.nowMs);
 }
 
@@ -236,7 +236,10 @@ function checkRecipient(session: Session, envelope: Envelope, body: MessageBody)
   throw new Refused("unknown_party", "the recipient is not in the session");
 }
 
-/** What the answered message asks of its answers. */
+/**
+ * Checks a message against the constraints of the object that it answers: the allowed performatives, and the minimum
+ * trust score.
+ */
 function checkConstraints(
   performative: Performative,
   { agentId, trustScore }: Party,
@@ -252,7 +255,7 @@ function checkConstraints(
   }
 }
 
-/** The state after a message. */
+/** Returns the session with the state that follows a message. */
 function enter(session: Session, row: Row, next: SessionState | "stay" | "return", nowMs: number): Session {
   if (next === "stay") return session;
   if (next === "return") {

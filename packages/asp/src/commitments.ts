@@ -11,7 +11,7 @@ import {
   withObject,
 } from "./session.ts";
 
-/** What a COMMIT binds whom to. */
+/** Returns the obligations that a COMMIT creates. */
 export function obligationsOf(
   session: Session,
   { obligations, deadline }: CommitBody,
@@ -20,7 +20,7 @@ export function obligationsOf(
   const stated = Object.values(obligations.value?.values ?? {});
   const allMs = dueMsOf(deadline, nowMs) ?? Number.POSITIVE_INFINITY;
   for (const { party } of stated) {
-    // Nobody is bound who does not hear of it.
+    // Only participants can have obligations, because other agents do not receive the messages.
     if (partyOf(session, party) === undefined)
       throw new Refused("unknown_party", `${party} is not in the session`);
   }
@@ -31,7 +31,7 @@ export function obligationsOf(
 }
 
 /**
- * When something has to be done.
+ * Returns the due time of an obligation.
  *
  * @throws Refused malformed; expired for a time that has passed
  */
@@ -43,7 +43,7 @@ export function dueMsOf(deadline: string | undefined, nowMs: number): number | u
   return ms;
 }
 
-/** What should have been done by a time and was not said to be. */
+/** Marks each obligation as overdue that was due before `atMs` and not claimed. */
 export function overdue(object: SessionObject, atMs: number): SessionObject {
   const obligations = object.obligations?.map((obligation) =>
     obligation.status === "outstanding" && (obligation.dueMs ?? Number.POSITIVE_INFINITY) <= atMs
@@ -59,21 +59,31 @@ export function escrowOf({ escrow }: CommitBody): EscrowAccount | undefined {
   return { amount, currency, releaseCondition };
 }
 
-/** Both sides are bound: the escrow is held. Without stated obligations, who accepted owes the fulfilment. */
+/**
+ * Makes a commitment binding for both sides and holds the escrow. If the commitment states no obligations, the
+ * accepting party owes the fulfilment.
+ */
 export function acceptCommitment(object: SessionObject, accepter: string): SessionObject {
   const { escrow, obligations = [], dueMs } = object;
-  const owed = { party: accepter, status: "outstanding", ...(dueMs === undefined ? {} : { dueMs }) } as const;
+  const defaultObligation = {
+    party: accepter,
+    status: "outstanding",
+    ...(dueMs === undefined ? {} : { dueMs }),
+  } as const;
   return {
     ...object,
     status: "accepted",
-    obligations: obligations.length > 0 ? obligations : [owed],
+    obligations: obligations.length > 0 ? obligations : [defaultObligation],
     ...(escrow === undefined ? {} : { escrow: { ...escrow, state: "held" } }),
   };
 }
 
 const sideOf = (session: Session, agentId: string) => partyOf(session, agentId)?.side ?? agentId;
 
-/** A side says that it has done what it owes: an INFORM of type `result` that refers to the commitment. */
+/**
+ * Records one side's claim that its obligations are fulfilled. The claim is an INFORM of type `result` that refers to
+ * the commitment.
+ */
 export function claim(session: Session, object: SessionObject, side: string): Session {
   const obligations = object.obligations?.map((obligation) =>
     sideOf(session, obligation.party) === side && obligation.status !== "confirmed"
@@ -83,33 +93,35 @@ export function claim(session: Session, object: SessionObject, side: string): Se
   return obligations === undefined ? session : withObject(session, { ...object, obligations });
 }
 
-/** Whether the other side says that something is done, and `side` has not answered. */
-export function awaits(session: Session, { obligations = [] }: SessionObject, side: string): boolean {
+/** Whether the other side claims that an obligation is fulfilled and `side` has not answered the claim. */
+export function awaitsAnswer(session: Session, { obligations = [] }: SessionObject, side: string): boolean {
   return obligations.some(({ party, status }) => status === "claimed" && sideOf(session, party) !== side);
 }
 
 /**
- * A side answers what the other says to have done, or, with `all`, says of its own accord that the other has done what it
- * owes. The escrow, which the commitment's author paid in, is released once all that the other side owes is confirmed.
+ * Confirms or contests, in the name of `side`, the other side's claims. With `all`, the verdict also applies to
+ * obligations that the other side has not claimed. When all of the payee's obligations are confirmed, the payee gets
+ * the escrow; the payer is the commitment's author.
  */
-export function judge(
+export function answerClaims(
   session: Session,
   object: SessionObject,
   side: string,
   verdict: "confirmed" | "refused",
   all = false,
 ): Session {
-  const judged = (status: Obligation["status"]) =>
+  const receivesVerdict = (status: Obligation["status"]) =>
     status === "claimed" || (all && (status === "outstanding" || status === "overdue"));
   const obligations = (object.obligations ?? []).map((obligation) =>
-    judged(obligation.status) && sideOf(session, obligation.party) !== side
+    receivesVerdict(obligation.status) && sideOf(session, obligation.party) !== side
       ? { ...obligation, status: verdict }
       : obligation,
   );
-  const isDone = (of: readonly Obligation[]) => of.every(({ status }) => status === "confirmed");
+  const isDone = (isEveryDone: readonly Obligation[]) =>
+    isEveryDone.every(({ status }) => status === "confirmed");
   const payer = sideOf(session, object.author);
-  const owed = obligations.filter(({ party }) => sideOf(session, party) !== payer);
-  const releases = object.escrow?.state === "held" && owed.length > 0 && isDone(owed);
+  const payeeObligations = obligations.filter(({ party }) => sideOf(session, party) !== payer);
+  const releases = object.escrow?.state === "held" && payeeObligations.length > 0 && isDone(payeeObligations);
   return withObject(session, {
     ...object,
     obligations,
@@ -119,8 +131,8 @@ export function judge(
 }
 
 /**
- * Ends what a session leaves open. Escrow that is still held goes back to who paid it in, unless all that the other side
- * owes was said to be done and who paid did not contest it: then the silence forfeits it.
+ * Settles the open commitments at the end of a session. Held escrow returns to its payer, except if the payee claimed
+ * all its obligations and the payer contested none. In that case the payer forfeits the escrow.
  */
 export function settle(session: Session): Session {
   let settled = session;
@@ -129,9 +141,12 @@ export function settle(session: Session): Session {
     const isHeld = object.escrow?.state === "held";
     if (!lapses && !isHeld) continue;
     const payer = sideOf(session, object.author);
-    const owed = (object.obligations ?? []).filter(({ party }) => sideOf(session, party) !== payer);
+    const payeeObligations = (object.obligations ?? []).filter(
+      ({ party }) => sideOf(session, party) !== payer,
+    );
     const isEarned =
-      owed.length > 0 && owed.every(({ status }) => status === "claimed" || status === "confirmed");
+      payeeObligations.length > 0 &&
+      payeeObligations.every(({ status }) => status === "claimed" || status === "confirmed");
     settled = withObject(settled, {
       ...object,
       ...(lapses ? { status: "lapsed" as const } : {}),

@@ -1,4 +1,4 @@
-import { ConformanceLevel } from "@depute/contracts/asp/v0/common_pb";
+import { ConformanceLevel } from "@depute/contracts/asp/v0/asp_common_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { expect, test } from "vitest";
 import { type Actor, ALPHA, BETA, GAMMA, proposal, Stage } from "./testing/stage.ts";
@@ -6,17 +6,17 @@ import { exportTranscript, verifyTranscript } from "./transcript.ts";
 
 const at = (one: Actor, conformance: ConformanceLevel): Actor => ({ ...one, conformance });
 const { MINIMAL, STANDARD, FULL } = ConformanceLevel;
-const rated = (who: Actor) => ({ ratings: [{ agentId: who.agentId, stars: 5 }] });
+const rated = (actor: Actor) => ({ ratings: [{ agentId: actor.agentId, stars: 5 }] });
 const delegation = { delegationId: "del", targetAgent: GAMMA.agentId, scope: "s", authority: "advisory" };
 
 test("with a party of the minimal level there is INFORM, QUERY and CLOSE, and the session begins as any other", () => {
   const [alpha, beta] = [ALPHA, at(BETA, MINIMAL)];
   const stage = new Stage([alpha, beta]);
   stage.introduce(alpha, beta);
-  for (const who of [alpha, beta]) {
-    expect(stage.refusal(who, "PROPOSE", proposal("p"))).toBe("not_conformant");
-    expect(stage.refusal(who, "OBSERVE", {})).toBe("not_conformant");
-    expect(stage.refusal(who, "ESCALATE", {})).toBe("not_conformant");
+  for (const actor of [alpha, beta]) {
+    expect(stage.refusal(actor, "PROPOSE", proposal("p"))).toBe("not_conformant");
+    expect(stage.refusal(actor, "OBSERVE", {})).toBe("not_conformant");
+    expect(stage.refusal(actor, "ESCALATE", {})).toBe("not_conformant");
   }
   stage.say(alpha, "QUERY", { queryId: "q", question: "?" });
   stage.say(beta, "INFORM", { informType: "fact", references: ["q"] });
@@ -30,7 +30,8 @@ test("with a party of the minimal level there is INFORM, QUERY and CLOSE, and th
     MINIMAL,
   ]);
   expect(verifyTranscript(transcript, { engine: stage.engine }).ok).toBe(true);
-  // Who hides the level that a party declared changes what is allowed, and nothing else.
+  // The second participant's level allowed every message of the transcript. An absent level allows more, so the
+  // transcript stays valid.
   const [, hidden] = transcript.participants;
   delete hidden?.conformanceLevel;
   expect(verifyTranscript(transcript, { engine: stage.engine })).toMatchObject({ ok: true });
@@ -46,7 +47,7 @@ test("the standard level speaks all but ratings, which the full level has", () =
   expect(stage.session.ratings).toHaveLength(1);
 });
 
-test("nobody is brought in who could not accept", () => {
+test("refuses a delegate whose level cannot accept", () => {
   const gamma = at(GAMMA, MINIMAL);
   const stage = new Stage([ALPHA, BETA, gamma]);
   stage.converse();

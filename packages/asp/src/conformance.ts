@@ -1,29 +1,29 @@
-import { ConformanceLevel } from "@depute/contracts/asp/v0/common_pb";
+import { ConformanceLevel } from "@depute/contracts/asp/v0/asp_common_pb";
 import { Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { Refused } from "./refusal.ts";
 import { isPrincipal, type Party, type Session } from "./session.ts";
 import type { MessageBody } from "./subject.ts";
 import type { Subject } from "./table.ts";
 
-/** What the minimal level speaks. (ASP specification "Conformance") */
+/** The performatives that agents of the minimal level support. (ASP specification "Conformance") */
 const MINIMAL: ReadonlySet<Performative> = new Set([
   Performative.INFORM,
   Performative.QUERY,
   Performative.CLOSE,
 ]);
 
-/** How every session begins, whoever takes part: an agent of the minimal level could be in none otherwise. */
+/** Every session begins with these subjects, so agents of every level may send and receive them. */
 const BEGINNING: ReadonlySet<Subject> = new Set<Subject>(["invitation", "identity"]);
 
-/** Whether an agent of a level speaks a performative; one whose card names no level speaks all. */
+/** Whether an agent of this level supports a performative. An agent without a declared level supports all. */
 export function speaks(level: ConformanceLevel | undefined, performative: Performative): boolean {
   return level !== ConformanceLevel.MINIMAL || MINIMAL.has(performative);
 }
 
 /**
- * Holds agents to the level that their cards declare. Everybody hears every message, so what is said has to be spoken by
- * the sender and by both parties. Ratings are a part of trust scoring, which is the full level's. The rest is Depute's
- * choice, because the page says only what each level has.
+ * Checks a message against the conformance levels that the agents' cards declare. The sender and both parties must
+ * support the message, because all participants receive it. Ratings need the full level, because they belong to trust
+ * scoring. ASP lists only the contents of each level; the remaining rules are Depute's choice.
  *
  * @throws Refused not_conformant
  */

@@ -1,34 +1,36 @@
-import type { ConformanceLevel } from "@depute/contracts/asp/v0/common_pb";
+import type { ConformanceLevel } from "@depute/contracts/asp/v0/asp_common_pb";
 import type { CryptoEngine } from "@depute/dct";
 import type { ProofRules } from "./proof.ts";
 
-/** What is known of an agent outside the session. */
+/** Facts about an agent from outside the session. */
 export interface AgentFacts {
-  /** The key of its signatures: Ed25519, base64url. */
+  /** The agent's Ed25519 signing key in base64url. */
   readonly key: string;
-  /** RFC 7638 thumbprint of the key of its proofs, where that is another one. */
+  /** RFC 7638 thumbprint of the key that signs proofs, if it differs from the signing key. */
   readonly proofThumbprint?: string;
   readonly orgId?: string;
-  /** How much of the protocol its card says that it speaks; absent: all of it. */
+  /** The conformance level that the agent's card declares. If it is absent, the agent supports the whole protocol. */
   readonly conformance?: ConformanceLevel;
-  /** 0 to 100; absent where nobody keeps one: then what messages state is neither checked nor used. */
+  /**
+   * A score from 0 to 100. Absent if there is no trust service: then scores in messages are neither checked nor used.
+   */
   readonly trustScore?: number;
 }
 
-/** What append has to know beside the session and the message. */
+/** The input of append besides the session and the message. */
 export interface AppendContext {
-  /** Epoch milliseconds. */
+  /** The current time in epoch milliseconds. */
   readonly nowMs: number;
   readonly engine: CryptoEngine;
-  /** Asked for agents that come: of an invitation, and of a delegation. undefined: nobody knows it. */
+  /** Finds an agent that joins by an invitation or a delegation. Returns undefined for an unknown agent. */
   readonly agent: (agentId: string) => AgentFacts | undefined;
-  /** Whether the session has a message of that id. */
+  /** Whether the session contains a message with this id. */
   readonly hasMessage: (messageId: string) => boolean;
-  /** Whether ids have to be UUIDv7, as the schema says; true unless told otherwise. */
+  /** Whether ids must be UUIDv7, as the schema requires. Default: true. */
   readonly strictIds?: boolean;
   /**
-   * What the proof in the message is judged by. Absent where the sender proved its key otherwise, and in a transcript: a
-   * proof is about the moment in which a message comes.
+   * The rules for the proof in the message. Absent if the sender proved its key in another way. Also absent for
+   * transcripts, because a proof is valid only at the time of the call.
    */
   readonly proof?: ProofRules;
 }

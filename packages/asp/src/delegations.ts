@@ -10,7 +10,7 @@ import {
 
 const RUNNING = new Set(["open", "accepted", "reported"]);
 
-/** An agent that was brought in leaves, and with it everyone that it brought in itself. */
+/** Removes a delegate from the session, together with all delegates that it brought in, directly or indirectly. */
 export function leave(session: Session, agentId: string): Session {
   let current = withParty(session, agentId, { presence: "left" });
   for (const object of objectsOf(current, "delegation")) {
@@ -21,12 +21,15 @@ export function leave(session: Session, agentId: string): Session {
 }
 
 /**
- * How delegated work stands. `asked`: the delegate has not answered. `going`: it has accepted. `reported`: it has told what it
- * found. `over`: it will not, because it refused or left, was sent away, or the session has ended.
+ * The progress of delegated work.
+ * - `asked`: the delegate has not answered.
+ * - `going`: the delegate has accepted.
+ * - `reported`: the delegate has sent its result.
+ * - `over`: no result will follow, because the delegate refused, left or was dismissed, or the session has ended.
  */
 export type WorkState = "asked" | "going" | "reported" | "over";
 
-/** How the work of a delegation stands. */
+/** Returns the progress of the work that a delegation started. */
 export function workOf(session: Session, delegation: SessionObject): WorkState {
   if (delegation.status === "reported" || delegation.result !== undefined) return "reported";
   if (isTerminal(session.state)) return "over";

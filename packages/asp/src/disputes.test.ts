@@ -17,7 +17,7 @@ const MINUTE = 60_000;
 const escrow = { amount: 10.5, currency: "EUR", releaseCondition: "done" };
 const terms = { seats: 100 };
 
-/** Alpha and Beta agree on a commitment of Alpha's. */
+/** Lets Alpha and Beta agree on a commitment by Alpha. */
 function agree(more: JsonObject = {}): void {
   stage.converse();
   stage.say(ALPHA, "COMMIT", { commitmentId: "cmt", terms, ...more });
@@ -25,10 +25,10 @@ function agree(more: JsonObject = {}): void {
 }
 const claim = () => stage.say(BETA, "INFORM", { informType: "result", references: ["cmt"] });
 const close = () => {
-  for (const who of [ALPHA, BETA]) stage.say(who, "CLOSE", {});
+  for (const actor of [ALPHA, BETA]) stage.say(actor, "CLOSE", {});
 };
 const at = (ms: number) => formatTime(T0 + ms);
-const told = () => {
+const disputeRows = () => {
   const session = advance(stage.session, stage.nowMs);
   return disputesOf(stage.engine, session, (ordinal) => stage.entries[ordinal - 1]?.envelope).map(
     ({ reason, filedBy, filedAgainst, severity }) => [
@@ -41,32 +41,32 @@ const told = () => {
 };
 const duty = (status = stage.session) => objectOf(status, "cmt")?.obligations?.map((one) => one.status);
 
-test("what is fulfilled, or may still be, is in no dispute", () => {
+test("fulfilled obligations, and those not yet due, cause no dispute", () => {
   agree({ escrow });
-  expect(told()).toEqual([]);
+  expect(disputeRows()).toEqual([]);
   claim();
   stage.say(ALPHA, "ACCEPT", { referenceId: "cmt" });
   close();
-  expect(told()).toEqual([]);
+  expect(disputeRows()).toEqual([]);
 });
 
 test("a contested result, escrow without delivery, and silence about a delivery each have their reason", () => {
   agree({ escrow });
   claim();
   stage.say(ALPHA, "REJECT", { referenceId: "cmt", code: "policy_violation" });
-  expect(told()).toEqual([["fulfillment-mismatch", "A", "B", 2]]);
+  expect(disputeRows()).toEqual([["fulfillment-mismatch", "A", "B", 2]]);
   stage = new Stage();
   agree({ escrow });
   close();
-  expect(told()).toEqual([["non-delivery", "A", "B", 3]]);
+  expect(disputeRows()).toEqual([["non-delivery", "A", "B", 3]]);
   stage = new Stage();
   agree({ escrow });
   claim();
   close();
-  expect(told()).toEqual([["escrow-violation", "B", "A", 3]]);
+  expect(disputeRows()).toEqual([["escrow-violation", "B", "A", 3]]);
 });
 
-test("a dispute has its evidence, and the same id whoever looks", () => {
+test("a dispute has its evidence, and one id for every reader", () => {
   agree({ escrow, deadline: at(MINUTE) });
   stage.pass(MINUTE);
   const session = advance(stage.session, stage.nowMs);
@@ -86,7 +86,7 @@ test("a dispute has its evidence, and the same id whoever looks", () => {
   expect(disputesOf(stage.engine, session)[0]?.disputeId).toBe(one?.disputeId);
 });
 
-test("what is not done in time is overdue, and a breach unless the other side takes it late", () => {
+test("a late obligation is overdue, and a breach unless the other side confirms it", () => {
   const obligations = {
     buyer: { party: ALPHA.agentId, action: "Pay.", deadline: at(3 * MINUTE) },
     vendor: { party: BETA.agentId, action: "Provision.", deadline: "2026-03-07T16:02:00+01:00" },
@@ -98,7 +98,7 @@ test("what is not done in time is overdue, and a breach unless the other side ta
   claim();
   expect(duty()).toEqual(["outstanding", "claimed"]);
   stage.pass(MINUTE);
-  expect(told()).toEqual([["timeout-breach", "B", "A", 2]]);
+  expect(disputeRows()).toEqual([["timeout-breach", "B", "A", 2]]);
   stage.say(ALPHA, "ACCEPT", { referenceId: "cmt" });
   close();
   expect(duty()).toEqual(["overdue", "confirmed"]);
@@ -115,12 +115,12 @@ test("what is not done in time is overdue, and a breach unless the other side ta
   expect(verdict.ok && verdict.session).toEqual(stage.session);
 });
 
-test("without stated obligations the deadline is that of who accepted", () => {
+test("without stated obligations the accepter's deadline applies", () => {
   agree({ deadline: at(MINUTE) });
   stage.pass(MINUTE);
-  expect(told()).toEqual([["timeout-breach", "A", "B", 2]]);
+  expect(disputeRows()).toEqual([["timeout-breach", "A", "B", 2]]);
   stage.say(ALPHA, "CLOSE", { outcome: "fulfilled" });
-  expect(told()).toEqual([]);
+  expect(disputeRows()).toEqual([]);
 });
 
 test.each([

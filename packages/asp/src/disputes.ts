@@ -12,25 +12,29 @@ import {
   type SessionObject,
 } from "./session.ts";
 
-/** Why a commitment is in dispute, and how grave that is, 1 to 5. (ASP concepts "Disputes"; the numbers are Depute's choice.) */
+/**
+ * The reasons of disputes with their severities from 1 to 5. (ASP concepts "Disputes"; the numbers are Depute's
+ * choice.)
+ */
 export const DISPUTE_SEVERITY = {
-  /** What was said to be done is not what was agreed. */
+  /** The claimed fulfilment differs from the agreed terms. */
   "fulfillment-mismatch": 2,
-  /** It was not done in time. */
+  /** The obligation was not fulfilled in time. */
   "timeout-breach": 2,
-  /** Nothing was done, and the escrow went back. */
+  /** No obligation was fulfilled, and the escrow was refunded. */
   "non-delivery": 3,
-  /** Who paid in fell silent though all that the other side owed was said to be done. */
+  /** The payer did not answer, although the other side claimed that every obligation is fulfilled. */
   "escrow-violation": 3,
 } as const;
 
 export type DisputeReason = keyof typeof DISPUTE_SEVERITY;
 
 /**
- * What is in dispute, as it follows from the session itself: nobody has to file what the signed messages and the time show.
- * It is settled as the machine settles the escrow; who wants more shows the transcript.
+ * Derives the disputes that follow from a session itself. No party has to file them, because the signed messages and
+ * the times prove them. The disputes do not affect the escrow, which the state machine has settled. The transcript is
+ * the evidence for any further claim.
  *
- * @param messageAt the message of an ordinal, for the agreed terms
+ * @param messageAt returns the message of an ordinal, from which the agreed terms are read
  */
 export function disputesOf(
   engine: CryptoEngine,
@@ -40,7 +44,7 @@ export function disputesOf(
   return objectsOf(session, "commitment").flatMap((commitment) => {
     const { obligations = [], escrow, author } = commitment;
     const terms = termsOf(messageAt(commitment.ordinal));
-    const found = obligations.flatMap((obligation, index) => {
+    const disputed = obligations.flatMap((obligation, index) => {
       const reason = reasonOf(obligation, commitment);
       return reason === undefined ? [] : [{ reason, against: obligation.party, index, obligation }];
     });
@@ -48,7 +52,7 @@ export function disputesOf(
       escrow?.state === "forfeited"
         ? [{ reason: "escrow-violation", against: author, index: obligations.length, obligation: undefined }]
         : [];
-    return [...found, ...violation].map(({ reason, against, index, obligation }) =>
+    return [...disputed, ...violation].map(({ reason, against, index, obligation }) =>
       create(DisputeSchema, {
         disputeId: disputeId(engine, session, commitment, index, reason),
         sessionId: session.sessionId,
@@ -66,7 +70,8 @@ export function disputesOf(
 function reasonOf({ status }: Obligation, { escrow }: SessionObject): DisputeReason | undefined {
   if (status === "refused") return "fulfillment-mismatch";
   if (status === "overdue") return "timeout-breach";
-  // Without escrow an obligation may well outlast the session: seats are paid for by the year.
+  // An outstanding obligation without refunded escrow is no dispute, because it may be due after the session. A seat,
+  // for example, is paid by the year.
   return status === "outstanding" && escrow?.state === "refunded" ? "non-delivery" : undefined;
 }
 
@@ -89,13 +94,13 @@ function termsOf(message: Envelope | undefined): JsonObject | undefined {
   return body?.case === "commit" ? body.value.terms : undefined;
 }
 
-/** The party on the other side of an agent. */
+/** Returns the party on the side opposite to an agent. */
 function otherSide(session: Session, agentId: string): string {
   const side = partyOf(session, agentId)?.side ?? agentId;
   return session.parties.find((party) => isPrincipal(party) && party.side !== side)?.agentId ?? agentId;
 }
 
-/** The same dispute has the same id, whoever looks. */
+/** Derives the dispute's id from the content of the dispute, so that every reader computes the same id. */
 function disputeId(
   engine: CryptoEngine,
   { sessionId }: Session,
@@ -103,6 +108,6 @@ function disputeId(
   index: number,
   reason: string,
 ): string {
-  const named = new TextEncoder().encode(JSON.stringify([sessionId, id, index, reason]));
-  return `dsp_${encodeHex(engine.sha256(named)).slice(0, 32)}`;
+  const idBytes = new TextEncoder().encode(JSON.stringify([sessionId, id, index, reason]));
+  return `dsp_${encodeHex(engine.sha256(idBytes)).slice(0, 32)}`;
 }

@@ -1,7 +1,15 @@
-import { ParticipantRole, RejectionCode } from "@depute/contracts/asp/v0/common_pb";
+import { ParticipantRole, RejectionCode } from "@depute/contracts/asp/v0/asp_common_pb";
 import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { isRepresentative } from "./actors.ts";
-import { acceptCommitment, awaits, claim, dueMsOf, escrowOf, judge, obligationsOf } from "./commitments.ts";
+import {
+  acceptCommitment,
+  answerClaims,
+  awaitsAnswer,
+  claim,
+  dueMsOf,
+  escrowOf,
+  obligationsOf,
+} from "./commitments.ts";
 import { speaks } from "./conformance.ts";
 import { leave } from "./delegations.ts";
 import { checkCard } from "./identity.ts";
@@ -32,7 +40,8 @@ import { type MessageBody, RESULT_TYPE } from "./subject.ts";
 type Body<Case extends MessageBody["case"]> = Extract<MessageBody, { case: Case }>["value"];
 
 /**
- * What a message does to the objects and parties of a session; the state is the table's business.
+ * Applies a message to the session's objects and parties. The table of transitions, not this function, determines the
+ * session's next state.
  *
  * @throws Refused
  */
@@ -123,7 +132,7 @@ function accept(session: Session, { object, sender, subject, context }: Move): S
       return withObject(session, acceptCommitment(about, sender.agentId));
     case "fulfilment":
       requireClaim(session, about, sender);
-      return judge(session, about, sender.side, "confirmed");
+      return answerClaims(session, about, sender.side, "confirmed");
     case "delegation":
       return withParty(withStatus(session, about, "accepted"), sender.agentId, {
         presence: "active",
@@ -139,20 +148,20 @@ function reject(
   { object, sender, subject }: Move,
   { code, retryable }: Body<"reject">,
 ): Session {
-  const given = code ?? RejectionCode.OTHER;
-  const about: SessionObject = {
+  const rejectionCode = code ?? RejectionCode.OTHER;
+  const newObject: SessionObject = {
     ...needed(object),
-    rejection: { code: given, retryable: isRetryable(given, retryable) },
+    rejection: { code: rejectionCode, retryable: isRetryable(rejectionCode, retryable) },
   };
   if (subject === "fulfilment") {
-    requireClaim(session, about, sender);
-    return judge(session, about, sender.side, "refused");
+    requireClaim(session, newObject, sender);
+    return answerClaims(session, newObject, sender.side, "refused");
   }
-  const rejected = withStatus(session, about, "rejected");
+  const rejected = withStatus(session, newObject, "rejected");
   return subject === "delegation" ? leave(rejected, sender.agentId) : rejected;
 }
 
-/** A counter-proposal is a proposal of its own, in place of the one that it answers. */
+/** Opens a counter-proposal: a new proposal that replaces the answered one. */
 function counter(session: Session, move: Move, { proposalId, validUntil }: Body<"counter">): Session {
   const { subject } = move;
   const about = needed(move.object);
@@ -186,15 +195,16 @@ function inform(session: Session, move: Move, { informType, references, data }: 
   }
   if (subject === "resolution") return withStatus(session, needed(object), "resolved");
   let current = session;
-  const named = new Set(references?.values);
+  const referencedIds = new Set(references?.values);
   for (const question of objectsOf(session, "question")) {
-    const isMeant = named.has(question.id) || (question.about !== undefined && named.has(question.about));
+    const isMeant =
+      referencedIds.has(question.id) || (question.about !== undefined && referencedIds.has(question.about));
     const answers = isMeant && question.status === "open" && question.author !== sender.agentId;
     if (answers) current = withStatus(current, question, "answered");
   }
   if (informType !== RESULT_TYPE) return current;
   for (const reported of objectsOf(session)) {
-    if (!named.has(reported.id) || reported.status !== "accepted") continue;
+    if (!referencedIds.has(reported.id) || reported.status !== "accepted") continue;
     if (reported.kind === "delegation" && reported.target === sender.agentId) {
       const { messageId, timestamp, integrity } = envelope;
       const result = { messageId, timestamp, hash: integrity?.hash ?? "", ordinal: session.messageCount + 1 };
@@ -220,7 +230,9 @@ function commit(session: Session, move: Move, body: Body<"commit">): Session {
   });
 }
 
-/** Brings an agent in. All see it; it may speak once it has accepted. */
+/**
+ * Adds a delegate as a participant. All participants see the delegate, which may send messages after it has accepted.
+ */
 function delegate(session: Session, move: Move, body: Body<"delegate">): Session {
   const { sender, context } = move;
   const { delegationId, targetAgent: target, authority, returnTo } = body;
@@ -263,8 +275,8 @@ function withdraw(session: Session, object: SessionObject | undefined): Session 
 }
 
 /**
- * A party closes, or a delegate leaves. Outcome `fulfilled` says that the other side has done what it owes, unless that was
- * contested: the text goes from the result straight to CLOSE.
+ * Applies CLOSE: marks a party as closed, or removes a delegate. The outcome `fulfilled` also confirms the other side's
+ * uncontested obligations, because ASP defines no other message that confirms a result.
  */
 function close(
   session: Session,
@@ -292,12 +304,12 @@ function close(
   if (outcome !== "fulfilled") return current;
   for (const commitment of objectsOf(current, "commitment")) {
     if (commitment.status !== "accepted") continue;
-    current = judge(current, commitment, sender.side, "confirmed", true);
+    current = answerClaims(current, commitment, sender.side, "confirmed", true);
   }
   return current;
 }
 
-/** Who is to answer what is opened: the recipient, which has to be on another side. */
+/** Returns the party that must answer a new object: the recipient, if the recipient is on another side. */
 function addressed(session: Session, { envelope, sender }: Move): { addressee?: string } {
   const addressee = recipientOf(envelope);
   if (addressee === undefined) return {};
@@ -307,13 +319,13 @@ function addressed(session: Session, { envelope, sender }: Move): { addressee?: 
   return { addressee };
 }
 
-/** The agent that a message is for; undefined: all. */
+/** Returns the agent to which a message is addressed; undefined if it is addressed to all. */
 export function recipientOf({ recipient }: Envelope): string | undefined {
   return recipient.case === "recipientAgent" ? recipient.value.agentId : recipient.value;
 }
 
 function requireClaim(session: Session, commitment: SessionObject, { side }: Party): void {
-  if (awaits(session, commitment, side)) return;
+  if (awaitsAnswer(session, commitment, side)) return;
   throw new Refused("wrong_state", "the other side has not said that anything is done");
 }
 

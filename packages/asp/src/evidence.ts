@@ -10,25 +10,25 @@ import { objectOf, partyOf, type Session } from "./session.ts";
 import { RESULT_TYPE } from "./subject.ts";
 import type { Entry } from "./transcript.ts";
 
-/** What a reference to evidence of another session begins with. Depute's choice, because the text gives it no form. */
+/** The prefix of a reference to evidence from another session. Depute chose it, because ASP defines no form. */
 const PREFIX = "evidence:";
-/** Members of a result whose registry status is noted. */
+/** Maximum number of registry statuses that evidence copies from a result. */
 const MAX_CONFIRMATIONS = 100;
-/** How deep they are looked for. */
+/** Maximum depth in a result at which registry statuses are searched. */
 const MAX_DEPTH = 4;
 
-/** Where evidence stands: a delegation of a session. */
+/** Identifies evidence by the session and the delegation from which it comes. */
 export interface EvidencePlace {
   readonly sessionId: string;
   readonly delegationId: string;
 }
 
-/** How an INFORM refers to evidence, in its `references`. */
+/** Writes a reference to evidence, as it appears in the `references` of an INFORM. */
 export function evidenceReference({ sessionId, delegationId }: EvidencePlace): string {
   return `${PREFIX}${sessionId}/${delegationId}`;
 }
 
-/** The evidence of other sessions that a message refers to. */
+/** Reads from a message the references to evidence of other sessions. */
 export function evidenceReferences({ content }: Envelope): EvidencePlace[] {
   const body = content?.body?.kind;
   if (body?.case !== "inform") return [];
@@ -40,31 +40,32 @@ export function evidenceReferences({ content }: Envelope): EvidencePlace[] {
 }
 
 /**
- * What a delegate reported, as it can be shown elsewhere: who found it, under which delegation, when, and what the
- * registries said. (ASP "Cross-Session References") undefined for a delegation without a report.
+ * Returns a delegate's report as portable evidence: the verifier, its delegation, the time and the registry statuses.
+ * Returns undefined if there is no report. (ASP "Cross-Session References")
  *
- * @param asked the message that delegated
+ * @param delegateMessage the message that delegated
  * @param report the message that reported
  */
 export function evidenceOf(
   session: Session,
   delegationId: string,
-  asked: Envelope,
+  delegateMessage: Envelope,
   report: Entry & { readonly ordinal: number },
 ): Evidence | undefined {
   const delegation = objectOf(session, delegationId);
   const verifier = delegation?.target === undefined ? undefined : partyOf(session, delegation.target);
-  const said = report.envelope.content?.body?.kind;
-  if (delegation?.result === undefined || verifier === undefined || said?.case !== "inform") return undefined;
-  const { data } = said.value;
+  const bodyKind = report.envelope.content?.body?.kind;
+  if (delegation?.result === undefined || verifier === undefined || bodyKind?.case !== "inform")
+    return undefined;
+  const { data } = bodyKind.value;
   return create(EvidenceSchema, {
     sessionId: session.sessionId,
     delegationId,
     verifier: verifier.agentId,
     delegator: delegation.author,
     verifiedAt: report.envelope.timestamp,
-    scope: delegateBody(asked).scope,
-    ...found(data),
+    scope: delegateBody(delegateMessage).scope,
+    ...findEvidence(data),
     signingPublicKey: verifier.key,
     report: {
       ordinal: report.ordinal,
@@ -75,10 +76,10 @@ export function evidenceOf(
 }
 
 /**
- * Whether evidence is what its verifier signed. It asks nobody: that the key is the verifier's own is to be known from
- * elsewhere.
+ * Whether the verifier's signature of the evidence is valid. The check is offline, so the caller must already trust the
+ * key.
  *
- * @param keyOf the key of an agent as the asker knows it, base64url
+ * @param keyOf returns the trusted key of an agent, base64url
  */
 export function verifyEvidence(
   engine: CryptoEngine,
@@ -91,12 +92,12 @@ export function verifyEvidence(
   if (envelope === undefined || key === undefined) return false;
   if (keyOf !== undefined && keyOf(verifier) !== evidence.signingPublicKey) return false;
   if (!holdsIntegrity(engine, envelope, key)) return false;
-  const said = envelope.content?.body?.kind;
+  const bodyKind = envelope.content?.body?.kind;
   const isReport =
     envelope.performative === Performative.INFORM &&
-    said?.case === "inform" &&
-    said.value.informType === RESULT_TYPE &&
-    said.value.references?.values.includes(delegationId) === true;
+    bodyKind?.case === "inform" &&
+    bodyKind.value.informType === RESULT_TYPE &&
+    bodyKind.value.references?.values.includes(delegationId) === true;
   if (!isReport) return false;
   const isSame =
     envelope.sessionId === sessionId &&
@@ -104,13 +105,13 @@ export function verifyEvidence(
     envelope.timestamp === verifiedAt;
   return (
     isSame &&
-    equals(EvidenceSchema, evidence, { ...evidence, ...found(said.value.data) }) &&
-    (said.value.data === undefined) === (result === undefined)
+    equals(EvidenceSchema, evidence, { ...evidence, ...findEvidence(bodyKind.value.data) }) &&
+    (bodyKind.value.data === undefined) === (result === undefined)
   );
 }
 
-/** What a report's data says, as evidence has it. */
-function found(data: Value | undefined) {
+/** Returns the evidence in a report's data: the data itself and the registry statuses that it contains. */
+function findEvidence(data: Value | undefined) {
   return { ...(data === undefined ? {} : { result: data }), confirmations: confirmationsOf(data) };
 }
 
@@ -119,16 +120,20 @@ function delegateBody({ content }: Envelope): DelegateBody {
   return body?.case === "delegate" ? body.value : create(DelegateBodySchema);
 }
 
-/** What the members of a result that name a registry status say: by the path of the member, with dots. */
+/**
+ * Returns the values of the `registryConfirmed` members in a result. Each key is the path of the enclosing object,
+ * joined by dots.
+ */
 function confirmationsOf(data: Value | undefined): Record<string, boolean> {
   const statuses: [string, boolean][] = [];
-  const look = (value: Value | undefined, path: string, depth: number): void => {
+  const collectStatuses = (value: Value | undefined, path: string, depth: number): void => {
     if (value?.kind.case !== "structValue" || depth > MAX_DEPTH) return;
     for (const [name, member] of Object.entries(value.kind.value.fields)) {
-      if (name !== "registryConfirmed") look(member, path === "" ? name : `${path}.${name}`, depth + 1);
+      if (name !== "registryConfirmed")
+        collectStatuses(member, path === "" ? name : `${path}.${name}`, depth + 1);
       else if (member.kind.case === "boolValue") statuses.push([path, member.kind.value]);
     }
   };
-  look(data, "", 0);
+  collectStatuses(data, "", 0);
   return Object.fromEntries(statuses.slice(0, MAX_CONFIRMATIONS));
 }

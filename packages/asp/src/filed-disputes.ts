@@ -2,15 +2,15 @@ import type { Dispute } from "@depute/contracts/asp/v0/dispute_pb";
 import { type Refusal, Refused } from "./refusal.ts";
 import { isPrincipal, objectOf, partyOf, type Session } from "./session.ts";
 
-/** Disputes that may be filed in one session, and bytes of one in canonical JSON. */
+/** Limits of filed disputes: the maximum number in a session, and the maximum bytes of one in canonical JSON. */
 export const MAX_FILED_DISPUTES = 100;
 export const MAX_DISPUTE_BYTES = 65_536;
 
 /**
- * Whether a party may file a dispute, by the session alone: one of the two parties, against the other, about a commitment
- * that was accepted. The end of the session does not matter: what was promised may be due later.
+ * Checks whether a party may file a dispute. The dispute must be between the two parties and about an accepted
+ * commitment. The session may have ended, because an obligation may become due after its end.
  *
- * @returns why not; undefined for one that may be filed
+ * @returns the refusal; undefined if the dispute may be filed
  */
 export function refusalOfDispute(session: Session, dispute: Dispute): Refusal | undefined {
   try {
@@ -41,6 +41,9 @@ function checkDispute(session: Session, { sessionId, commitmentId, filedBy, file
     throw new Refused("unknown_reference", "commitmentId names no commitment of the session");
   }
   if (commitment.status !== "accepted" && commitment.status !== "fulfilled") {
-    throw new Refused("reference_closed", "the commitment was not accepted, so nobody is bound by it");
+    throw new Refused(
+      "reference_closed",
+      "the commitment was not accepted and binds no party: file disputes about accepted commitments",
+    );
   }
 }

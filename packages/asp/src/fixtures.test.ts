@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { DelegationAuthority, ParticipantRole } from "@depute/contracts/asp/v0/common_pb";
+import { DelegationAuthority, ParticipantRole } from "@depute/contracts/asp/v0/asp_common_pb";
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { portableEngine } from "@depute/dct";

@@ -6,8 +6,8 @@ import { Refused } from "./refusal.ts";
 import type { Party } from "./session.ts";
 
 /**
- * Checks the card by which a party introduces itself: it has to be the agent's own, with the key that its messages are
- * signed by, where it names one.
+ * Checks the card in a party's introduction. The card must have the party's agent id, and a key in it must be the
+ * party's signing key.
  *
  * @throws Refused malformed, unknown_agent
  */
@@ -20,8 +20,8 @@ export function checkCard({ agentId, key }: Party, data: Value | undefined): voi
       `content.body.data has to be the sender's agent card: ${path === "" ? "it" : path} ${message}`,
     );
   }
-  const { agentId: named, signingPublicKey } = card.message;
-  if (named !== agentId)
+  const { agentId: cardAgentId, signingPublicKey } = card.message;
+  if (cardAgentId !== agentId)
     throw new Refused("unknown_agent", "agentId of the card is not the sender's: a party shows its own card");
   if (signingPublicKey !== undefined && signingPublicKey.x !== key) {
     throw new Refused(

@@ -26,12 +26,12 @@ export { howFound } from "./parties.ts";
 export {
   type EcKey,
   isEs256,
-  judgeProof,
   jwkThumbprint,
   type ProofHolder,
   type ProofRules,
   type ProofTarget,
   type Proven,
+  verifyDpopProof,
 } from "./proof.ts";
 export {
   MAX_TRANSCRIPT_BYTES,
@@ -87,5 +87,6 @@ export {
   sealTranscript,
   sessionHead,
   signatureText,
+  verifySeal,
 } from "./transcript-seal.ts";
 export { viewOf } from "./view.ts";

@@ -4,44 +4,44 @@ import { CanonicalError, canonicalBytes, decodeHex, encodeHex } from "@depute/co
 import type { CryptoEngine } from "@depute/dct";
 import { encode, WireEncodeError } from "@depute/wire";
 
-/** What a signature covers before the hash, so that a signature made for something else is none. */
+/** Separates ASP's signatures from others by the same key: a signature covers this tag and then the hash. */
 export const SIGNATURE_TAG = "asp/0.1\n";
 
 const HASH = "sha256:";
 const SIGNATURE = "ed25519:";
 const tag = new TextEncoder().encode(SIGNATURE_TAG);
 
-/** The hash of a message. */
+/** The hash of a message in several forms. */
 export interface Digest {
-  /** The 32 bytes. */
+  /** The 32 bytes of the hash. */
   readonly bytes: Uint8Array;
-  /** As integrity.hash has it. */
+  /** The text form of the hash, as in integrity.hash. */
   readonly text: string;
-  /** Bytes of what was hashed. */
+  /** Number of bytes that were hashed. */
   readonly size: number;
 }
 
 /**
- * The hash of a message: SHA-256 over the RFC 8785 form of the whole document without integrity.hash and
- * integrity.signature; previousHash stays in. The pages say that the content is hashed; Depute hashes all of it, because
- * else sender, performative or order could be altered. 50.00 and 50 are one number and hash alike.
+ * Hashes a message: SHA-256 over the RFC 8785 form of the whole document, including previousHash, but without
+ * integrity.hash and integrity.signature. ASP hashes only the content. Depute hashes the whole document, so that
+ * sender, performative and order cannot be altered. 50.00 and 50 are one number, so they have the same hash.
  *
  * @throws CanonicalError, WireEncodeError for a message that has no JSON form
  */
 export function digestOf(engine: CryptoEngine, envelope: Envelope): Digest {
   const { integrity, ...rest } = encode(EnvelopeSchema, envelope) as JsonObject;
-  const { hash: _hash, signature: _signature, ...kept } = (integrity ?? {}) as JsonObject;
-  const canonical = canonicalBytes({ ...rest, integrity: kept });
+  const { hash: _hash, signature: _signature, ...integrityFields } = (integrity ?? {}) as JsonObject;
+  const canonical = canonicalBytes({ ...rest, integrity: integrityFields });
   const bytes = engine.sha256(canonical);
   return { bytes, text: `${HASH}${encodeHex(bytes)}`, size: canonical.length };
 }
 
-/** The signature of a hash, as integrity.signature has it. */
+/** Signs a hash. The signature has the form of integrity.signature. */
 export function signDigest(engine: CryptoEngine, { bytes }: Digest, seed: Uint8Array): string {
   return `${SIGNATURE}${encodeHex(engine.sign(signedBytes(bytes), seed))}`;
 }
 
-/** Whether a signature is that of a hash by a key. False for whatever is no signature. */
+/** Whether a key verifies the signature of a hash. A malformed signature gives false. */
 export function verifyDigest(
   engine: CryptoEngine,
   { bytes }: Digest,
@@ -53,7 +53,7 @@ export function verifyDigest(
   return raw !== undefined && raw.length === 64 && engine.verify(raw, signedBytes(bytes), publicKey);
 }
 
-/** Whether a message has the hash and the signature that it should have. Throws nothing. */
+/** Whether a message's hash and signature are valid. Never throws. */
 export function holdsIntegrity(engine: CryptoEngine, envelope: Envelope, publicKey: Uint8Array): boolean {
   const { hash = "", signature = "" } = envelope.integrity ?? {};
   try {
@@ -66,7 +66,7 @@ export function holdsIntegrity(engine: CryptoEngine, envelope: Envelope, publicK
 }
 
 /**
- * The message with its hash and signature filled in; previousHash is what it already states.
+ * Fills in a message's hash and signature. The caller must have set previousHash.
  *
  * @param seed the 32-byte seed of the sender's Ed25519 key
  */

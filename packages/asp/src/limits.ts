@@ -1,31 +1,44 @@
-/** What no text states; Depute's own limits, because a session without any could be made to cost anything. */
-
-/** Agents in a session, the two that began it among them. */
+/**
+ * Maximum number of agents in a session, including the two principals. The ASP specification states no limits; Depute
+ * chose all limits in this file.
+ */
 export const MAX_PARTIES = 16;
-/** Messages in a session. */
+/** Maximum number of messages in a session. */
 export const MAX_MESSAGES = 10_000;
-/** Bytes of a message in its canonical form. */
+/** Maximum size of a message in its canonical form, in bytes. */
 export const MAX_MESSAGE_BYTES = 262_144;
-/** Bytes of all messages of a session, in their canonical forms: a transcript has to fit into memory. */
+/**
+ * Maximum size in bytes of all messages of a session in their canonical forms, so that a transcript fits into memory.
+ */
 export const MAX_SESSION_BYTES = 33_554_432;
-/** Objects that a session ever opens: proposals, commitments, delegations, questions, escalations. */
+/**
+ * Maximum number of objects that a session may open in total: proposals, commitments, delegations, questions,
+ * escalations.
+ */
 export const MAX_OBJECTS = 1_000;
-/** Objects that are open at once. */
+/** Maximum number of objects that are open at the same time. */
 export const MAX_OPEN_OBJECTS = 100;
-/** Counter-proposals that answer each other. */
+/** Maximum number of successive counter-proposals. */
 export const MAX_COUNTER_ROUNDS = 20;
-/** Delegations below each other: a delegate with full authority may bring in another one. */
+/** Maximum depth of delegations. Depth grows because a delegate with full authority may bring in another delegate. */
 export const MAX_DELEGATION_DEPTH = 3;
-
-/** How long an invitation waits for its answer, and an accepted one for the introductions, in milliseconds. (ASP sessions) */
+/**
+ * Milliseconds to wait for the answer to an invitation, and then for the introductions of both parties. (ASP sessions)
+ */
 export const INVITATION_TIMEOUT_MS = 30_000;
-/** How long a session lasts when its invitation does not say. */
+/** The duration in milliseconds of a session whose invitation states none. */
 export const DEFAULT_DURATION_MS = 3_600_000;
-/** The longest that an invitation may ask for. */
+/** Maximum duration in milliseconds that an invitation may request. */
 export const MAX_DURATION_MS = 7 * 86_400_000;
-/** How long a session may be silent. A session that waits for a higher authority may be silent for as long as it lasts. */
+/**
+ * Maximum time in milliseconds without a message in a session. It does not apply while the session waits for a higher
+ * authority.
+ */
 export const IDLE_TIMEOUT_MS = 900_000;
-/** How long the others have to close after the first of the two parties did. */
+/** Milliseconds within which the other participants must close after the first principal has closed. */
 export const CLOSE_GRACE_MS = 60_000;
-/** How far a message's timestamp, and the `iat` of its proof, may be from the time at which it comes. */
+/**
+ * Maximum difference in milliseconds between the server's time and a message's timestamp, or the `iat` of the message's
+ * proof.
+ */
 export const MAX_CLOCK_SKEW_MS = 60_000;

@@ -1,4 +1,4 @@
-import { RejectionCode } from "@depute/contracts/asp/v0/common_pb";
+import { RejectionCode } from "@depute/contracts/asp/v0/asp_common_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { beforeEach, describe, expect, test } from "vitest";
 import { seal } from "./integrity.ts";
@@ -147,22 +147,22 @@ describe("proposals", () => {
   test("are countered in turn, for so many rounds", () => {
     let open = "prop_1";
     for (let round = 0; round < MAX_COUNTER_ROUNDS; round++) {
-      const who = round % 2 === 0 ? BETA : ALPHA;
-      open = stage.say(who, "COUNTER", { referenceId: open });
+      const actor = round % 2 === 0 ? BETA : ALPHA;
+      open = stage.say(actor, "COUNTER", { referenceId: open });
     }
     expect(stage.refusal(BETA, "COUNTER", { referenceId: open })).toBe("limit_exceeded");
     stage.say(BETA, "ACCEPT", { referenceId: open });
     expect(status("prop_1")).toBe("countered");
   });
-  test("say what may answer them, and who", () => {
+  test("state the allowed answers and the answering party", () => {
     const constraints = { allowedPerformatives: ["ACCEPT"], requiredTrustScore: 86 };
     stage.say(ALPHA, "PROPOSE", proposal("strict"), { constraints });
     expect(stage.refusal(BETA, "REJECT", { referenceId: "strict" })).toBe("performative_not_allowed");
     expect(stage.refusal(BETA, "ACCEPT", { referenceId: "strict" })).toBe("insufficient_trust");
     stage.say(ALPHA, "WITHDRAW", { referenceId: "strict" });
     expect(status("strict")).toBe("withdrawn");
-    const own = { recipient: ALPHA.agentId };
-    expect(stage.refusal(ALPHA, "PROPOSE", proposal("own"), own)).toBe("unknown_party");
+    const toAlpha = { recipient: ALPHA.agentId };
+    expect(stage.refusal(ALPHA, "PROPOSE", proposal("own"), toAlpha)).toBe("unknown_party");
     expect(stage.refusal(ALPHA, "PROPOSE", proposal("far"), { recipient: DELTA.agentId })).toBe(
       "unknown_party",
     );
@@ -200,11 +200,11 @@ describe("commitments", () => {
     [BETA, "REJECT", "rejected"],
     [BETA, "COUNTER", "countered"],
     [ALPHA, "WITHDRAW", "withdrawn"],
-  ] as const)("%# leave AGREEING by %s", (who, performative, closed) => {
+  ] as const)("%# leave AGREEING by %s", (actor, performative, closed) => {
     stage.say(ALPHA, "COMMIT", commit({ escrow }));
     expect(stage.refusal(ALPHA, "ACCEPT", { referenceId: "cmt" })).toBe("wrong_party");
     expect(stage.refusal(BETA, "COMMIT", commit({ commitmentId: "other" }))).toBe("wrong_state");
-    stage.say(who, performative, { referenceId: "cmt" });
+    stage.say(actor, performative, { referenceId: "cmt" });
     expect([stage.session.state, status("cmt"), escrowState()]).toEqual([CONVERSING, closed, undefined]);
   });
   test("cannot be withdrawn once accepted", () => {
@@ -225,7 +225,7 @@ describe("commitments", () => {
     stage.say(ALPHA, "ACCEPT", { referenceId: "cmt" });
     expect([status("cmt"), escrowState()]).toEqual(["fulfilled", "released"]);
   });
-  test("refund it when nothing was done, or what was said to be done was contested", () => {
+  test("is refunded when no obligation was claimed, or a claim was contested", () => {
     agree();
     closeBoth();
     expect(escrowState()).toBe("refunded");
@@ -237,7 +237,7 @@ describe("commitments", () => {
     closeBoth();
     expect(escrowState()).toBe("refunded");
   });
-  test("forfeit it to silence, and confirm by a CLOSE that says so", () => {
+  test("is forfeited by silence, and released by a CLOSE with outcome fulfilled", () => {
     agree();
     claimIt();
     stage.pass(IDLE_TIMEOUT_MS);
@@ -250,7 +250,7 @@ describe("commitments", () => {
     stage.say(ALPHA, "CLOSE", { outcome: "fulfilled" });
     expect(escrowState()).toBe("released");
   });
-  test("bind nobody who is not there", () => {
+  test("bind participants only", () => {
     const obligations = { third: { party: DELTA.agentId, action: "Pay." } };
     expect(stage.refusal(ALPHA, "COMMIT", commit({ obligations }))).toBe("unknown_party");
   });
@@ -258,9 +258,9 @@ describe("commitments", () => {
 
 describe("delegations", () => {
   beforeEach(() => stage.converse());
-  const bring = (by: typeof ALPHA, id: string, who: typeof GAMMA, authority: "advisory" | "full") => {
-    stage.say(by, "DELEGATE", delegation(id, who, authority));
-    stage.say(who, "ACCEPT", { referenceId: id });
+  const bring = (by: typeof ALPHA, id: string, delegate: typeof GAMMA, authority: "advisory" | "full") => {
+    stage.say(by, "DELEGATE", delegation(id, delegate, authority));
+    stage.say(delegate, "ACCEPT", { referenceId: id });
   };
 
   test("an advisory delegate advises", () => {
@@ -299,7 +299,7 @@ describe("delegations", () => {
     stage.say(ALPHA, "COMMIT", commit());
     expect(stage.refusal(GAMMA, "ACCEPT", { referenceId: "cmt" })).toBe("authority_exceeded");
   });
-  test("it delegates further, but not too deep; who leaves takes along whom it brought", () => {
+  test("it delegates further within the depth limit; a leaving delegate removes those below it", () => {
     const more = actor("agent://depth.example/x/four", "org_four", 50);
     stage.actors.set(more.agentId, more);
     const chain = [BETA, GAMMA, DELTA, EPSILON, more];
@@ -320,14 +320,16 @@ describe("delegations", () => {
       key: ALPHA.key,
       seed: ALPHA.seed,
     };
-    const own = new Stage([ALPHA, BETA, GAMMA, twin]);
+    const ownStage = new Stage([ALPHA, BETA, GAMMA, twin]);
     const invitation = { proposalId: "inv", type: "session-invitation", subject: "s" };
-    expect(own.refusal(ALPHA, "PROPOSE", invitation, { recipient: twin.agentId })).toBe("same_principal");
-    own.converse();
-    expect(own.refusal(BETA, "DELEGATE", delegation("del", twin, "full"))).toBe("same_principal");
-    expect(own.refusal(ALPHA, "DELEGATE", delegation("del", twin, "advisory"))).toBe("same_principal");
+    expect(ownStage.refusal(ALPHA, "PROPOSE", invitation, { recipient: twin.agentId })).toBe(
+      "same_principal",
+    );
+    ownStage.converse();
+    expect(ownStage.refusal(BETA, "DELEGATE", delegation("del", twin, "full"))).toBe("same_principal");
+    expect(ownStage.refusal(ALPHA, "DELEGATE", delegation("del", twin, "advisory"))).toBe("same_principal");
   });
-  test("who takes part already, is unknown, or declines, does not come", () => {
+  test("refuses a participant, an unknown agent, and a delegate that declined", () => {
     expect(stage.refusal(BETA, "DELEGATE", delegation("del", ALPHA, "full"))).toBe("already_participant");
     const nobody = actor("agent://no.example/x/y", "org_no", 1);
     expect(stage.refusal(BETA, "DELEGATE", delegation("del", nobody, "full"))).toBe("unknown_agent");

@@ -12,8 +12,8 @@ const VERBS = Object.keys(Performative).filter((name) => name !== "UNSPECIFIED")
 
 const attempts: fc.Arbitrary<Attempt[]> = fc.array(
   fc.record({
-    who: fc.nat(4),
-    // Ends are rarer than what leads somewhere, so that sessions get far.
+    actorIndex: fc.nat(4),
+    // Messages that end a session are rare, so that most sessions become long.
     verb: fc.oneof(
       { weight: 12, arbitrary: fc.constantFrom<Verb[]>("PROPOSE", "ACCEPT", "INFORM", "COMMIT", "DELEGATE") },
       { weight: 6, arbitrary: fc.constantFrom<Verb[]>(...VERBS) },
@@ -24,15 +24,18 @@ const attempts: fc.Arbitrary<Attempt[]> = fc.array(
   { minLength: 40, maxLength: 90 },
 );
 
-/** What begins most sessions, so that not every run spends itself on the introductions. */
+/**
+ * The usual first messages of a session. Random runs begin with them, so that not every run ends before the
+ * introductions.
+ */
 const OPENING: readonly Attempt[] = [
-  { who: 0, verb: "PROPOSE", pick: 0, variant: 0 },
-  { who: 1, verb: "ACCEPT", pick: 0, variant: 0 },
-  { who: 0, verb: "INFORM", pick: 0, variant: 0 },
-  { who: 1, verb: "INFORM", pick: 0, variant: 0 },
+  { actorIndex: 0, verb: "PROPOSE", pick: 0, variant: 0 },
+  { actorIndex: 1, verb: "ACCEPT", pick: 0, variant: 0 },
+  { actorIndex: 0, verb: "INFORM", pick: 0, variant: 0 },
+  { actorIndex: 1, verb: "INFORM", pick: 0, variant: 0 },
 ];
 
-test("random sessions of two to five parties do what the table says, and their transcripts verify", () => {
+test("random sessions of two to five parties follow the table, and their transcripts verify", () => {
   const reached = new Set<SessionState>();
   let appended = 0;
   fc.assert(
@@ -41,19 +44,19 @@ test("random sessions of two to five parties do what the table says, and their t
       const stage = new Stage(cast, nativeEngine);
       const model = new Model(cast);
       for (const attempt of [...(opens ? OPENING : []), ...tried]) {
-        const who = cast[attempt.who % size];
-        if (who === undefined) continue;
-        const by = { ...attempt, who: attempt.who % size };
+        const actor = cast[attempt.actorIndex % size];
+        if (actor === undefined) continue;
+        const by = { ...attempt, actorIndex: attempt.actorIndex % size };
         const meaning = model.read(by);
         const { recipient, body } = meaning;
         const before = stage.session;
-        const envelope = stage.write(who, by.verb, body, recipient === undefined ? {} : { recipient });
+        const envelope = stage.write(actor, by.verb, body, recipient === undefined ? {} : { recipient });
         const expected = model.allows(by, meaning);
         const result = stage.offer(envelope);
-        const told = result.ok ? "appended" : result.refusal.code;
-        expect([told === "appended", told, by.verb, body, before.state]).toEqual([
+        const code = result.ok ? "appended" : result.refusal.code;
+        expect([code === "appended", code, by.verb, body, before.state]).toEqual([
           expected,
-          told,
+          code,
           by.verb,
           body,
           before.state,

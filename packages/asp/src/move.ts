@@ -3,7 +3,7 @@ import type { AppendContext } from "./context.ts";
 import type { Party } from "./session.ts";
 import type { About, MessageBody } from "./subject.ts";
 
-/** A message that may be sent, on its way into the session. */
+/** A validated message, and the entry of ASP's table of transitions that allows it. */
 export interface Move extends About {
   readonly envelope: Envelope;
   readonly body: MessageBody;

@@ -5,16 +5,16 @@ import { objectOf, type Session, type SessionObject, withObject } from "./sessio
 
 type Opened = Pick<SessionObject, "kind"> &
   Partial<Omit<SessionObject, "id" | "kind" | "status" | "author" | "ordinal" | "expireMs">> & {
-    /** The message's own id when its body gives none. */
+    /** The object's id. If the body states none, the message's id is used. */
     id?: string | undefined;
-    /** ISO 8601, with any offset. */
+    /** The time at which the object lapses, ISO 8601 with any offset. */
     validUntil?: string | undefined;
-    /** How long it waits, where the message does not say. */
+    /** Milliseconds until the object lapses; used if the message states no time. */
     waitMs?: number;
   };
 
 /**
- * Opens an object.
+ * Opens an object in a session.
  *
  * @throws Refused id_taken, limit_exceeded, at_capacity, malformed
  */

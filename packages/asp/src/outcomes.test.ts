@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 
 const NAMES = new Map([ALPHA, BETA, GAMMA].map(({ agentId }, index) => [agentId, "ABG"[index]]));
-const told = (session = stage.session) =>
+const outcomeLines = (session = stage.session) =>
   outcomesOf(session).map(
     ({ agentId, counterpartId, result }) => `${NAMES.get(agentId)} by ${NAMES.get(counterpartId)}: ${result}`,
   );
@@ -24,21 +24,21 @@ function execute(obligations = {}, terms: object = { escrow }): void {
   stage.say(BETA, "INFORM", { informType: "result", references: ["cmt"] });
 }
 function close(outcome?: string): void {
-  for (const who of [ALPHA, BETA]) stage.say(who, "CLOSE", outcome === undefined ? {} : { outcome });
+  for (const actor of [ALPHA, BETA]) stage.say(actor, "CLOSE", outcome === undefined ? {} : { outcome });
 }
 
 test("a session that goes on says nothing", () => {
   execute();
-  expect(told()).toEqual([]);
+  expect(outcomeLines()).toEqual([]);
 });
 
-test("a commitment that is fulfilled speaks for both, and the payment for who paid", () => {
+test("a fulfilled commitment counts for both sides, and the payment for the payer", () => {
   execute({
     buyer: { party: ALPHA.agentId, action: "Pay." },
     vendor: { party: BETA.agentId, action: "Provision." },
   });
   close("fulfilled");
-  expect(told()).toEqual([
+  expect(outcomeLines()).toEqual([
     "A by B: completed",
     "B by A: completed",
     "A by B: fulfilled",
@@ -47,11 +47,11 @@ test("a commitment that is fulfilled speaks for both, and the payment for who pa
   ]);
 });
 
-test("one that is contested speaks against who claimed it", () => {
+test("a contested commitment counts against the claiming side", () => {
   execute();
   stage.say(ALPHA, "REJECT", { referenceId: "cmt" });
   close();
-  expect(told()).toEqual(["A by B: completed", "B by A: completed", "B by A: breached"]);
+  expect(outcomeLines()).toEqual(["A by B: completed", "B by A: completed", "B by A: breached"]);
 });
 
 test.each<[string, object, string, boolean]>([
@@ -80,11 +80,11 @@ test("escrow that goes back was not at stake", () => {
 test("silence after a claim does not", () => {
   execute();
   const silent = advance(stage.session, Number.MAX_SAFE_INTEGER);
-  expect(told(silent)).toEqual(["B by A: fulfilled"]);
+  expect(outcomeLines(silent)).toEqual(["B by A: fulfilled"]);
   expect(staked(silent)).toEqual([true]);
 });
 
-test("a delegate that reported and who brought it in have worked together", () => {
+test("a delegate that reported has an outcome with the party that brought it in", () => {
   stage.converse();
   stage.say(BETA, "DELEGATE", {
     delegationId: "del",
@@ -95,12 +95,14 @@ test("a delegate that reported and who brought it in have worked together", () =
   stage.say(GAMMA, "ACCEPT", { referenceId: "del" });
   stage.say(GAMMA, "INFORM", { informType: "result", references: ["del"] });
   close();
-  expect(told().slice(2)).toEqual(["G by B: completed", "B by G: completed"]);
+  expect(outcomeLines().slice(2)).toEqual(["G by B: completed", "B by G: completed"]);
 });
 
-test("who does not answer in time is late, and who rejects is not", () => {
+test("a missing answer is late, and a rejection is not", () => {
   stage.invite();
-  expect(told(advance(stage.session, stage.nowMs + INVITATION_TIMEOUT_MS))).toEqual(["B by A: timed_out"]);
+  expect(outcomeLines(advance(stage.session, stage.nowMs + INVITATION_TIMEOUT_MS))).toEqual([
+    "B by A: timed_out",
+  ]);
   stage.say(BETA, "REJECT", { referenceId: "prop_inv" });
-  expect(told()).toEqual([]);
+  expect(outcomeLines()).toEqual([]);
 });

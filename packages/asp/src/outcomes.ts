@@ -8,18 +8,18 @@ import {
   type SessionObject,
 } from "./session.ts";
 
-/** What came of a session for one agent, as another saw it. (ASP "Trust Implications") */
+/** The outcome of a session for one agent, as a counterpart observed it. (ASP "Trust Implications") */
 export interface Outcome {
-  /** Whom it is about. */
+  /** The agent whose work was observed. */
   readonly agentId: string;
-  /** Who saw it: trust is kept for each pair. */
+  /** The agent that observed the outcome. Trust is kept per pair of agents. */
   readonly counterpartId: string;
   readonly result: "completed" | "timed_out" | "fulfilled" | "breached" | "paid";
-  /** Whether it rests on escrow that was held, and released or forfeited. */
+  /** Whether escrow was held and then released or forfeited. */
   readonly staked: boolean;
 }
 
-/** Whether escrow of a commitment was at stake: it was held, and did not go back. */
+/** Whether a commitment's escrow was held and not refunded. */
 function wasAtStake({ escrow }: SessionObject): boolean {
   return (
     escrow !== undefined && escrow.amount > 0 && (escrow.state === "released" || escrow.state === "forfeited")
@@ -27,8 +27,8 @@ function wasAtStake({ escrow }: SessionObject): boolean {
 }
 
 /**
- * What a session that has ended says of those who took part: between the two parties, and between a delegate that reported
- * and who brought it in. A session that was silent, rejected or withdrawn says nothing against anybody.
+ * Returns the outcomes of an ended session for its participants. Each is between the two parties, or between a delegate
+ * that reported and the party that brought it in. Silence, rejection and withdrawal have no negative outcome.
  */
 export function outcomesOf(session: Session): Outcome[] {
   const { state, end, parties } = session;
@@ -37,23 +37,24 @@ export function outcomesOf(session: Session): Outcome[] {
   if (first === undefined || second === undefined) return [];
   if (end === "invitation_timeout") {
     const late = parties.filter((party) => isPrincipal(party) && !party.introduced);
-    // An invitation without an answer is the invited one's; later each has to introduce itself.
+    // An unanswered invitation counts against the invited agent alone. After the answer each party must introduce itself,
+    // so the timeout counts against each party that did not.
     const isUnanswered = second.presence === "invited";
     return (isUnanswered ? [second] : late).map((party) =>
-      about(party, party === first ? second : first, "timed_out", false),
+      obligationsAbout(party, party === first ? second : first, "timed_out", false),
     );
   }
   if (end !== "closed" && end !== "close_grace") return fulfilments(session, first, second);
   const staked = objectsOf(session, "commitment").some(wasAtStake);
   return [
-    about(first, second, "completed", staked),
-    about(second, first, "completed", staked),
+    obligationsAbout(first, second, "completed", staked),
+    obligationsAbout(second, first, "completed", staked),
     ...delegations(session, staked),
     ...fulfilments(session, first, second),
   ];
 }
 
-function about(
+function obligationsAbout(
   { agentId }: Pick<Party, "agentId">,
   counterpart: Pick<Party, "agentId">,
   result: Outcome["result"],
@@ -67,13 +68,15 @@ function delegations(session: Session, staked: boolean): Outcome[] {
     result === undefined || target === undefined
       ? []
       : [
-          about({ agentId: target }, { agentId: author }, "completed", staked),
-          about({ agentId: author }, { agentId: target }, "completed", staked),
+          obligationsAbout({ agentId: target }, { agentId: author }, "completed", staked),
+          obligationsAbout({ agentId: author }, { agentId: target }, "completed", staked),
         ],
   );
 }
 
-/** One for each side, whatever its obligations: a breach outweighs what else was fulfilled. */
+/**
+ * Returns one outcome for each side, however many obligations the side has. A breach outweighs fulfilled obligations.
+ */
 function fulfilments(session: Session, first: Party, second: Party): Outcome[] {
   const outcomes: Outcome[] = [];
   for (const commitment of objectsOf(session, "commitment")) {
@@ -83,16 +86,20 @@ function fulfilments(session: Session, first: Party, second: Party): Outcome[] {
       [first, second],
       [second, first],
     ] as const) {
-      const own = obligations.filter(({ party: owes }) => partyOf(session, owes)?.side === party.side);
-      const isContested = own.some(({ status }) => status === "refused" || status === "overdue");
-      const isDone = own.length > 0 && own.every(({ status }) => status === "confirmed");
-      if (isContested) outcomes.push(about(party, other, "breached", staked));
-      // What was said to be done and never contested counts as done.
+      const ownObligations = obligations.filter(
+        ({ party: owes }) => partyOf(session, owes)?.side === party.side,
+      );
+      const isContested = ownObligations.some(({ status }) => status === "refused" || status === "overdue");
+      const isDone =
+        ownObligations.length > 0 && ownObligations.every(({ status }) => status === "confirmed");
+      if (isContested) outcomes.push(obligationsAbout(party, other, "breached", staked));
+      // The author forfeits the escrow only if the other side's claims were never contested, so the claims count as
+      // fulfilled.
       else if (isDone || (escrow?.state === "forfeited" && author !== party.agentId)) {
-        outcomes.push(about(party, other, "fulfilled", staked));
+        outcomes.push(obligationsAbout(party, other, "fulfilled", staked));
       }
       if (author === party.agentId && escrow?.state === "released")
-        outcomes.push(about(party, other, "paid", staked));
+        outcomes.push(obligationsAbout(party, other, "paid", staked));
     }
   }
   return outcomes;

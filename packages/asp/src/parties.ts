@@ -4,8 +4,8 @@ import { Refused } from "./refusal.ts";
 import { type Party, partyOf, type Session } from "./session.ts";
 
 /**
- * Adds an agent with what is known of it now: its key and its score count for the whole session. One that has left may
- * come again, and goes on with its sequence. A principal is one party, under whatever URIs: its key tells.
+ * Adds an agent with its current key and score, which stay fixed for the session. A party that left may rejoin and
+ * continues its sequence. A principal can be only one party, even under several URIs, because its key identifies it.
  *
  * @throws Refused unknown_agent, same_principal, already_participant, limit_exceeded
  */
@@ -48,9 +48,9 @@ export function addParty(
   return { ...session, parties: before === undefined ? [...others, joined] : replace(session, joined) };
 }
 
-/** What an agent needs so that sessions find it. */
+/** Explains how to register an agent so that it can take part in sessions. */
 export function howFound(uri: string): string {
-  return `no agent is found as ${uri}: an agent of sessions is registered with a card whose agentId is its URI, and with a key (its principal, or signingPublicKey of the card) that holds the URI's authority`;
+  return `no agent is registered as ${uri}: register the agent with a card whose agentId is its URI, and with a key (its principal, or signingPublicKey of the card) that holds the URI's authority`;
 }
 
 function replace({ parties }: Session, joined: Party): Party[] {

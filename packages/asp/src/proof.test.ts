@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } 
 import { encodeBase64Url } from "@depute/core";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { expect, test } from "vitest";
-import { type EcKey, isEs256, judgeProof, jwkThumbprint, type ProofHolder } from "./proof.ts";
+import { type EcKey, isEs256, jwkThumbprint, type ProofHolder, verifyDpopProof } from "./proof.ts";
 import { ALPHA, BETA, T0 } from "./testing/stage.ts";
 
 const HTU = "/depute.tasks.v1.SessionService/AppendMessage";
@@ -28,7 +28,7 @@ function jwt(
 const es256 = (claims: object = CLAIMS, jwk: object = EC_JWK) =>
   jwt(claims, { typ: "dpop+jwt", alg: "ES256", jwk }, byEc);
 
-function judged(text: string, holder: ProofHolder = ALPHA, nowMs = T0): string {
+function proofOutcome(text: string, holder: ProofHolder = ALPHA, nowMs = T0): string {
   const rules = {
     targets: [
       { htm: "POST", htu: HTU },
@@ -45,18 +45,20 @@ function judged(text: string, holder: ProofHolder = ALPHA, nowMs = T0): string {
         signature,
       ),
   };
-  const verdict = judgeProof(engine, text, holder, rules, nowMs);
+  const verdict = verifyDpopProof(engine, text, holder, rules, nowMs);
   return verdict.ok ? verdict.proven.id : verdict.refusal.code;
 }
 
 const WITH_EC: ProofHolder = { ...ALPHA, proofThumbprint: jwkThumbprint(engine, EC_JWK) };
 
-test("a proof by EdDSA or ES256 counts for who has published its key, for any of the call's names", () => {
-  expect(judged(jwt())).toBe(`${ALPHA.key}.0123456789`);
-  expect(judged(jwt({ ...CLAIMS, htu: "https://asp.example/messages" }))).toBe(`${ALPHA.key}.0123456789`);
-  expect(judged(es256(), WITH_EC)).toBe(`${EC_JWK.x}.0123456789`);
+test("a proof by EdDSA or ES256 is valid under the sender's published key, for each name of the call", () => {
+  expect(proofOutcome(jwt())).toBe(`${ALPHA.key}.0123456789`);
+  expect(proofOutcome(jwt({ ...CLAIMS, htu: "https://asp.example/messages" }))).toBe(
+    `${ALPHA.key}.0123456789`,
+  );
+  expect(proofOutcome(es256(), WITH_EC)).toBe(`${EC_JWK.x}.0123456789`);
   const withEd = { ...BETA, proofThumbprint: jwkThumbprint(engine, { x: ALPHA.key }) };
-  expect(judged(jwt(), withEd)).toBe(`${ALPHA.key}.0123456789`);
+  expect(proofOutcome(jwt(), withEd)).toBe(`${ALPHA.key}.0123456789`);
   expect([isEs256(es256()), isEs256(jwt()), isEs256("e30.e30.e30"), isEs256("")]).toEqual([
     true,
     false,
@@ -73,10 +75,10 @@ test("a thumbprint is that of RFC 7638", () => {
 });
 
 test("a proof counts for a minute either way", () => {
-  expect(judged(jwt(), ALPHA, T0 + 60_000)).toBe(`${ALPHA.key}.0123456789`);
-  expect(judged(jwt(), ALPHA, T0 - 60_000)).toBe(`${ALPHA.key}.0123456789`);
-  expect(judged(jwt(), ALPHA, T0 + 60_001)).toBe("stale_proof");
-  expect(judged(jwt(), ALPHA, T0 - 60_001)).toBe("stale_proof");
+  expect(proofOutcome(jwt(), ALPHA, T0 + 60_000)).toBe(`${ALPHA.key}.0123456789`);
+  expect(proofOutcome(jwt(), ALPHA, T0 - 60_000)).toBe(`${ALPHA.key}.0123456789`);
+  expect(proofOutcome(jwt(), ALPHA, T0 + 60_001)).toBe("stale_proof");
+  expect(proofOutcome(jwt(), ALPHA, T0 - 60_001)).toBe("stale_proof");
 });
 
 const ED = { typ: "dpop+jwt", alg: "EdDSA", jwk: OKP_JWK };
@@ -118,5 +120,5 @@ test.each<[string, string, ProofHolder?]>([
   ["no time", jwt({ ...CLAIMS, iat: undefined })],
   ["a time in pieces", jwt({ ...CLAIMS, iat: T0 / 1000 + 0.5 })],
 ])("a proof with %s is refused", (_, text, holder = ALPHA) => {
-  expect(judged(text, holder)).toBe("bad_proof");
+  expect(proofOutcome(text, holder)).toBe("bad_proof");
 });

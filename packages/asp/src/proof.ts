@@ -4,7 +4,7 @@ import { MAX_CLOCK_SKEW_MS } from "./limits.ts";
 import { type Refusal, Refused } from "./refusal.ts";
 import type { Party } from "./session.ts";
 
-/** Characters of a proof, as the contract has it. */
+/** Maximum length of a proof in characters; the protobuf contract has the same limit. */
 const MAX_PROOF_CHARS = 8192;
 
 /** A call that a proof may name: an HTTP method, and an address without query and fragment. */
@@ -19,23 +19,26 @@ export interface EcKey {
   readonly y: string;
 }
 
-/** What a proof of possession is judged by. */
+/** The rules for checking a proof of possession. */
 export interface ProofRules {
-  /** The calls under which the message may come. */
+  /** The calls for which the proof is accepted. */
   readonly targets: readonly ProofTarget[];
-  /** Whether a signature in the form of JWS (64 bytes) is one of ECDSA over P-256 with SHA-256. */
+  /** Whether a JWS signature (64 bytes) is a valid signature by ECDSA over P-256 with SHA-256. */
   readonly verifyEs256: (signature: Uint8Array, message: Uint8Array, key: EcKey) => boolean;
 }
 
-/** A proof that holds. Who takes it remembers `id` until `expireMs`, and refuses one that it remembers. */
+/**
+ * A valid proof. The caller stores `id` until `expireMs` and refuses any proof with a stored id, so that no proof is
+ * used twice.
+ */
 export interface Proven {
-  /** The key's x and the proof's own id: no key uses one twice. */
+  /** The x coordinate of the proof's key, joined with the proof's own id, because ids are unique only per key. */
   readonly id: string;
-  /** Epoch milliseconds from which the proof is refused by its time. */
+  /** The time at which the proof expires, in epoch milliseconds. */
   readonly expireMs: number;
 }
 
-/** Whose proof it has to be. */
+/** The party whose key the proof must show. */
 export type ProofHolder = Pick<Party, "key" | "proofThumbprint">;
 
 type ProofKey = { readonly alg: "EdDSA"; readonly x: string } | ({ readonly alg: "ES256" } & EcKey);
@@ -46,11 +49,10 @@ const JTI = /^[\x21-\x7e]{8,128}$/;
 const COORDINATE = /^[A-Za-z0-9_-]{43}$/;
 
 /**
- * Checks the DPoP proof of a message (RFC 9449 4.3), by EdDSA or ES256: it names the call, its time is now, and its key is
- * the one that the sender's card publishes, else the one that its messages are signed by.
- *
- * It says that the key was at hand when the message was sent, so it is judged when the message comes and never again: what
- * a transcript rests on are the signatures.
+ * Checks the DPoP proof of a message (RFC 9449 4.3), signed by EdDSA or ES256. The proof must name the call, and its
+ * time must be close to now. Its key must be the one that the sender's card publishes or, without one, the sender's
+ * signing key. A proof shows possession of the key only at the time of the call, so it is checked once, on arrival.
+ * Transcripts are verified by the signatures instead.
  *
  * @throws Refused bad_proof, stale_proof
  */
@@ -87,8 +89,8 @@ export function checkProof(
   return { id: `${key.x}.${jti}`, expireMs: iat * 1000 + MAX_CLOCK_SKEW_MS };
 }
 
-/** checkProof for who takes proofs beside messages: the proof, or why it does not count. */
-export function judgeProof(
+/** Like checkProof, for proofs outside of messages. Returns the refusal instead of throwing it. */
+export function verifyDpopProof(
   engine: CryptoEngine,
   jwt: string,
   holder: ProofHolder,
@@ -112,15 +114,15 @@ function isKeyOf(
   return jwkThumbprint(engine, { y: undefined, ...key }) === proofThumbprint;
 }
 
-/** The RFC 7638 thumbprint of a key of EC P-256, or of Ed25519 where there is no y. */
+/** Returns the RFC 7638 thumbprint of an EC P-256 key, or of an Ed25519 key if `y` is absent. */
 export function jwkThumbprint(engine: CryptoEngine, key: { x: string; y?: string | undefined }): string {
   const { x, y } = key;
   if (y === undefined) return thumbprint(engine, x);
-  // The members in their order, without white space; base64url needs no escape.
+  // RFC 7638 requires this order of members, without white space. Base64url needs no escapes.
   return encodeBase64Url(engine.sha256(utf8.encode(`{"crv":"P-256","kty":"EC","x":"${x}","y":"${y}"}`)));
 }
 
-/** Whether a proof says of itself that it is by ES256. */
+/** Whether a proof's header names ES256. */
 export function isEs256(jwt: string): boolean {
   return partOf(jwt.split(".", 1)[0] ?? "")?.alg === "ES256";
 }
@@ -131,7 +133,7 @@ function keyOf(header: Record<string, unknown>): ProofKey {
   if (!isObject(jwk) || Object.hasOwn(jwk, "d")) throw bad("jwk is no public key", "jwk");
   const { kty, crv, x, y } = jwk;
   if (typeof x !== "string" || !COORDINATE.test(x)) throw bad("jwk is no public key", "jwk");
-  // RFC 9864 names the algorithm by its curve.
+  // RFC 9864 names the algorithm `Ed25519`, after its curve.
   if ((alg === "EdDSA" || alg === "Ed25519") && kty === "OKP" && crv === "Ed25519") {
     return { alg: "EdDSA", x };
   }
@@ -164,7 +166,7 @@ function partOf(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** @param claim the member at fault */
+/** @param claim the invalid member of the proof */
 function bad(detail: string, claim: string): Refused {
   return new Refused("bad_proof", detail, claim);
 }

@@ -14,10 +14,13 @@ import { canonicalBytes } from "@depute/core";
 import { decodeValid, encode, parseJson } from "@depute/wire";
 import { MAX_MESSAGES } from "./limits.ts";
 
-/** Levels of nesting of a transcript: those of a message, with room for its place. */
+/** Maximum nesting depth of a transcript's JSON: that of a message, plus the levels around the message. */
 const MAX_DEPTH = 128;
 
-/** The longest transcript that is read, in bytes; one of full-length messages is longer than any program should be handed. */
+/**
+ * Maximum size of an accepted transcript in bytes. A transcript of a session that reaches every limit is larger, and
+ * would not fit into a program's memory.
+ */
 export const MAX_TRANSCRIPT_BYTES = 256 * 1_048_576;
 
 export type ReadTranscript =
@@ -25,7 +28,8 @@ export type ReadTranscript =
   | { readonly ok: false; readonly detail: string };
 
 /**
- * A transcript from a file: the document that the ASP wire serves, or the answer of ExportTranscript in JSON.
+ * Reads a transcript from a file. The file contains the document of the ASP wire or the JSON answer of
+ * ExportTranscript.
  *
  * @param bytes JSON in UTF-8
  */
@@ -33,7 +37,7 @@ export function readTranscript(bytes: Uint8Array): ReadTranscript {
   const parsed = parseJson(bytes, {
     maxBytes: MAX_TRANSCRIPT_BYTES,
     maxDepth: MAX_DEPTH,
-    // A whole session has more values than a request may; its bytes are bounded.
+    // A session has more values than a request may have, so only the size in bytes is limited.
     maxValues: Number.POSITIVE_INFINITY,
   });
   if (!parsed.ok) return { ok: false, detail: parsed.error.message };
@@ -43,7 +47,7 @@ export function readTranscript(bytes: Uint8Array): ReadTranscript {
   const decoded = decodeValid(TranscriptSchema, parsed.value);
   if (!decoded.ok) return { ok: false, detail: firstOf(decoded.errors, "is no transcript") };
   const transcript = decoded.message;
-  // A seal covers what was written, not only what was understood of it.
+  // A seal covers the whole document. So a transcript is invalid if decoding drops a member.
   if (transcript.seal !== undefined && !isSame(parsed.value, encode(TranscriptSchema, transcript))) {
     return { ok: false, detail: "a sealed transcript is not spelled as the platform writes it" };
   }
@@ -64,7 +68,8 @@ export type ReadTranscriptKeys =
   | { readonly ok: false; readonly detail: string };
 
 /**
- * A platform's keys from a file: the document that the ASP wire serves, or the answer of GetTranscriptKeys in JSON.
+ * Reads a platform's keys from a file. The file contains the document of the ASP wire or the JSON answer of
+ * GetTranscriptKeys.
  *
  * @param bytes JSON in UTF-8
  */
@@ -89,7 +94,10 @@ function hasMember(value: JsonValue, name: string): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value) && Object.hasOwn(value, name);
 }
 
-/** undefined for what is no answer of ExportTranscript; a text for what is wrong with one. */
+/**
+ * Reads an answer of ExportTranscript. Returns undefined if the value is no such answer, and a text with the fault if
+ * the answer is malformed.
+ */
 function ofAnswer(value: JsonValue): Transcript | string | undefined {
   if (!hasMember(value, "transcript")) return undefined;
   try {
@@ -101,7 +109,7 @@ function ofAnswer(value: JsonValue): Transcript | string | undefined {
   }
 }
 
-/** A state by its word: `CONVERSING`. */
+/** Returns the name of a state without the enum's prefix, for example `CONVERSING`. */
 export function stateName(state: SessionState): string {
   return SessionStateSchema.value[state]?.localName ?? "";
 }

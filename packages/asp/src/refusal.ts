@@ -1,13 +1,13 @@
-import { RejectionCode } from "@depute/contracts/asp/v0/common_pb";
+import { RejectionCode } from "@depute/contracts/asp/v0/asp_common_pb";
 
-/** The families of errors. (ASP guides "Error handling") */
+/** The families into which ASP groups errors. (ASP guides "Error handling") */
 export type RefusalFamily = "timeout" | "rejection" | "protocol" | "integrity" | "trust";
 
 interface RefusalKind {
   readonly family: RefusalFamily;
-  /** The protocol's own code for it, as it stands in REJECT and INFORM. (ASP specification "Error codes") */
+  /** The protocol's code for the refusal, as REJECT and INFORM use it. (ASP specification "Error codes") */
   readonly rejection: RejectionCode;
-  /** Whether the same intent may succeed later, in another message. */
+  /** Whether the sender may succeed later with another message of the same intent. */
   readonly retryable: boolean;
 }
 
@@ -17,104 +17,104 @@ function kind(family: RefusalFamily, rejection: RejectionCode, retryable = false
 
 const { OTHER, UNAUTHORIZED, POLICY_VIOLATION, TIMEOUT, DUPLICATE, CAPACITY_UNAVAILABLE } = RejectionCode;
 
-/** Why a message is refused: every code with its family. */
+/** The reasons for refusing a message. Each code has its family, ASP's code, and whether to retry. */
 export const REFUSALS = {
-  /** The message is not well formed where the contract cannot say so: an id that is no UUIDv7, a time that is no date, its size. */
+  /** The message breaks a rule of form that protobuf validation cannot express: UUIDv7 ids, dates, size. */
   malformed: kind("protocol", OTHER),
-  /** Not asp/0.1: there is no negotiation of versions. */
+  /** The version is not asp/0.1, and versions are not negotiated. */
   unsupported_version: kind("protocol", RejectionCode.SCHEMA_UNSUPPORTED),
-  /** An invitation asks for a format of messages that is not spoken, or a message is not in the session's. */
+  /** An invitation requests an unsupported format, or a message does not have the session's format. */
   unsupported_format: kind("protocol", RejectionCode.SCHEMA_UNSUPPORTED),
-  /** The message names another session. */
+  /** The message is for another session. */
   wrong_session: kind("protocol", OTHER),
-  /** Nobody knows the agent, or its key. */
+  /** The agent, or its key, is unknown. */
   unknown_agent: kind("trust", UNAUTHORIZED),
-  /** The sender takes no part in the session, or no more. */
+  /** The sender is not, or no longer, a participant of the session. */
   not_a_participant: kind("rejection", UNAUTHORIZED),
   /** integrity.hash is not the hash of the message. */
   wrong_hash: kind("integrity", OTHER),
-  /** integrity.signature is not the sender's. */
+  /** integrity.signature is not a signature by the sender. */
   bad_signature: kind("integrity", UNAUTHORIZED),
-  /** The proof of possession is not right: its form, its key, its signature, or the call that it names. (RFC 9449 4.3) */
+  /** The proof of possession is invalid: its form, its key, its signature, or the call that it names. (RFC 9449 4.3) */
   bad_proof: kind("integrity", UNAUTHORIZED),
-  /** The proof's time is too far from now. */
+  /** The time in the proof differs too much from the server's time. */
   stale_proof: kind("timeout", TIMEOUT, true),
-  /** A proof of that id of that key was taken before. */
+  /** A proof with this id was already used with the same key. */
   proof_replayed: kind("integrity", DUPLICATE),
-  /** A message of that id is in the session already. */
+  /** The session already contains a message with this id. */
   duplicate_message: kind("protocol", DUPLICATE),
-  /** previousHash is not the hash of the newest message. */
+  /** previousHash is not the hash of the latest message, because another message came first. */
   head_moved: kind("integrity", DUPLICATE, true),
-  /** sequenceNumber is not the sender's next. */
+  /** sequenceNumber is not the sender's next number. */
   wrong_sequence: kind("protocol", DUPLICATE, true),
-  /** The timestamp is too far from now. */
+  /** The timestamp differs too much from the server's time. */
   clock_skew: kind("timeout", TIMEOUT, true),
-  /** The organization is not the one that the sender came with. */
+  /** The organization differs from the one with which the sender joined. */
   organization_mismatch: kind("trust", UNAUTHORIZED),
-  /** sender.trustScore is not the score that was noted when the sender came. */
+  /** sender.trustScore differs from the score noted when the sender joined. */
   trust_mismatch: kind("trust", UNAUTHORIZED),
-  /** The score is below the one that the answered message asks for. */
+  /** The sender's score is below the minimum that the answered message requires. */
   insufficient_trust: kind("trust", RejectionCode.INSUFFICIENT_TRUST_SCORE),
   /** The session has ended. */
   session_ended: kind("protocol", OTHER),
   /** The session's state does not allow this message. */
   wrong_state: kind("protocol", OTHER),
-  /** One party has closed: nothing new is opened. */
+  /** One party has sent CLOSE, so nothing new can be opened. */
   closing: kind("protocol", OTHER),
-  /** This party may not send this message. */
+  /** The sender is not the party that may send this message. */
   wrong_party: kind("rejection", UNAUTHORIZED),
-  /** The sender's delegation does not go so far. */
+  /** The sender's delegation does not grant the authority for this message. */
   authority_exceeded: kind("rejection", POLICY_VIOLATION),
-  /** The level of conformance that an agent's card declares does not have this. */
+  /** An agent's conformance level does not include this message. */
   not_conformant: kind("rejection", RejectionCode.SCHEMA_UNSUPPORTED),
   /** The answered message does not allow this performative. */
   performative_not_allowed: kind("rejection", POLICY_VIOLATION),
-  /** referenceId names nothing in the session. */
+  /** referenceId does not name an object of the session. */
   unknown_reference: kind("protocol", OTHER),
-  /** A reference names evidence that no delegate gave in a session of the sender's. */
+  /** A reference names evidence that no delegate has reported in any of the sender's sessions. */
   unknown_evidence: kind("protocol", OTHER),
-  /** What referenceId names is not open any more. */
+  /** The object that referenceId names is closed. */
   reference_closed: kind("protocol", OTHER),
-  /** What referenceId names has lapsed. */
+  /** The object that referenceId names has lapsed. */
   expired: kind("timeout", TIMEOUT, true),
-  /** The id of what is opened is used already. */
+  /** The id of the new object is already used. */
   id_taken: kind("protocol", DUPLICATE),
-  /** The recipient, or a party that the body names, takes no part in the session, or is on the sender's own side. */
+  /** The recipient, or a party that the body names, is no participant or is on the sender's side. */
   unknown_party: kind("protocol", OTHER),
-  /** Another agent of the same principal takes part: one principal is one party. */
+  /** Another agent of the same principal already takes part; a principal can be only one party. */
   same_principal: kind("trust", UNAUTHORIZED),
-  /** The agent takes part already. */
+  /** The agent is already a participant. */
   already_participant: kind("protocol", DUPLICATE),
-  /** One of the limits of limits.ts that stays reached, however long the sender waits. */
+  /** A permanent limit of limits.ts is reached, so waiting does not help. */
   limit_exceeded: kind("rejection", POLICY_VIOLATION),
-  /** A limit that passes: too many objects are open at once, or the sender writes too fast. */
+  /** A temporary limit is reached: too many open objects, or too many messages in a short time. */
   at_capacity: kind("rejection", CAPACITY_UNAVAILABLE, true),
 } as const satisfies Record<string, RefusalKind>;
 
 export type RefusalCode = keyof typeof REFUSALS;
 
-/** The codes of what reached a limit. */
+/** The codes for a limit that is reached. */
 export type LimitCode = "limit_exceeded" | "at_capacity";
 
-/** The limit that was reached: its name, and its value. */
+/** The name and the value of the limit that was reached. */
 export interface ReachedLimit {
   readonly limit: string;
   readonly max: number;
 }
 
-/** Why a message was not appended. The session stays as it was. */
+/** The reason why a message was not appended. The session is unchanged. */
 export type Refusal =
   | (Reason & { readonly code: LimitCode; readonly reached: ReachedLimit })
   | (Reason & { readonly code: Exclude<RefusalCode, LimitCode> });
 
 interface Reason extends RefusalKind {
-  /** For people; it repeats nothing but ids. */
+  /** A text for people. It repeats nothing of the message except ids. */
   readonly detail: string;
-  /** The member of a proof of possession that is at fault, e.g. `htu`; absent for every other refusal. */
+  /** The invalid member of a proof, for example `htu`; absent for every other refusal. */
   readonly claim?: string;
 }
 
-/** Thrown within this package only: what the package gives out are results. */
+/** An exception that never leaves this package, because the exported functions return results instead. */
 export class Refused extends Error {
   readonly refusal: Refusal;
 
@@ -123,12 +123,15 @@ export class Refused extends Error {
   constructor(code: RefusalCode, detail: string, fact?: ReachedLimit | string) {
     super(detail);
     this.name = "Refused";
-    const named = typeof fact === "string" ? { claim: fact } : { reached: fact };
-    this.refusal = { code, detail, ...REFUSALS[code], ...(fact !== undefined && named) } as Refusal;
+    const namedFact = typeof fact === "string" ? { claim: fact } : { reached: fact };
+    this.refusal = { code, detail, ...REFUSALS[code], ...(fact !== undefined && namedFact) } as Refusal;
   }
 }
 
-/** Whether what a REJECT refuses may succeed later; undefined means that it varies. (ASP specification "Error codes") */
+/**
+ * Whether a later attempt may succeed after a rejection, by code; undefined if that varies. (ASP specification "Error
+ * codes")
+ */
 const RETRYABLE: ReadonlyMap<RejectionCode, boolean> = new Map([
   [RejectionCode.INSUFFICIENT_TRUST_SCORE, false],
   [RejectionCode.UNAUTHORIZED, false],
@@ -142,8 +145,8 @@ const RETRYABLE: ReadonlyMap<RejectionCode, boolean> = new Map([
 ]);
 
 /**
- * Whether a rejection may be tried again. The table decides; what the message states counts only for the code
- * `unspecified`, where the text says that it varies.
+ * Whether a rejected message may be sent again, according to `RETRYABLE`. For a code without an entry there, the
+ * message's own statement counts; the default is false.
  */
 export function isRetryable(code: RejectionCode, stated?: boolean): boolean {
   return RETRYABLE.get(code) ?? stated ?? false;

@@ -23,13 +23,13 @@ const commitment: JsonObject = {
   },
   escrow: { amount: 5000, currency: "USD", releaseCondition: "seats-provisioned" },
 };
-const done = (references: string[]): JsonObject => ({ informType: "result", references });
+const resultOf = (references: string[]): JsonObject => ({ informType: "result", references });
 const stars = (whom: Actor, stars: number): JsonObject => ({
   outcome: "fulfilled",
   ratings: [{ agentId: whom.agentId, stars }],
 });
 
-/** The text's scenario from invitation to close, with the state after each message. */
+/** The scenario of the ASP specification from invitation to close, with the state after each message. */
 const LINES: readonly Line[] = [
   [ALPHA, "PROPOSE", { proposalId: "inv", type: "session-invitation", subject: "s" }, INVITED, BETA.agentId],
   [BETA, "ACCEPT", { referenceId: "inv" }, INVITED],
@@ -45,11 +45,11 @@ const LINES: readonly Line[] = [
     CONVERSING,
   ],
   [GAMMA, "ACCEPT", { referenceId: "del_001" }, CONVERSING, BETA.agentId],
-  [GAMMA, "INFORM", done(["del_001"]), CONVERSING, BETA.agentId],
+  [GAMMA, "INFORM", resultOf(["del_001"]), CONVERSING, BETA.agentId],
   [BETA, "ACCEPT", { referenceId: "prop_lic_001" }, CONVERSING],
   [ALPHA, "COMMIT", commitment, AGREEING],
   [BETA, "ACCEPT", { referenceId: "cmt_lic_001" }, EXECUTING],
-  [BETA, "INFORM", done(["cmt_lic_001"]), EXECUTING],
+  [BETA, "INFORM", resultOf(["cmt_lic_001"]), EXECUTING],
   [ALPHA, "ACCEPT", { referenceId: "cmt_lic_001" }, EXECUTING],
   [ALPHA, "CLOSE", stars(BETA, 5), EXECUTING],
   [BETA, "CLOSE", stars(ALPHA, 4), CLOSED],
@@ -57,9 +57,9 @@ const LINES: readonly Line[] = [
 
 function play(count = LINES.length): Stage {
   const stage = new Stage(undefined, nativeEngine);
-  for (const [who, performative, body, state, recipient] of LINES.slice(0, count)) {
+  for (const [actor, performative, body, state, recipient] of LINES.slice(0, count)) {
     stage.pass(1000);
-    stage.say(who, performative, body, recipient === undefined ? {} : { recipient });
+    stage.say(actor, performative, body, recipient === undefined ? {} : { recipient });
     expect(stage.session.state).toBe(state);
   }
   return stage;
@@ -74,7 +74,7 @@ test("the scenario ends with the escrow released, the question answered and both
   const { session } = play();
   expect(objectOf(session, "cmt_lic_001")).toMatchObject({ escrow: { state: "released" } });
   expect(objectsOf(session, "question").map(({ status }) => status)).toEqual(["answered"]);
-  expect(session.ratings.map(({ stars: given }) => given)).toEqual([5, 4]);
+  expect(session.ratings.map(({ stars }) => stars)).toEqual([5, 4]);
   expect(session).toMatchObject({ end: "closed", messageCount: LINES.length });
 });
 
@@ -87,15 +87,15 @@ test("a transcript survives as a document and is verified to the same states", (
 });
 
 describe("a transcript is refused", () => {
-  const whole = transcriptOf(play());
-  const changed = (change: (copy: typeof whole) => void) => {
-    const copy = structuredClone(whole);
+  const fullTranscript = transcriptOf(play());
+  const changed = (change: (copy: typeof fullTranscript) => void) => {
+    const copy = structuredClone(fullTranscript);
     change(copy);
     const verdict = verify(copy);
     return verdict.ok ? "verified" : [verdict.code, verdict.ordinal];
   };
   test.each(LINES.map((_, index) => index))("with message %i tampered with", (index) => {
-    const sender = (copy: typeof whole) => copy.messages[index]?.envelope;
+    const sender = (copy: typeof fullTranscript) => copy.messages[index]?.envelope;
     expect(
       changed((copy) => Object.assign(sender(copy) ?? {}, { timestamp: "2026-03-07T15:00:00.001Z" })),
     ).toEqual(["wrong_hash", index + 1]);
@@ -111,7 +111,8 @@ describe("a transcript is refused", () => {
         entry.ordinal = at + 1;
       });
     });
-    // Without the invitation or the delegation who speaks next has not come; without another the chain is broken.
+    // Without the invitation, the session cannot begin. Without the delegation, the next sender is no participant.
+    // Without any other message, the hash chain breaks.
     const codes: Record<number, string> = { 0: "wrong_state", 7: "not_a_participant" };
     expect(verdict).toEqual([codes[index] ?? "head_moved", index + 1]);
   });
@@ -131,58 +132,62 @@ describe("a transcript is refused", () => {
 describe("each message of the scenario, done wrong, is refused and the session goes on", () => {
   const wrongTurns = LINES.map((line, index) => ({ index, name: `${index + 1} ${line[1]}`, line }));
 
-  test.each(wrongTurns)("$name tampered with", ({ index, line: [who, performative, body, , recipient] }) => {
-    const stage = play(index);
-    const sent = recipient === undefined ? {} : { recipient };
-    const genuine = stage.write(who, performative, body, sent);
-    const altered = (change: Partial<Envelope>): Envelope =>
-      create(EnvelopeSchema, { ...genuine, ...change });
-    const signature = `ed25519:${"ab".repeat(64)}`;
-    const code = (envelope: Envelope) => {
-      const result = stage.offer(envelope);
-      return result.ok ? "appended" : result.refusal.code;
-    };
-    expect(code(altered({ sequenceNumber: 77n }))).toBe("wrong_hash");
-    expect(code(altered({ performative: Performative.OBSERVE }))).toBe(
-      index === 0 ? "wrong_state" : "malformed",
-    );
-    expect(code({ ...genuine, integrity: Object.assign({}, genuine.integrity, { signature }) })).toBe(
-      "bad_signature",
-    );
-    expect(code(seal(nativeEngine, genuine, STRANGER.seed))).toBe("bad_signature");
-    expect(code(altered({ version: "asp/1.0" }))).toBe("unsupported_version");
-    expect(code(genuine)).toBe("appended");
-    // A party that has closed says nothing more; after the end nobody does.
-    const closed = isTerminal(stage.session.state) ? "session_ended" : "not_a_participant";
-    expect(code(genuine)).toBe(performative === "CLOSE" ? closed : "duplicate_message");
-  });
+  test.each(wrongTurns)(
+    "$name tampered with",
+    ({ index, line: [actor, performative, body, , recipient] }) => {
+      const stage = play(index);
+      const sent = recipient === undefined ? {} : { recipient };
+      const genuine = stage.write(actor, performative, body, sent);
+      const altered = (change: Partial<Envelope>): Envelope =>
+        create(EnvelopeSchema, { ...genuine, ...change });
+      const signature = `ed25519:${"ab".repeat(64)}`;
+      const code = (envelope: Envelope) => {
+        const result = stage.offer(envelope);
+        return result.ok ? "appended" : result.refusal.code;
+      };
+      expect(code(altered({ sequenceNumber: 77n }))).toBe("wrong_hash");
+      expect(code(altered({ performative: Performative.OBSERVE }))).toBe(
+        index === 0 ? "wrong_state" : "malformed",
+      );
+      expect(code({ ...genuine, integrity: Object.assign({}, genuine.integrity, { signature }) })).toBe(
+        "bad_signature",
+      );
+      expect(code(seal(nativeEngine, genuine, STRANGER.seed))).toBe("bad_signature");
+      expect(code(altered({ version: "asp/1.0" }))).toBe("unsupported_version");
+      expect(code(genuine)).toBe("appended");
+      // A party that has closed may send no more messages. After the session's end, no party may send any.
+      const closed = isTerminal(stage.session.state) ? "session_ended" : "not_a_participant";
+      expect(code(genuine)).toBe(performative === "CLOSE" ? closed : "duplicate_message");
+    },
+  );
 
-  test.each(wrongTurns)("$name out of place", ({ index, line: [who, performative, body, , recipient] }) => {
+  test.each(wrongTurns)("$name out of place", ({ index, line: [actor, performative, body, , recipient] }) => {
     const stage = play(index);
     const sent = recipient === undefined ? {} : { recipient };
-    const { nextSequence = 0 } = stage.session.parties.find(({ agentId }) => agentId === who.agentId) ?? {};
+    const { nextSequence = 0 } = stage.session.parties.find(({ agentId }) => agentId === actor.agentId) ?? {};
     const gap = { ...sent, wrong: { sequenceNumber: nextSequence + 1 } };
-    expect(stage.refusal(who, performative, body, gap)).toBe("wrong_sequence");
+    expect(stage.refusal(actor, performative, body, gap)).toBe("wrong_sequence");
     const fork = { ...sent, wrong: { previousHash: `sha256:${"1".repeat(64)}` } };
-    expect(stage.refusal(who, performative, body, fork)).toBe("head_moved");
+    expect(stage.refusal(actor, performative, body, fork)).toBe("head_moved");
     const late = { ...sent, wrong: { timestamp: "2026-03-07T16:00:00.000Z" } };
-    expect(stage.refusal(who, performative, body, late)).toBe("clock_skew");
+    expect(stage.refusal(actor, performative, body, late)).toBe("clock_skew");
     const elsewhere = { ...sent, wrong: { sessionId: "019526b1-0000-7000-8000-000000000003" } };
-    expect(stage.refusal(who, performative, body, elsewhere)).toBe("wrong_session");
-    stage.say(who, performative, body, sent);
+    expect(stage.refusal(actor, performative, body, elsewhere)).toBe("wrong_session");
+    stage.say(actor, performative, body, sent);
   });
 
   test.each(wrongTurns)(
     "$name by the wrong party",
-    ({ index, line: [who, performative, body, , recipient] }) => {
+    ({ index, line: [actor, performative, body, , recipient] }) => {
       const stage = play(index);
       const sent = recipient === undefined ? {} : { recipient };
       const stranger = stage.refusal(STRANGER, performative, body, sent);
       expect(stranger).toBe(index === 0 ? "unknown_agent" : "not_a_participant");
-      const moved = { ...who, orgId: "org_other" };
+      const moved = { ...actor, orgId: "org_other" };
       expect(stage.refusal(moved, performative, body, sent)).toBe("organization_mismatch");
-      // Before the introductions a sender may not know yet which score was noted.
-      const boastful = { ...who, trustScore: 100 };
+      // Before the introductions, a sender may not know its score as the session stores it. So the score is not
+      // compared.
+      const boastful = { ...actor, trustScore: 100 };
       const expected = index < 4 ? "appended" : "trust_mismatch";
       expect(stage.refusal(boastful, performative, body, sent)).toBe(expected);
     },
@@ -201,28 +206,28 @@ describe("each message of the scenario, done wrong, is refused and the session g
     [14, BETA, "wrong_state"],
     [14, GAMMA, "authority_exceeded"],
   ];
-  test.each(others)("message %i sent by another one of the session: %#", (index, who, code) => {
+  test.each(others)("message %i sent by another one of the session: %#", (index, actor, code) => {
     const [, performative, body] = LINES[index] as Line;
-    expect(play(index).refusal(who, performative, body)).toBe(code);
+    expect(play(index).refusal(actor, performative, body)).toBe(code);
   });
 
-  test.each(wrongTurns.slice(1))("$name too early", ({ index, line: [who, performative, body] }) => {
+  test.each(wrongTurns.slice(1))("$name too early", ({ index, line: [actor, performative, body] }) => {
     for (let at = 1; at < index; at++) {
       const stage = play(at);
       const before = stage.session;
-      const result = stage.refusal(who, performative, body);
-      // What talks, answers nothing and opens nothing of a kind that the state lacks is allowed at any time.
+      const result = stage.refusal(actor, performative, body);
+      // Some messages are allowed in every state: they answer nothing, and open no object that the state forbids.
       if (result === "appended") continue;
       expect(stage.session).toEqual(before);
     }
-    expect(play(1).refusal(who, performative, body)).toBe(
-      index === 1 ? "appended" : expectedWhenInvited(index, who, performative),
+    expect(play(1).refusal(actor, performative, body)).toBe(
+      index === 1 ? "appended" : expectedWhenInvited(index, actor, performative),
     );
   });
 
-  function expectedWhenInvited(index: number, who: Actor, performative: keyof typeof Performative): string {
-    // Beta introduces itself before it has accepted.
-    if (who === GAMMA || index === 3) return "not_a_participant";
+  function expectedWhenInvited(index: number, actor: Actor, performative: keyof typeof Performative): string {
+    // Gamma has not joined yet. Index 3 is Beta's introduction, which Beta sends here before it has accepted.
+    if (actor === GAMMA || index === 3) return "not_a_participant";
     return performative === "ACCEPT" || performative === "CLARIFY" ? "unknown_reference" : "wrong_state";
   }
 });

@@ -1,15 +1,18 @@
-import type { ConformanceLevel, RejectionCode } from "@depute/contracts/asp/v0/common_pb";
-import { type DelegationAuthority, ParticipantRole } from "@depute/contracts/asp/v0/common_pb";
+import type { ConformanceLevel, RejectionCode } from "@depute/contracts/asp/v0/asp_common_pb";
+import { type DelegationAuthority, ParticipantRole } from "@depute/contracts/asp/v0/asp_common_pb";
 import type { Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 
-/** The hash before the first message. (ASP examples "Simple negotiation") */
+/** The previous hash of the first message. (ASP examples "Simple negotiation") */
 export const FIRST_PREVIOUS_HASH = `sha256:${"0".repeat(64)}`;
 
-/** What can be opened in a session and referred to. */
+/** The kinds of objects that a session opens. Messages refer to these objects. */
 export type ObjectKind = "invitation" | "proposal" | "commitment" | "delegation" | "question" | "escalation";
 
-/** An open object awaits something; the others are closed, but for an accepted delegation or commitment. */
+/**
+ * An object with the status `open` awaits an answer. Other objects are closed, except accepted delegations and
+ * commitments.
+ */
 export type ObjectStatus =
   | "open"
   | "accepted"
@@ -28,89 +31,89 @@ export interface Party {
   readonly agentId: string;
   readonly orgId?: string;
   readonly role: ParticipantRole;
-  /** The key of its signatures, base64url. */
+  /** The public key in base64url that verifies the party's signatures. */
   readonly key: string;
-  /** RFC 7638 thumbprint of the key of its proofs, where that is another one. */
+  /** RFC 7638 thumbprint of the key that signs proofs, if it differs from the signing key. */
   readonly proofThumbprint?: string;
-  /** Its score when it came, where the server knows one. */
+  /** The trust score at the time when the party joined; absent without a trust service. */
   readonly trustScore?: number;
-  /** How much of the protocol its card says that it speaks. */
+  /** The conformance level that the party's card declares. */
   readonly conformance?: ConformanceLevel;
-  /** The sequence number of its next message. */
+  /** The sequence number of the party's next message. */
   readonly nextSequence: number;
-  /** The one of the two parties on whose side it is: itself, or who brought it in, at first or second hand. */
+  /** The principal on whose side the party is: itself, or the principal at the top of its chain of delegations. */
   readonly side: string;
-  /** 0 for the two parties; delegations between a delegate and its side. */
+  /** 0 for the two parties; for a delegate the number of delegations between it and its principal. */
   readonly depth: number;
   readonly presence: "invited" | "active" | "left";
-  /** Whether it has shown its identity; delegates do by their first message. */
+  /** Whether the party has introduced itself. A delegate introduces itself by its first message. */
   readonly introduced: boolean;
-  /** Whether it has sent CLOSE. */
+  /** Whether the party has sent CLOSE. */
   readonly closed: boolean;
   readonly delegationId?: string;
   readonly authority?: DelegationAuthority;
 }
 
-/** What one party owes. */
+/** An obligation that one party has by a commitment. */
 export interface Obligation {
   readonly party: string;
-  /** overdue: its time has passed; claimed: it says that it is done; confirmed: the other side agrees. */
+  /** overdue: the due time has passed. claimed: the party claims fulfilment. confirmed: the other side agrees. */
   readonly status: "outstanding" | "overdue" | "claimed" | "confirmed" | "refused";
-  /** When it has to be done, epoch milliseconds. */
+  /** The time by which the obligation is due, in epoch milliseconds. */
   readonly dueMs?: number;
 }
 
-/** Money that is held for a commitment. The author has paid it in. */
+/** Escrow of a commitment. The commitment's author paid it in. */
 export interface EscrowAccount {
-  /** Whole units of the currency, as the document has them. */
+  /** The amount in whole units of the currency, as in the body of the COMMIT message. */
   readonly amount: number;
   readonly currency: string;
   readonly releaseCondition: string;
-  /** Absent until the commitment is accepted. */
+  /** The state of the escrow; absent until the commitment is accepted. */
   readonly state?: "held" | "released" | "refunded" | "forfeited";
 }
 
-/** Something that a message opened. */
+/** An object that a message opened. */
 export interface SessionObject {
   readonly id: string;
   readonly kind: ObjectKind;
   readonly status: ObjectStatus;
   readonly author: string;
-  /** The agent that is to answer; absent: anyone on another side. */
+  /** The agent that must answer. If it is absent, any agent on another side may answer. */
   readonly addressee?: string;
-  /** Ordinal of the message that opened it. */
+  /** Ordinal of the message that opened the object. */
   readonly ordinal: number;
-  /** When it lapses, epoch milliseconds. */
+  /** The time at which the object lapses, in epoch milliseconds. */
   readonly expireMs?: number;
-  /** What may answer it, where its message says. */
+  /** The performatives that may answer the object, if the opening message limits them. */
   readonly allowed?: readonly Performative[];
-  /** The score that who answers needs. */
+  /** The minimum trust score of an answering agent. */
   readonly requiredTrust?: number;
-  /** Counter-proposals before it. */
+  /** Number of counter-proposals that preceded this proposal. */
   readonly round: number;
-  /** What a question is about. */
+  /** The id of the object about which a question asks. */
   readonly about?: string;
   readonly obligations?: readonly Obligation[];
-  /** When all of a commitment has to be done, epoch milliseconds. */
+  /** The time by which all obligations of a commitment must be fulfilled, in epoch milliseconds. */
   readonly dueMs?: number;
   readonly escrow?: EscrowAccount;
-  /** The agent that a delegation brings in, and how far it may go. */
+  /** The agent that a delegation brings into the session. `authority` says what that agent may do. */
   readonly target?: string;
   readonly authority?: DelegationAuthority;
-  /** Who is to act when the delegate has reported. */
+  /** The agent that must act after the delegate has reported. */
   readonly returnTo?: string;
-  /** The message by which a delegate reported. */
+  /** The message with which the delegate reported. */
   readonly result?: {
     readonly messageId: string;
     readonly ordinal: number;
     readonly hash: string;
     readonly timestamp: string;
   };
-  /** Why it was rejected. */
+  /** The reason why the object was rejected. */
   readonly rejection?: { readonly code: RejectionCode; readonly retryable: boolean };
 }
 
-/** What a participant thinks of another. */
+/** The rating of one participant by another. */
 export interface PeerRating {
   readonly from: string;
   readonly to: string;
@@ -118,33 +121,35 @@ export interface PeerRating {
 }
 
 /**
- * A session: plain JSON, so that it can be stored as it is. It is never changed: append and advance give a new one.
+ * A session as plain JSON, so that a store can keep it. A session is immutable: append and advance return a new one.
  * Times are epoch milliseconds of the server's clock.
  */
 export interface Session {
   readonly sessionId: string;
   readonly state: SessionState;
-  /** Where an escalated session goes back to. */
+  /** The state to which an escalated session returns. */
   readonly returnsTo?: SessionState;
+  /** The organization that owns the session; absent for none. */
+  readonly organization?: string;
   readonly parties: readonly Party[];
   readonly objects: Readonly<Record<string, SessionObject>>;
   readonly ratings: readonly PeerRating[];
   readonly lastHash: string;
   readonly messageCount: number;
-  /** Bytes of all messages, in their canonical forms. */
+  /** Total bytes of all messages in their canonical forms. */
   readonly byteCount: number;
   readonly createMs: number;
   readonly updateMs: number;
-  /** When the session ends at the latest. */
+  /** The time in epoch milliseconds at which the session ends at the latest. */
   readonly expireMs: number;
-  /** The type of its messages' content, where the invitation names one. */
+  /** The media type of the messages' content, if the invitation names one. */
   readonly format?: string;
-  /** Until when the two parties have to introduce themselves. */
+  /** The time by which both parties must have introduced themselves, in epoch milliseconds. */
   readonly introduceMs?: number;
-  /** When the first of the two parties closed. */
+  /** The time in epoch milliseconds at which the first of the two parties closed. */
   readonly closingMs?: number;
   readonly endMs?: number;
-  /** How it ended. */
+  /** The reason why the session ended; absent while it continues. */
   readonly end?:
     | "closed"
     | "rejected"
@@ -157,12 +162,12 @@ export interface Session {
 
 const TERMINAL: ReadonlySet<SessionState> = new Set([SessionState.CLOSED, SessionState.FAILED]);
 
-/** Whether a state is one that a session never leaves. */
+/** Whether a session in this state has ended. */
 export function isTerminal(state: SessionState): boolean {
   return TERMINAL.has(state);
 }
 
-/** A session before its first message, at a time. */
+/** Returns a session before its first message, at the time `nowMs`. */
 export function idleSession(sessionId: string, nowMs: number): Session {
   return {
     sessionId,
@@ -179,25 +184,25 @@ export function idleSession(sessionId: string, nowMs: number): Session {
   };
 }
 
-/** The party of an agent's id. */
+/** Returns the party with an agent's id. */
 export function partyOf(session: Session, agentId: string): Party | undefined {
   return session.parties.find((party) => party.agentId === agentId);
 }
 
-/** The object of an id. */
+/** Returns the object with an id. */
 export function objectOf(session: Session, id: string): SessionObject | undefined {
-  // Ids come from strangers: `__proto__` must not find what every object has.
+  // Ids come from untrusted input, so `__proto__` must not find an inherited member.
   return Object.hasOwn(session.objects, id) ? session.objects[id] : undefined;
 }
 
-/** Objects of a kind, in the order in which they were opened. */
+/** Returns the objects of a kind, or all objects, in the order of creation. */
 export function objectsOf(session: Session, kind?: ObjectKind): SessionObject[] {
   return Object.values(session.objects)
     .filter((object) => kind === undefined || object.kind === kind)
     .sort((a, b) => a.ordinal - b.ordinal);
 }
 
-/** Whether one of the two that began the session. */
+/** Whether the party is one of the two between which the session began. */
 export function isPrincipal({ role }: Party): boolean {
   return role !== ParticipantRole.DELEGATE;
 }

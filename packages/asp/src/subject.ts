@@ -7,20 +7,20 @@ import type { Subject } from "./table.ts";
 export const INVITATION_TYPE = "session-invitation";
 /** The type of an INFORM by which a party introduces itself; its data is the agent's card. Depute's choice. */
 export const IDENTITY_TYPE = "identity";
-/** The type of an INFORM that brings the decision of a higher authority. Depute's choice. */
+/** The type of an INFORM that contains the decision of a higher authority. Depute's choice. */
 export const RESOLUTION_TYPE = "resolution";
-/** The type of an INFORM that reports what was done. (ASP message 6) */
+/** The type of an INFORM that reports a result. (ASP message 6) */
 export const RESULT_TYPE = "result";
 
 export type MessageBody = Exclude<Body["kind"], { case: undefined }>;
 
-/** What a message is about: the line of the table, and the object that it refers to. */
+/** The subject of a message: the row of the table for the message, and the object that it refers to. */
 export interface About {
   readonly subject: Subject;
   readonly object?: SessionObject;
 }
 
-/** The body of a message, which the contract has checked to be the performative's. */
+/** Returns the body of a message. Validation has ensured that the body fits the performative. */
 export function bodyOf({ content }: Envelope): MessageBody {
   const kind = content?.body?.kind;
   if (kind?.case === undefined) throw new Refused("malformed", "the body is missing");
@@ -28,7 +28,7 @@ export function bodyOf({ content }: Envelope): MessageBody {
 }
 
 /**
- * What a message is about.
+ * Finds the subject of a message.
  *
  * @throws Refused unknown_reference, reference_closed, expired
  */
@@ -65,7 +65,7 @@ function informed(session: Session, type: string): About {
   return open === undefined ? { subject: "resolution" } : { subject: "resolution", object: open };
 }
 
-/** What ACCEPT, REJECT, COUNTER or WITHDRAW refers to: it has to await an answer. */
+/** Finds the object that ACCEPT, REJECT, COUNTER or WITHDRAW refers to. The object must await an answer. */
 function answered(session: Session, id: string, isWithdrawal: boolean): About {
   const object = find(session, id);
   const { kind, status } = object;
@@ -76,7 +76,7 @@ function answered(session: Session, id: string, isWithdrawal: boolean): About {
   throw closed(object);
 }
 
-/** What CLARIFY asks about: it has to be open, or agreed to and not done yet. */
+/** Finds the object that CLARIFY refers to. The object must be open, or accepted and not yet fulfilled. */
 function live(session: Session, id: string): SessionObject {
   const object = find(session, id);
   if (object.status === "open" || object.status === "accepted") return object;

@@ -2,8 +2,8 @@ import { Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 
 /**
- * What a message is about. For an answer it is the kind of what it refers to; a `fulfilment` is a commitment that was
- * accepted and of which the other side says that it is done.
+ * The subjects of messages. An answer has the kind of the object that it answers. `fulfilment` stands for an accepted
+ * commitment whose obligations the other side claims to have fulfilled.
  */
 export type Subject =
   | "invitation"
@@ -19,15 +19,15 @@ export type Subject =
   | "session";
 
 /**
- * Who may send a message.
+ * The roles that may send a message.
  *
- * - `newcomer`: whoever begins a session.
+ * - `newcomer`: the agent that begins a session.
  * - `principal`: one of the two parties.
- * - `participant`: they and every delegate that has accepted.
- * - `addressee`: the party on the other side of what is answered, or the one that it was addressed to.
+ * - `participant`: a principal, or a delegate that has accepted.
+ * - `addressee`: the named recipient of the answered object or, without one, a party on the other side.
  * - `deputy`: a delegate with full authority for the addressee.
- * - `representative`: a delegate with full authority, for what it opens itself.
- * - `author`: who opened what is referred to.
+ * - `representative`: a delegate with full authority, for objects that it opens itself.
+ * - `author`: the agent that opened the referenced object.
  * - `target`: the agent that a delegation brings in.
  */
 export type Actor =
@@ -40,19 +40,19 @@ export type Actor =
   | "author"
   | "target";
 
-/** Where a message leads: a state, `stay`, or `return` to the state that was left by ESCALATE. */
+/** The state after a message: a given state, `stay` for the same state, or `return` for the state before ESCALATE. */
 export type Next = SessionState | "stay" | "return";
 
-/** One line of the table. */
+/** One row of the table. */
 export interface Row {
   readonly performative: Performative;
   readonly subject: Subject;
   readonly by: readonly Actor[];
-  /** By the state in which it is allowed. */
+  /** The next state for each state in which the message is allowed. */
   readonly moves: ReadonlyMap<SessionState, Next>;
-  /** The move is made only when both parties have sent such a message; until then the state stays. */
+  /** Whether the state changes only after both parties have sent this message. */
   readonly both: boolean;
-  /** Allowed also when one party has closed. */
+  /** Whether the message is allowed after one party has closed. */
   readonly whenClosing: boolean;
 }
 
@@ -61,7 +61,7 @@ const { IDLE, INVITED, INTRODUCED, CONVERSING, AGREEING, EXECUTING, CLOSED, ESCA
 const { PROPOSE, ACCEPT, REJECT, COUNTER, INFORM, QUERY, CLARIFY } = Performative;
 const { COMMIT, DELEGATE, ESCALATE, WITHDRAW, OBSERVE, CLOSE } = Performative;
 
-/** The states in which the parties work; in each of them a message may leave the state as it is. */
+/** The working states. In each of them, some messages leave the state unchanged. */
 const TALKING = [CONVERSING, AGREEING, EXECUTING] as const;
 
 type Moves = readonly (readonly [SessionState, Next])[];
@@ -85,12 +85,11 @@ function row(
 }
 
 /**
- * The session machine: who may send what and when, and where it leads. (ASP specification "State machine", ASP
- * "Delegation chain") What has no line here is refused.
- *
- * Depute's choices, because the texts are silent: WITHDRAW of an invitation ends the session; an identity is an INFORM of
- * type `identity`, a decision of a higher authority one of type `resolution`; an accepted commitment is confirmed by
- * ACCEPT and contested by REJECT; binding messages stay with the two parties, so a delegate accepts proposals only.
+ * The state machine: the senders, allowed states and next state of each message. A message without a row is refused.
+ * (ASP specification "State machine", ASP "Delegation chain") Where ASP says nothing, Depute chose: WITHDRAW of an
+ * invitation ends the session. An identity is an INFORM of type `identity`, and a decision of a higher authority is an
+ * INFORM of type `resolution`. ACCEPT confirms an accepted commitment, and REJECT contests it. A delegate accepts only
+ * proposals, because binding messages belong to the two parties.
  */
 export const TABLE: readonly Row[] = [
   row(PROPOSE, "invitation", ["newcomer"], to(INVITED, IDLE)),
@@ -141,7 +140,7 @@ export const TABLE: readonly Row[] = [
 
 const byKey = new Map(TABLE.map((line) => [`${line.performative}/${line.subject}`, line]));
 
-/** The line for a message; undefined: such a message does not exist in any state. */
+/** Returns the row of a message; undefined if no state allows the message. */
 export function rowFor(performative: Performative, subject: Subject): Row | undefined {
   return byKey.get(`${performative}/${subject}`);
 }

@@ -4,13 +4,13 @@ import { leave } from "./delegations.ts";
 import { CLOSE_GRACE_MS, IDLE_TIMEOUT_MS } from "./limits.ts";
 import { isTerminal, objectsOf, type Session, type SessionObject, withObject } from "./session.ts";
 
-/** Something that time does to a session. */
+/** A point in time at which a session changes without a message, and the change. */
 interface Deadline {
   readonly atMs: number;
   readonly apply: (session: Session) => Session;
 }
 
-/** Ends a session. */
+/** Returns the session after its end. */
 export function endSession(
   session: Session,
   state: SessionState,
@@ -34,7 +34,7 @@ function ending(session: Session): Deadline[] {
       ? [at(introduceMs, FAILED, "invitation_timeout")]
       : []),
     ...(closingMs === undefined ? [] : [at(closingMs + CLOSE_GRACE_MS, CLOSED, "close_grace")]),
-    // Who waits for a person waits for as long as the session lasts.
+    // The idle limit does not apply to an escalated session, which waits for a person.
     ...(state === ESCALATED ? [] : [at(updateMs + IDLE_TIMEOUT_MS, FAILED, "idle")]),
   ];
 }
@@ -48,7 +48,10 @@ function lapse(session: Session, object: SessionObject, atMs: number): Session {
   return lapsed;
 }
 
-/** AGREEING, also when it was left for a while by ESCALATE, ends when there is nothing to agree to any more. */
+/**
+ * Replaces the state AGREEING by CONVERSING, because no object is left to agree on. An escalated session will also
+ * return to CONVERSING.
+ */
 function leaveAgreeing(session: Session): Session {
   if (session.state === SessionState.AGREEING) return { ...session, state: SessionState.CONVERSING };
   return session.returnsTo === SessionState.AGREEING
@@ -75,18 +78,18 @@ function deadlines(session: Session): Deadline[] {
   return [...lapses, ...late, ...ending(session)].sort((a, b) => a.atMs - b.atMs);
 }
 
-/** When time does something to the session next, epoch milliseconds; undefined when it has ended. */
+/** Returns the time of the session's next deadline in epoch milliseconds; undefined after the session's end. */
 export function nextDeadlineMs(session: Session): number | undefined {
   return deadlines(session)[0]?.atMs;
 }
 
 /**
- * The session as it is at a time: limits that have passed are applied, in the order in which they passed. It is the same
- * whether it is done at once or in steps, so a transcript leads anybody to the same state.
+ * Applies the deadlines that have passed, in order of time. One call or several calls have the same result, so every
+ * reader of a transcript computes the same state.
  */
 export function advance(session: Session, nowMs: number): Session {
   let current = session;
-  // Each step closes an object, makes an obligation overdue or ends the session, so this ends.
+  // The loop ends, because each step closes an object, makes an obligation overdue or ends the session.
   for (
     let next = deadlines(current)[0];
     next !== undefined && next.atMs <= nowMs;

@@ -23,18 +23,18 @@ const unsealed = exportTranscript(stage.session, stage.entries, stage.nowMs);
 const sealed = platform.seal(unsealed, stage.nowMs);
 const file = new TextEncoder().encode(JSON.stringify(encode(TranscriptSchema, sealed)));
 
-/** How a file is judged by who knows the platform's keys. */
-function judge(bytes: Uint8Array, keys = platform.keys): string {
+/** Returns the verdict on a file, for a reader that trusts the platform's keys. */
+function verdictOf(bytes: Uint8Array, keys = platform.keys): string {
   const read = readTranscript(bytes);
   if (!read.ok) return "no transcript";
   const verdict = verifyTranscript(read.transcript, { engine: nativeEngine, platform: keys });
   return verdict.ok ? verdict.seal : verdict.code;
 }
 
-const judgeJson = (document: JsonValue) => judge(new TextEncoder().encode(JSON.stringify(document)));
+const verdictOfJson = (document: JsonValue) => verdictOf(new TextEncoder().encode(JSON.stringify(document)));
 const documentOf = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as JsonObject;
 
-/** Whether two texts are the same JSON. */
+/** Whether two texts contain the same JSON. */
 function isSameJson(one: Uint8Array, other: Uint8Array): boolean {
   try {
     const [a, b] = [one, other].map((bytes) => Buffer.from(canonicalBytes(documentOf(bytes))));
@@ -44,7 +44,7 @@ function isSameJson(one: Uint8Array, other: Uint8Array): boolean {
   }
 }
 
-/** Every place of a document that holds a value that is no object and no list. */
+/** Returns the path of every value in a document that is neither an object nor an array. */
 function leaves(value: JsonValue, path: readonly (string | number)[] = []): (readonly (string | number)[])[] {
   if (typeof value !== "object" || value === null) return [path];
   return Object.entries(value).flatMap(([name, member]) =>
@@ -61,7 +61,7 @@ function changedAt(path: readonly (string | number)[], change: (value: JsonValue
   return copy;
 }
 
-/** A value that differs from another of its kind in as little as possible. */
+/** Returns a value of the same type that differs as little as possible. */
 function other(value: JsonValue, place: number, bit: number): JsonValue {
   if (typeof value === "number") return value + (bit % 2 === 0 ? 1 : -1);
   if (typeof value === "boolean") return !value;
@@ -72,13 +72,13 @@ function other(value: JsonValue, place: number, bit: number): JsonValue {
 }
 
 test("a sealed transcript verifies by the platform's keys alone", () => {
-  expect(judge(file)).toBe("sealed");
-  expect(judge(new TextEncoder().encode(JSON.stringify(documentOf(file), null, 2)))).toBe("sealed");
+  expect(verdictOf(file)).toBe("sealed");
+  expect(verdictOf(new TextEncoder().encode(JSON.stringify(documentOf(file), null, 2)))).toBe("sealed");
   const answer = toJson(ExportTranscriptResponseSchema, {
     $typeName: ExportTranscriptResponseSchema.typeName,
     transcript: sealed,
   });
-  expect(judgeJson(answer as JsonObject)).toBe("sealed");
+  expect(verdictOfJson(answer as JsonObject)).toBe("sealed");
 });
 
 describe("no altered bit passes", () => {
@@ -89,7 +89,7 @@ describe("no altered bit passes", () => {
         fc.nat(200),
         fc.nat(6),
         (path, place, bit) => {
-          expect(judgeJson(changedAt(path, (value) => other(value, place, bit)))).not.toBe("sealed");
+          expect(verdictOfJson(changedAt(path, (value) => other(value, place, bit)))).not.toBe("sealed");
         },
       ),
       { numRuns: 200 },
@@ -102,7 +102,7 @@ describe("no altered bit passes", () => {
         const bytes = Uint8Array.from(file);
         bytes[place] = (bytes[place] ?? 0) ^ (1 << bit);
         if (isSameJson(bytes, file)) return;
-        expect(judge(bytes)).not.toBe("sealed");
+        expect(verdictOf(bytes)).not.toBe("sealed");
       }),
       { numRuns: 200 },
     );
@@ -111,7 +111,7 @@ describe("no altered bit passes", () => {
   test("a file that breaks off", () => {
     fc.assert(
       fc.property(fc.nat(file.length - 1), (length) => {
-        expect(judge(file.subarray(0, length))).toBe("no transcript");
+        expect(verdictOf(file.subarray(0, length))).toBe("no transcript");
       }),
       { numRuns: 50 },
     );
@@ -142,7 +142,7 @@ describe("no altered bit passes", () => {
   ])("%s", (_name, change, verdict) => {
     const document = documentOf(file) as JsonObject & { messages: JsonObject[]; seal: JsonObject };
     change(document);
-    expect(judgeJson(document)).toBe(verdict);
+    expect(verdictOfJson(document)).toBe(verdict);
   });
 
   test("the seal of another session, or of an earlier export of the same", () => {
@@ -151,12 +151,15 @@ describe("no altered bit passes", () => {
       platform.seal(exportTranscript(one.session, one.entries, nowMs), nowMs).seal;
     for (const seal of [sealOf(elsewhere, stage.nowMs), sealOf(stage, stage.nowMs - 1)]) {
       const document = encode(TranscriptSchema, { ...sealed, ...(seal === undefined ? {} : { seal }) });
-      expect(judgeJson(document)).toBe("wrong_seal");
+      expect(verdictOfJson(document)).toBe("wrong_seal");
     }
   });
 });
 
-/** Writes a time of the log's proof without its milliseconds, which are zero. */
+/**
+ * Rewrites a time in the proof of the log without its milliseconds, which are zero in this test. The same time has then
+ * another text.
+ */
 function respell(seal: JsonObject, name: string): void {
   const log = seal.log as JsonObject;
   log[name] = String(log[name]).replace(".000Z", "Z");
@@ -168,20 +171,20 @@ describe("a seal counts by keys that the reader knows", () => {
     ["another sealing key", { ...platform.keys, sealKeys: stranger.keys.sealKeys }],
     ["another log", { ...platform.keys, logKeys: stranger.keys.logKeys }],
   ])("%s", (_name, keys) => {
-    expect(judge(file, keys)).toBe("unknown_seal_key");
+    expect(verdictOf(file, keys)).toBe("unknown_seal_key");
   });
 
   test("a stranger's seal over altered messages", () => {
     const cut = exportTranscript(stage.session, stage.entries, stage.nowMs + 5);
     const document = encode(TranscriptSchema, stranger.seal(cut, stage.nowMs));
-    expect(judgeJson(document)).toBe("unknown_seal_key");
+    expect(verdictOfJson(document)).toBe("unknown_seal_key");
   });
 
   test("without keys a seal is unchecked, and a transcript without one is unsealed", () => {
     const options = { engine: nativeEngine };
     expect(verifyTranscript(sealed, options)).toMatchObject({ ok: true, seal: "unchecked" });
     expect(verifyTranscript(unsealed, options)).toMatchObject({ ok: true, seal: "unsealed" });
-    expect(judgeJson(encode(TranscriptSchema, unsealed))).toBe("unsealed");
+    expect(verdictOfJson(encode(TranscriptSchema, unsealed))).toBe("unsealed");
   });
 });
 
@@ -197,14 +200,14 @@ test("no other signature of a sealing key is a seal, and no seal is another sign
   const untagged = canonicalBytes({ exportedAt: sealed.exportedAt, key: principal.id });
   for (const signed of [bytes, untagged]) {
     const signature = signatureText(nativeEngine.sign(signed, privateKey));
-    const seal = { ...present(sealed.seal), key: principal.id, signature };
+    const seal = { ...requireValue(sealed.seal), key: principal.id, signature };
     const options = { engine: nativeEngine, platform: keys };
     expect(verifyTranscript({ ...sealed, seal }, options)).toMatchObject({ ok: false, code: "wrong_seal" });
   }
   expect(SEAL_TAG).toMatch(/^delegateos-[a-z-]+-v1\0$/);
 });
 
-function present<T>(value: T | undefined): T {
+function requireValue<T>(value: T | undefined): T {
   if (value === undefined) throw new Error("there is no seal");
   return value;
 }

@@ -22,21 +22,21 @@ import {
 import { encode } from "@depute/wire";
 import { stateName } from "./read-transcript.ts";
 
-/** Sets seals apart from everything else that a platform signs. */
+/** Separates seals from the platform's other signatures: a seal's signature covers this tag first. */
 export const SEAL_TAG = "delegateos-asp-transcript-v1\0";
 
 const HASH = "sha256:";
 const SIGNATURE = "ed25519:";
 const tag = new TextEncoder().encode(SEAL_TAG);
 
-/** The keys of a platform, base64url, as its TranscriptKeys document publishes them. */
+/** The keys of a platform in base64url, as its TranscriptKeys document publishes them. */
 export interface PlatformKeys {
   readonly sealKeys: readonly string[];
   readonly logKeys: readonly string[];
 }
 
 /**
- * The hash of one entry, as the record lists it.
+ * Returns the hash of one transcript entry, for the list of entries that a session head covers.
  *
  * @throws CanonicalError, WireEncodeError for a message that has no JSON form
  */
@@ -45,7 +45,8 @@ export function entryHash(engine: CryptoEngine, entry: TranscriptEntry): string 
 }
 
 /**
- * The head of a transcript: what the platform logs. Exports of one session with the same newest message have the same head.
+ * Computes the head of a transcript, which the platform logs. All exports of a session with the same latest message
+ * have the same head.
  *
  * @param entryHashes entryHash of each message, in order
  */
@@ -65,7 +66,7 @@ export function sessionHead(
 }
 
 /**
- * Seals an export.
+ * Adds a seal to an exported transcript.
  *
  * @param log the proof that the head is in the transparency log
  * @param keypair the platform's sealing key, which signs nothing else
@@ -87,17 +88,17 @@ export function sealTranscript(
   return { ...transcript, seal };
 }
 
-/** What a seal proves, or why it proves nothing. */
+/** The result of checking a seal: valid, or the fault. */
 export type SealVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly code: "wrong_seal" | "unknown_seal_key"; readonly detail: string };
 
 /**
- * Checks the seal of a transcript offline: the signature over head, state and time, and that the head is in the log. Throws
- * nothing.
+ * Checks the seal of a transcript offline: its signature over head, state and export time, and the proof that the
+ * transparency log contains the head. Never throws.
  *
  * @param head sessionHead of the transcript
- * @param keys the platform's keys as the reader knows them
+ * @param keys the platform's keys that the reader trusts
  */
 export function verifySeal(
   engine: CryptoEngine,
@@ -125,7 +126,7 @@ export function verifySeal(
   return wrong("the transparency log does not prove the head");
 }
 
-/** Whether a state of the log that the log signed holds the head. */
+/** Whether a signed state of the log contains the head. */
 function isLogged(engine: CryptoEngine, head: SessionHead, proof: TranscriptLogProof): boolean {
   const time = exactTime(proof.loggedAt);
   const signedMs = exactTime(proof.signedAt);
@@ -151,18 +152,21 @@ function signedBytes({ exportedAt, state }: Transcript, head: SessionHead, key: 
   return bytes;
 }
 
-/** The milliseconds of a time in the one spelling that the platform writes: what is signed is the number. */
+/**
+ * Parses a time in the only form that the platform writes. Other forms are refused, because the signature covers the
+ * number and not the text.
+ */
 function exactTime(text: string): number | undefined {
   const ms = parseTime(text);
   return ms !== undefined && formatTime(ms) === text ? ms : undefined;
 }
 
-/** A hash or a root as a transcript writes it. */
+/** Converts a hash or a tree root to the text form that transcripts use. */
 export function hashText(bytes: Uint8Array): string {
   return `${HASH}${encodeHex(bytes)}`;
 }
 
-/** A signature as a transcript writes it. */
+/** Converts a signature to the text form that transcripts use. */
 export function signatureText(bytes: Uint8Array): string {
   return `${SIGNATURE}${encodeHex(bytes)}`;
 }

@@ -20,13 +20,13 @@ import {
 
 export const TRANSCRIPT_FORMAT = "asp-transcript/0.1";
 
-/** A message with the time at which it was appended, epoch milliseconds. */
+/** A message and the time in epoch milliseconds at which it was appended. */
 export interface Entry {
   readonly envelope: Envelope;
   readonly receiveMs: number;
 }
 
-/** The transcript of a session, at a time, without a seal. */
+/** Returns the transcript of a session at the time `nowMs`, without a seal. */
 export function exportTranscript(session: Session, entries: readonly Entry[], nowMs: number): Transcript {
   const current = advance(session, nowMs);
   return create(TranscriptSchema, {
@@ -54,20 +54,20 @@ export function exportTranscript(session: Session, entries: readonly Entry[], no
   });
 }
 
-/** What is wrong with a transcript beside its messages. */
+/** The faults of a transcript that do not lie in a message. */
 export type TranscriptFault =
-  /** A participant, an ordinal or a time is not as it has to be. */
+  /** A participant, an ordinal or a time is invalid. */
   | "malformed_transcript"
-  /** A key is not the one that the verifier knows. */
+  /** A key in the transcript differs from the key that the verifier trusts. */
   | "untrusted_key"
-  /** The messages lead to another state, or another newest message, than the transcript says. */
+  /** The messages lead to a different state or latest message than the transcript states. */
   | "wrong_outcome"
-  /** The seal is not this transcript's: something was changed after the export. */
+  /** The seal does not match, so the transcript was changed after the export. */
   | "wrong_seal"
-  /** The seal, or the log that it rests on, is by a key that is not the platform's. */
+  /** The seal, or the log that proves the seal, is signed by a key that is not the platform's. */
   | "unknown_seal_key";
 
-/** What a seal proves. unchecked: there is one, but the verifier knows no keys of the platform. */
+/** The result of checking the seal. `unchecked`: the transcript has a seal, but the verifier has no platform keys. */
 export type SealStatus = "unsealed" | "unchecked" | "sealed";
 
 export type TranscriptVerdict =
@@ -77,14 +77,17 @@ export type TranscriptVerdict =
       readonly session: Session;
       /** The state after each message. */
       readonly states: readonly SessionState[];
-      /** Only a sealed transcript is known to be whole: messages could be missing at the end of another. */
+      /**
+       * The result of checking the seal. Only a sealed transcript is certainly complete; another may lack messages at
+       * its end.
+       */
       readonly seal: SealStatus;
     }
   | {
       readonly ok: false;
       readonly code: RefusalCode | TranscriptFault;
       readonly detail: string;
-      /** The message at fault, from 1; 0: none. */
+      /** The ordinal of the faulty message, starting at 1; 0 for none. */
       readonly ordinal: number;
       /** The session up to the fault. */
       readonly session: Session;
@@ -93,19 +96,19 @@ export type TranscriptVerdict =
 export interface VerifyOptions {
   readonly engine: CryptoEngine;
   /**
-   * The key of an agent as the verifier knows it, base64url. Without it a transcript is only shown to agree with itself: that
-   * the keys in it are the agents' own is to be known from elsewhere.
+   * Returns the trusted key of an agent, base64url. Without trusted keys, the check shows only that the transcript is
+   * consistent: its keys are not proven to belong to the agents.
    */
   readonly keyOf?: (agentId: string) => string | undefined;
-  /** The platform's keys as the verifier knows them. Without them a seal is not checked. */
+  /** The trusted keys of the platform. Without them a seal is not checked. */
   readonly platform?: PlatformKeys;
   readonly strictIds?: boolean;
 }
 
 /**
- * Applies the rules of the protocol to a transcript from the first message on: every hash, signature, sequence number,
- * right and transition. It asks nobody and keeps nothing, and throws nothing for whatever transcript of the contract's
- * form.
+ * Verifies a transcript from the first message on: every hash, signature, sequence number, role and transition. The
+ * check is offline and keeps no state. It never throws for a transcript that satisfies the validation rules of its
+ * protobuf contract.
  */
 export function verifyTranscript(transcript: Transcript, options: VerifyOptions): TranscriptVerdict {
   const steps = verifySteps(transcript, options);
@@ -115,7 +118,7 @@ export function verifyTranscript(transcript: Transcript, options: VerifyOptions)
   }
 }
 
-/** The same in steps, one a message, for who has other things to do meanwhile. */
+/** Like verifyTranscript, in steps of one message, so that callers can yield between messages. */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a transcript in the order of the text
 export function* verifySteps(
   transcript: Transcript,
@@ -191,7 +194,10 @@ export function* verifySteps(
   return { ok: true, session, states, seal: "sealed" };
 }
 
-/** Participants that have no JSON form were never sealed. */
+/**
+ * Returns the verdict on a seal. A seal covers the JSON form of the participants and messages, so without a JSON form
+ * the seal is wrong.
+ */
 function sealVerdict(verify: () => SealVerdict): SealVerdict {
   try {
     return verify();

@@ -9,12 +9,12 @@ import { formatTime } from "@depute/core";
 import { objectsOf, type Party, type Session, type SessionObject } from "./session.ts";
 
 /**
- * A session as it is answered.
+ * Returns the session in the form of RPC answers.
  *
- * @param withObjects whether its objects are listed
+ * @param withObjects whether the answer includes the session's objects
  */
 export function viewOf(session: Session, withObjects = true): SessionView {
-  const { returnsTo, objects: _objects } = session;
+  const { returnsTo, organization, objects: _objects } = session;
   return create(SessionSchema, {
     sessionId: session.sessionId,
     state: session.state,
@@ -25,6 +25,7 @@ export function viewOf(session: Session, withObjects = true): SessionView {
     updatedAt: formatTime(session.updateMs),
     expiresAt: formatTime(session.expireMs),
     ...(returnsTo === undefined ? {} : { returnsTo }),
+    ...(organization === undefined ? {} : { organization }),
     ...(withObjects
       ? { objects: create(SessionObjectListSchema, { values: objectsOf(session).map(object) }) }
       : {}),
@@ -43,8 +44,8 @@ function participant({ agentId, orgId, role, trustScore, nextSequence, delegatio
   };
 }
 
-function object(of: SessionObject): MessageInitShape<typeof SessionObjectSchema> {
-  const { id: objectId, kind, status, author, expireMs, escrow, result } = of;
+function object(sessionObject: SessionObject): MessageInitShape<typeof SessionObjectSchema> {
+  const { id: objectId, kind, status, author, expireMs, escrow, result } = sessionObject;
   return {
     objectId,
     kind,

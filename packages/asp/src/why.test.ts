@@ -3,13 +3,13 @@ import { expect, test } from "vitest";
 import { CLOSE_GRACE_MS, INVITATION_TIMEOUT_MS } from "./limits.ts";
 import { type Actor, ALPHA, BETA, identity, proposal, STRANGER, Stage } from "./testing/stage.ts";
 
-/** What a refused sender reads: it has to say what to do. */
+/** Returns the detail of a refusal, which must say what to do. */
 function detail(
   stage: Stage,
-  who: Actor,
+  actor: Actor,
   ...[performative, body, sent]: [Parameters<Stage["write"]>[1], JsonObject, Parameters<Stage["write"]>[3]?]
 ): string {
-  const result = stage.offer(stage.write(who, performative, body, sent));
+  const result = stage.offer(stage.write(actor, performative, body, sent));
   return result.ok ? "appended" : result.refusal.detail;
 }
 
@@ -20,8 +20,8 @@ const invited = () => {
 };
 
 test("before its acceptance an invitation awaits an answer", () => {
-  const told = detail(invited(), ALPHA, "PROPOSE", proposal("p"));
-  expect(told).toContain(
+  const detailText = detail(invited(), ALPHA, "PROPOSE", proposal("p"));
+  expect(detailText).toContain(
     `PROPOSE does not fit the state INVITED: the invitation awaits ACCEPT or REJECT of ${BETA.agentId}`,
   );
 });
@@ -60,7 +60,7 @@ test("the member that a card lacks, or has wrong, is named", () => {
   );
 });
 
-test("after the end each sender reads that it is the end, how it came, and what to do", () => {
+test("after the end each refusal says how the session ended and what to do", () => {
   const rejected = invited();
   rejected.say(BETA, "REJECT", { referenceId: "prop_inv", code: "policy_violation" });
   expect(detail(rejected, ALPHA, "OBSERVE", {})).toMatch(
@@ -72,7 +72,7 @@ test("after the end each sender reads that it is the end, how it came, and what 
   const closed = new Stage();
   closed.converse();
   for (const one of [ALPHA, BETA]) closed.say(one, "CLOSE", {});
-  // Also one that has closed itself: that it is over says more than that it has left.
+  // A sender that has closed gets this text too, because the session's end is the more useful explanation.
   expect(detail(closed, ALPHA, "OBSERVE", {})).toContain("ended as CLOSED");
   const halfClosed = new Stage();
   halfClosed.converse();
@@ -82,17 +82,17 @@ test("after the end each sender reads that it is the end, how it came, and what 
   expect(detail(halfClosed, BETA, "OBSERVE", {})).toContain("one party sent CLOSE");
 });
 
-test("the score that has to be stated is told", () => {
+test("the refusal names the score to state", () => {
   const stage = new Stage();
   stage.introduce();
   const lying = { ...ALPHA, trustScore: 99 };
   expect(detail(stage, lying, "OBSERVE", {})).toContain(`sender.trustScore has to be ${ALPHA.trustScore}`);
 });
 
-test("what an agent needs to be found is told", () => {
-  const told = detail(new Stage(), ALPHA, "PROPOSE", INVITATION, { recipient: STRANGER.agentId });
-  expect(told).toContain(STRANGER.agentId);
-  expect(told).toContain("signingPublicKey");
+test("the refusal says how to register the agent", () => {
+  const detailText = detail(new Stage(), ALPHA, "PROPOSE", INVITATION, { recipient: STRANGER.agentId });
+  expect(detailText).toContain(STRANGER.agentId);
+  expect(detailText).toContain("signingPublicKey");
 });
 
 const INVITATION = { proposalId: "inv", type: "session-invitation", subject: "s" };

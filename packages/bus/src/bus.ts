@@ -1,32 +1,33 @@
 /**
- * Wake-ups between the parts of a service and between processes: "something about `key` changed, look again".
- *
- * Truth is in the store. A wake-up may be lost, doubled, merged with an equal one or late, so a reader also polls; it
- * carries no data. Delivery never happens inside the call of `publish`.
+ * Sends wake-ups between the parts of a service and between processes: "the record of `key` changed, read it again".
+ * The store holds the truth, and a wake-up carries no data. It may be lost, doubled, late or merged with an equal one,
+ * so readers also poll. `publish` never calls a listener before it returns.
  */
 export interface Bus {
   /**
-   * Wakes the listeners of `topic`, here and in the other processes of the same Redis. Never throws and never waits;
-   * equal wake-ups of one turn of the event loop are merged.
+   * Wakes the listeners of `topic` in this process and in the other processes of the same Redis. Never throws, never
+   * waits. Equal wake-ups within one turn of the event loop are sent once.
    */
   publish(topic: string, key: string): void;
 
   /**
-   * Calls `listener` with the key of each wake-up of `topic`, or with `LOOK_AT_EVERYTHING` when wake-ups may have been
-   * lost or were too many to be named. What a listener throws goes to `onError` and reaches nobody else.
+   * Calls `listener` with the key of each wake-up of `topic`. The key is `ALL_KEYS` if wake-ups may have been lost, or
+   * if too many keys waited. An exception of the listener goes to `onError` and does not affect other listeners.
    *
    * @returns a function that ends the subscription; no call follows it.
    */
   subscribe(topic: string, listener: Listener): () => void;
 
-  /** Ends all subscriptions and connections. Idempotent; `publish` afterwards does nothing. */
+  /** Ends all subscriptions and connections. Idempotent; a later `publish` does nothing. */
   close(): Promise<void>;
 }
 
 export type Listener = (key: string) => void;
 
-/** The key that stands for every key. */
-export const LOOK_AT_EVERYTHING = "";
+/** The key that stands for every key of the topic. */
+export const ALL_KEYS = "";
 
-/** Told about what a listener threw, and once for each outage of Redis; `what` says which. */
-export type OnError = (error: unknown, what: string) => void;
+/**
+ * Receives the exceptions of listeners, and one report for each outage of Redis. `activity` names the failed activity.
+ */
+export type OnError = (error: unknown, activity: string) => void;

@@ -4,7 +4,7 @@ import { InProcessBus } from "./in-process.ts";
 
 const onError = () => {};
 
-test("stays in the process without an address", () => {
+test("in process without an address", () => {
   expect(createBus({ onError })).toBeInstanceOf(InProcessBus);
   expect(createBus({ redisUrl: undefined, onError })).toBeInstanceOf(InProcessBus);
 });

@@ -3,23 +3,25 @@ import { InProcessBus } from "./in-process.ts";
 import { RedisBus } from "./redis.ts";
 
 export interface BusOptions {
-  /** Address of the Redis that the processes share; without it wake-ups stay in this process. */
+  /** URL of the Redis that the processes share. Without the URL, wake-ups reach only this process. */
   readonly redisUrl?: string | undefined;
+  /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
+  readonly redisCa?: string | undefined;
   readonly onError: OnError;
-  /** Told how many wake-ups were given up; for a metric. */
+  /** Receives the number of dropped wake-ups, for a metric. */
   readonly onDrop?: (count: number) => void;
 }
 
 /**
- * Returns at once; Redis may be away now and come later.
+ * Creates a bus. It returns at once; the bus connects when Redis becomes reachable.
  *
- * @throws TypeError when `redisUrl` is no redis: or rediss: URL
+ * @throws TypeError unless `redisUrl` is a redis: or rediss: URL
  */
-export function createBus({ redisUrl, ...options }: BusOptions): Bus {
+export function createBus({ redisUrl, redisCa, ...options }: BusOptions): Bus {
   if (redisUrl === undefined) return new InProcessBus(options);
   const { protocol } = new URL(redisUrl);
   if (protocol !== "redis:" && protocol !== "rediss:") {
-    throw new TypeError(`a Redis address begins with redis:// or rediss://, not with ${protocol}//`);
+    throw new TypeError(`the Redis address begins with ${protocol}//; write redis:// or rediss://`);
   }
-  return new RedisBus({ ...options, url: redisUrl });
+  return new RedisBus({ ...options, url: redisUrl, ...(redisCa !== undefined && { ca: redisCa }) });
 }

@@ -3,5 +3,5 @@ import { busSuite } from "./testing/bus-suite.ts";
 
 busSuite((onError) => {
   const bus = new InProcessBus({ onError });
-  return { here: bus, there: bus };
+  return { local: bus, remote: bus };
 });

@@ -1,8 +1,8 @@
-import type { Bus, Listener, OnError } from "./bus.ts";
-import { Listeners } from "./listeners.ts";
-import { Pending } from "./pending.ts";
+import { ALL_KEYS, type Bus, type Listener, type OnError } from "./bus.ts";
 
-/** Keys of one topic in one turn of the event loop that are told apart. */
+/**
+ * Maximum number of distinct keys of one topic in one turn of the event loop. More of them are merged into ALL_KEYS.
+ */
 const MAX_KEYS = 10_000;
 
 /** The bus of a platform that runs in one process. */
@@ -33,5 +33,93 @@ export class InProcessBus implements Bus {
     this.#closed = true;
     clearImmediate(this.#delivery);
     this.#listeners.clear();
+  }
+}
+
+/** The listeners of this process, by topic. */
+export class Listeners {
+  readonly #byTopic = new Map<string, Set<{ listener: Listener }>>();
+  readonly #onError: OnError;
+
+  constructor(onError: OnError) {
+    this.#onError = onError;
+  }
+
+  get topics(): string[] {
+    return [...this.#byTopic.keys()];
+  }
+
+  has(topic: string): boolean {
+    return this.#byTopic.has(topic);
+  }
+
+  /** Adds a listener. A function that is added twice has two subscriptions. */
+  add(topic: string, listener: Listener): () => void {
+    const entry = { listener };
+    const entries = this.#byTopic.get(topic) ?? new Set();
+    this.#byTopic.set(topic, entries.add(entry));
+    return () => {
+      if (entries.delete(entry) && entries.size === 0) this.#byTopic.delete(topic);
+    };
+  }
+
+  deliver(topic: string, key: string): void {
+    const entries = this.#byTopic.get(topic);
+    // The loop uses a copy, because listeners may come and go during the calls. A removed listener is no longer called.
+    for (const entry of [...(entries ?? [])]) {
+      if (!entries?.has(entry)) continue;
+      try {
+        entry.listener(key);
+      } catch (error) {
+        this.#onError(error, `a listener of topic ${topic} threw`);
+      }
+    }
+  }
+
+  deliverEverything(topics: Iterable<string>): void {
+    for (const topic of topics) this.deliver(topic, ALL_KEYS);
+  }
+
+  clear(): void {
+    for (const entries of this.#byTopic.values()) entries.clear();
+    this.#byTopic.clear();
+  }
+}
+
+/**
+ * Wake-ups that wait to be sent, each once. Their number is bounded and no wake-up is lost: a topic with more than
+ * `maxKeys` keys waits as ALL_KEYS. Topics are few, because they are constants in the code.
+ */
+export class Pending {
+  readonly #keysByTopic = new Map<string, Set<string>>();
+  readonly #maxKeys: number;
+
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys;
+  }
+
+  get isEmpty(): boolean {
+    return this.#keysByTopic.size === 0;
+  }
+
+  add(topic: string, key: string): void {
+    const keys = this.#keysByTopic.get(topic);
+    if (keys === undefined) {
+      this.#keysByTopic.set(topic, new Set([key]));
+    } else if (!keys.has(ALL_KEYS)) {
+      keys.add(key);
+      if (key === ALL_KEYS || keys.size > this.#maxKeys) {
+        this.#keysByTopic.set(topic, new Set([ALL_KEYS]));
+      }
+    }
+  }
+
+  /** Removes all waiting wake-ups, and returns them. */
+  take(): { topic: string; key: string }[] {
+    const entries = [...this.#keysByTopic].flatMap(([topic, keys]) =>
+      [...keys].map((key) => ({ topic, key })),
+    );
+    this.#keysByTopic.clear();
+    return entries;
   }
 }

@@ -1,2 +1,2 @@
-export { type Bus, type Listener, LOOK_AT_EVERYTHING, type OnError } from "./bus.ts";
+export { ALL_KEYS, type Bus, type Listener, type OnError } from "./bus.ts";
 export { type BusOptions, createBus } from "./create.ts";

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import type { Bus, OnError } from "./bus.ts";
 import { createBus } from "./create.ts";
-import { busSuite, hear } from "./testing/bus-suite.ts";
+import { busSuite, subscribeAndProbe } from "./testing/bus-suite.ts";
 import { redisForTests } from "./testing/redis-server.ts";
 import { tcpProxy } from "./testing/tcp-proxy.ts";
 
@@ -15,8 +15,8 @@ afterAll(() => redis?.stop());
 describe.skipIf(redis === undefined)("over Redis", () => {
   const redisUrl = redis?.url ?? "";
   busSuite((onError) => ({
-    here: createBus({ redisUrl, onError }),
-    there: createBus({ redisUrl, onError }),
+    local: createBus({ redisUrl, onError }),
+    remote: createBus({ redisUrl, onError }),
   }));
 
   const opened: Bus[] = [];
@@ -40,44 +40,44 @@ describe.skipIf(redis === undefined)("over Redis", () => {
     return { proxy, url: address.href };
   };
 
-  test("stock clients hear the key on the channel of the topic, and are heard", async () => {
+  test("stock clients receive the key on the topic's channel, and publish to it", async () => {
     const { bus, topic } = open(redisUrl);
     const stock = new Redis(redisUrl);
     try {
-      const heard = await hear(bus, bus, topic);
+      const received = await subscribeAndProbe(bus, bus, topic);
       const messages: string[] = [];
       stock.on("message", (channel, payload) => messages.push(`${channel} ${payload}`));
       await stock.subscribe(`depute:${topic}`);
       bus.publish(topic, "from the bus");
       await vi.waitFor(() => expect(messages).toContain(`depute:${topic} from the bus`), WAIT);
       await stock.publish(`depute:${topic}`, "from elsewhere");
-      await vi.waitFor(() => expect(heard.keys).toEqual(["from the bus", "from elsewhere"]), WAIT);
+      await vi.waitFor(() => expect(received.keys).toEqual(["from the bus", "from elsewhere"]), WAIT);
     } finally {
       stock.disconnect();
     }
   });
 
-  test("a subscription that takes effect is told to look at everything", async () => {
+  test("a new subscription receives a wake-up for every key", async () => {
     const { bus, topic } = open(redisUrl);
     const keys: string[] = [];
     bus.subscribe(topic, (key) => keys.push(key));
     await vi.waitFor(() => expect(keys).toEqual([""]), WAIT);
   });
 
-  test("an outage is reported once, delays wake-ups, and ends with a look at everything", async () => {
+  test("an outage is reported once, delays wake-ups, and ends with a wake-up for every key", async () => {
     const { proxy, url } = await throughProxy();
-    const { bus: here, onError, onDrop, topic } = open(url);
-    const { bus: there } = open(redisUrl);
-    const direct = await hear(here, there, topic);
+    const { bus: local, onError, onDrop, topic } = open(url);
+    const { bus: remote } = open(redisUrl);
+    const direct = await subscribeAndProbe(local, remote, topic);
     const all: string[] = [];
-    here.subscribe(topic, (key) => all.push(key));
-    await hear(here, here, topic);
+    local.subscribe(topic, (key) => all.push(key));
+    await subscribeAndProbe(local, local, topic);
     all.length = 0;
 
     await proxy.cut();
     await vi.waitFor(() => expect(onError).toHaveBeenCalledTimes(2), WAIT);
-    here.publish(topic, "while away");
-    there.publish(topic, "missed");
+    local.publish(topic, "while away");
+    remote.publish(topic, "missed");
     await vi.waitFor(() => expect(direct.keys).toEqual(["missed"]), WAIT);
     expect(all).toEqual([]);
 
@@ -87,11 +87,11 @@ describe.skipIf(redis === undefined)("over Redis", () => {
     expect(all).not.toContain("missed");
     expect(onError).toHaveBeenCalledTimes(2);
     expect(onDrop).not.toHaveBeenCalled();
-    await here.close();
+    await local.close();
     await proxy.cut();
   });
 
-  test("starts and closes while Redis is away, counting what it gives up", async () => {
+  test("starts and closes without Redis, counting the dropped wake-ups", async () => {
     const { proxy, url } = await throughProxy();
     await proxy.cut();
     const { bus, onError, onDrop, topic } = open(url);
@@ -102,7 +102,7 @@ describe.skipIf(redis === undefined)("over Redis", () => {
     expect(onDrop.mock.calls).toEqual([[2]]);
   });
 
-  test("what Redis refuses is counted and reported", async () => {
+  test("counts and reports a publish that Redis refuses", async () => {
     const admin = new Redis(redisUrl);
     const user = `test-${randomUUID()}`;
     try {
@@ -111,7 +111,7 @@ describe.skipIf(redis === undefined)("over Redis", () => {
       address.username = user;
       address.password = "secret";
       const { bus, onError, onDrop } = open(address.href);
-      await hear(bus, bus, "allowed");
+      await subscribeAndProbe(bus, bus, "allowed");
       bus.publish("forbidden", "a");
       await vi.waitFor(() => expect(onDrop.mock.calls).toEqual([[1]]), WAIT);
       expect(onError).toHaveBeenCalledWith(expect.anything(), "Redis refused to publish");

@@ -1,28 +1,31 @@
 import { Redis, type RedisOptions } from "ioredis";
 import type { Bus, Listener, OnError } from "./bus.ts";
-import { Listeners } from "./listeners.ts";
-import { Pending } from "./pending.ts";
+import { Listeners, Pending } from "./in-process.ts";
 
 const CHANNEL_PREFIX = "depute:";
-/** Keys of one topic that wait for Redis and are told apart. */
+/** Maximum number of distinct keys of one topic that wait for Redis. More of them are merged into ALL_KEYS. */
 const MAX_KEYS = 10_000;
 const COMMAND_LIMIT_MS = 5_000;
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 5_000;
 
 export interface RedisBusOptions {
-  /** redis://[user:password@]host:port or rediss://...; the database number does not matter to pub/sub. */
+  /** A URL redis://[user:password@]host:port or rediss://... The database number has no effect on pub/sub. */
   readonly url: string;
+  /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
+  readonly ca?: string;
   readonly onError: OnError;
-  /** Told how many wake-ups were given up: those that Redis refused, and those that waited when the bus was closed. */
+  /**
+   * Receives the number of dropped wake-ups: those that Redis refused, and those that still waited when the bus was
+   * closed.
+   */
   readonly onDrop?: (count: number) => void;
 }
 
 /**
- * The bus between processes, over Redis pub/sub: topic t is channel `depute:t`, the payload is the key.
- *
- * Redis may come and go. While it is away wake-ups wait, merged and bounded. Whenever a subscription takes effect, for the first
- * time or again, its listeners are told to look at everything, as they may have missed wake-ups before.
+ * The bus between processes, over Redis pub/sub. Topic t is the channel `depute:t`, and the payload is the key. While
+ * Redis is away, wake-ups wait, merged and bounded. Whenever a subscription takes effect, for the first time or again,
+ * its listeners get ALL_KEYS, because they may have missed wake-ups.
  */
 export class RedisBus implements Bus {
   readonly #listeners: Listeners;
@@ -64,7 +67,8 @@ export class RedisBus implements Bus {
       remove();
       if (before && !this.#listeners.has(topic) && this.#subscriber.status === "ready") {
         this.#subscriber.unsubscribe(CHANNEL_PREFIX + topic).catch(() => {
-          // The connection broke; the next one subscribes only to what is still listened to.
+          // A failure means that the connection broke. The next connection subscribes only to topics that still have
+          // listeners.
         });
       }
     };
@@ -80,14 +84,16 @@ export class RedisBus implements Bus {
     this.#subscriber.subscribe(...topics.map((topic) => CHANNEL_PREFIX + topic)).then(
       () => this.#listeners.deliverEverything(topics),
       (error: unknown) => {
-        // When the connection broke, the next one subscribes again.
+        // If the connection broke, the next connection makes this subscription.
         if (this.#subscriber.status === "ready")
           this.#onError(error, `Redis refused to subscribe to ${topics}`);
       },
     );
   }
 
-  /** At the end of this turn of the event loop, so that equal wake-ups merge and the rest share one write. */
+  /**
+   * Sends at the end of this turn of the event loop, so that equal wake-ups merge, and different ones share one write.
+   */
   #schedule(): void {
     this.#scheduled ??= setImmediate(() => {
       this.#scheduled = undefined;
@@ -95,7 +101,10 @@ export class RedisBus implements Bus {
     });
   }
 
-  /** One batch is under way at a time: a slow Redis makes larger batches, not a longer queue. */
+  /**
+   * Sends one batch at a time. While Redis is slow, waiting wake-ups merge into the next batch, so the batches grow and
+   * not their number.
+   */
   #flush(): void {
     if (this.#sending !== undefined || this.#pending.isEmpty || this.#publisher.status !== "ready") return;
     this.#sending = this.#send().finally(() => {
@@ -118,7 +127,8 @@ export class RedisBus implements Bus {
       this.#onDrop(refused.length);
       this.#onError(refused[0].error, "Redis refused to publish");
     }
-    // Not answered: perhaps published, perhaps not. Twice does no harm.
+    // Without an answer from Redis, these wake-ups may or may not have been published. They are sent again, because a
+    // duplicate is harmless.
     for (const { wakeUp, error } of failed)
       if (error.name !== "ReplyError") this.#pending.add(wakeUp.topic, wakeUp.key);
   }
@@ -129,8 +139,8 @@ export class RedisBus implements Bus {
     await this.#sending;
     clearImmediate(this.#scheduled);
     if (this.#publisher.status === "ready") await this.#send();
-    const left = this.#pending.take().length;
-    if (left > 0) this.#onDrop(left);
+    const unsentCount = this.#pending.take().length;
+    if (unsentCount > 0) this.#onDrop(unsentCount);
     await Promise.all([disconnect(this.#publisher), disconnect(this.#subscriber)]);
   }
 }
@@ -142,14 +152,15 @@ function connect(options: RedisBusOptions, role: string): Redis {
       const delay = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
       return delay / 2 + (Math.random() * delay) / 2;
     },
-    // Nothing waits inside the client: what cannot be sent now waits here, merged and bounded.
+    // The client itself queues nothing. Wake-ups that cannot be sent wait in this bus, merged and bounded.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_LIMIT_MS,
-    // A connection that is not answered is let go of soon; nothing is on its way by then.
+    // Disconnecting happens after the last send has ended, so a short wait is enough.
     disconnectTimeout: 200,
+    ...(options.ca !== undefined && options.url.startsWith("rediss:") && { tls: { ca: options.ca } }),
   } satisfies RedisOptions;
   const redis = new Redis(options.url, settings);
   let away = false;
@@ -157,7 +168,7 @@ function connect(options: RedisBusOptions, role: string): Redis {
     away = false;
   });
   redis.on("error", (error: unknown) => {
-    // Every failed attempt to connect says the same again.
+    // Only the first failed attempt is reported, because the later ones repeat it.
     if (!away) options.onError(error, `the bus lost its ${role} connection to Redis`);
     away = true;
   });

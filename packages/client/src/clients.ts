@@ -2,7 +2,7 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { PLATFORM_SERVICES } from "@depute/core/services";
 
-/** The platform's services, by the names that the SDK gives them. */
+/** The platform's services by their names in this SDK. */
 export const SERVICES = {
   ...PLATFORM_SERVICES.registry,
   ...PLATFORM_SERVICES.tasks,
@@ -11,21 +11,21 @@ export const SERVICES = {
   ...PLATFORM_SERVICES.gateway,
 } as const;
 
-/** One client for each of the platform's services. */
+/** One client for each service of the platform. */
 export type DeputeClients = {
   readonly [Name in keyof typeof SERVICES]: Client<(typeof SERVICES)[Name]>;
 };
 
-/** Clients over a transport of the caller's own: Connect, gRPC, grpc-js, in process. */
+/** Creates clients over a transport that the caller chooses: Connect, gRPC, grpc-js or in process. */
 export function clientsOver(transport: Transport): DeputeClients {
   const clients = Object.entries(SERVICES).map(([name, service]) => [name, createClient(service, transport)]);
   return Object.fromEntries(clients) as DeputeClients;
 }
 
 /**
- * Clients of the gateway at `url`, over the Connect protocol and HTTP/2.
+ * Creates clients of the gateway at `url`, over the Connect protocol and HTTP/2.
  *
- * @param interceptors what every call passes, e.g. `holderInterceptor`
+ * @param interceptors apply to every call, for example `holderInterceptor`
  */
 export function connectTo(url: string, interceptors: Interceptor[] = []): DeputeClients {
   return clientsOver(createConnectTransport({ baseUrl: url, httpVersion: "2", interceptors }));

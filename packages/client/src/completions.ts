@@ -1,9 +1,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { CompleteAssignmentRequestSchema } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { Gathered } from "./gathered.ts";
+import { Batcher } from "./batcher.ts";
 
 export type Completion = MessageInitShape<typeof CompleteAssignmentRequestSchema>;
 
-/** Hands in results together, by BatchCompleteAssignments. Gives what each task is then. */
-export class Completions extends Gathered<Completion, TaskStatus> {}
+/** Completes tasks in batches, by BatchCompleteAssignments. Each item resolves to its task's new status. */
+export class Completions extends Batcher<Completion, TaskStatus> {}

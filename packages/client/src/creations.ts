@@ -1,9 +1,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CreateTaskRequestSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { Gathered } from "./gathered.ts";
+import { Batcher } from "./batcher.ts";
 
-/** Each has a request id of its own, under which it may be sent again. */
+/** A task to create. Its request id makes a retry safe. */
 export type Creation = MessageInitShape<typeof CreateTaskRequestSchema>;
 
-/** Hands over pieces of work together, by BatchCreateTasks. Gives the task's id for each. */
-export class Creations extends Gathered<Creation, string> {}
+/** Creates tasks in batches, by BatchCreateTasks. Each item resolves to its task's id. */
+export class Creations extends Batcher<Creation, string> {}

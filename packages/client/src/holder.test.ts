@@ -9,7 +9,7 @@ const publicUrl = "http://127.0.0.1:8080";
 const principal = keypair.principal.id;
 
 describe("holder headers", () => {
-  test("without a token prove who calls, for that method and address alone", () => {
+  test("without a token prove the caller's key, for one method and address", () => {
     const headers = holderHeaders({ engine, keypair, publicUrl }, "/nekte", "GET");
     const expected = { htm: "GET", htu: `${publicUrl}/nekte`, now: Date.now() };
     expect(Object.keys(headers)).toEqual(["dpop"]);
@@ -27,7 +27,7 @@ describe("holder headers", () => {
   });
 });
 
-test("the interceptor makes a new proof for each call, of its own path", async () => {
+test("the interceptor creates a new proof for each call, with its path", async () => {
   const proofs: (string | null)[] = [];
   const transport = createRouterTransport(
     ({ service }) =>
@@ -40,7 +40,7 @@ test("the interceptor makes a new proof for each call, of its own path", async (
     { transport: { interceptors: [holderInterceptor({ engine, keypair, publicUrl })] } },
   );
   const client = createClient(TaskService, transport);
-  const request = { name: { case: "id", value: "t" } } as const;
+  const request = { taskId: "t" } as const;
   await client.getTask(request);
   await client.getTask(request);
   const expected = {

@@ -1,20 +1,23 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type CryptoEngine, createProof, type Keypair } from "@depute/dct";
 
-/** Who calls, and under which token. */
+/** The caller's key and token. */
 export interface Holder {
   readonly engine: CryptoEngine;
   readonly keypair: Keypair;
-  /** The platform's public address, as its DEPUTE_PUBLIC_URL says it, without a trailing slash. */
+  /** The platform's public address without a trailing slash. It must equal the platform's DEPUTE_PUBLIC_URL. */
   readonly publicUrl: string;
-  /** The token to present; its last delegatee must be the keypair's principal. Absent: the proof only says who calls. */
+  /**
+   * The token to present. Its last delegatee must be the keypair's principal. Without a token the proof only identifies
+   * the caller.
+   */
   readonly token?: string;
 }
 
 /**
- * The headers by which a holder proves possession of its key for one request, as RFC 9449 has it.
+ * Returns the headers that prove possession of the holder's key for one request (RFC 9449).
  *
- * @param path the path that is called, e.g. `/depute.tasks.v1.TaskService/CreateTask` or `/nekte`
+ * @param path the path of the call, for example `/depute.tasks.v1.TaskService/CreateTask` or `/nekte`
  */
 export function holderHeaders(holder: Holder, path: string, method = "POST"): Record<string, string> {
   const { engine, keypair, publicUrl, token } = holder;
@@ -23,7 +26,10 @@ export function holderHeaders(holder: Holder, path: string, method = "POST"): Re
   return token === undefined ? { dpop } : { dpop, authorization: `DPoP ${token}` };
 }
 
-/** Gives every call a holder proof of its own. A proof serves once, so a retried call must pass here again. */
+/**
+ * Adds a new holder proof to every call. A proof is valid only once, so a repeated call must pass this interceptor
+ * again.
+ */
 export function holderInterceptor(holder: Holder): Interceptor {
   return (next) => (request) => {
     const path = `/${request.service.typeName}/${request.method.name}`;

@@ -2,7 +2,8 @@ import { fromJsonString } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 
 /**
- * The text that JSON.stringify makes of a value: members that are undefined are left out, and what JSON cannot say at all is null.
+ * Returns the text that JSON.stringify makes of a value. Undefined members are left out, and a value without a JSON
+ * form becomes null.
  *
  * @throws TypeError for a cycle or a bigint
  */
@@ -10,7 +11,11 @@ export function jsonText(value: unknown): string {
   return JSON.stringify(value) ?? "null";
 }
 
-/** A value of a worker's as it travels. @throws TypeError as jsonText */
+/**
+ * Converts a worker's value to google.protobuf.Value, the type of values in messages.
+ *
+ * @throws TypeError as jsonText
+ */
 export function toValue(value: unknown): Value {
   return fromJsonString(ValueSchema, jsonText(value));
 }

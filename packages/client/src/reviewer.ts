@@ -8,70 +8,75 @@ import {
   ReviewState,
   type ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { delay, FIRST_BACKOFF_MS, insist, LONGEST_BACKOFF_MS } from "./insist.ts";
+import { delay, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, retryUnavailable } from "./retry.ts";
 
-/** What a callback makes of a review. */
+/** The decision of a callback on a review. */
 export interface ReviewDecision {
   readonly verdict: ReviewVerdict;
-  /** Needed unless it is approved. */
+  /** The reason for the decision. Required unless the review is approved. */
   readonly reason?: string;
 }
 
-/** What a review is decided with. */
+/** The context of a review that a callback must decide. */
 export interface ReviewContext {
   readonly review: Review;
-  /** Aborts when the review's time is over, or the reviewer stops. */
+  /** Aborts when the review expires or the reviewer stops. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Asked to decide a review. Without an answer it stays undecided.
+ * A callback that decides a review. If it resolves to undefined, the review stays undecided.
  *
- * @param content what is reviewed; null for a review that refers to content elsewhere (`content_reference`)
+ * @param content the reviewed content; null for a review that refers to content elsewhere (`content_reference`)
  */
 export type Decide = (content: JsonValue, context: ReviewContext) => Promise<ReviewDecision | undefined>;
 
 export interface ReviewerOptions {
   readonly calls: Client<typeof ReviewService>;
   readonly decide: Decide;
-  /** The principal that decides; the caller itself when absent. */
+  /** The reviewer's principal. Default: the caller. */
   readonly reviewer?: string;
-  /** What it is asked about; everything when absent. */
+  /** The kind of reviews to decide. Default: every kind. */
   readonly kind?: ReviewKind;
-  /** Reviews at a time, 8 when absent. */
+  /** Maximum number of concurrent reviews. Default: 8. */
   readonly capacity?: number;
-  /** Milliseconds between looks for reviews that it has joined by escalation, a minute when absent. */
+  /** Milliseconds between polls for escalated reviews. Default: one minute. */
   readonly pollMs?: number;
-  /** Told about what went wrong: a callback that failed is not asked again before the next start. */
+  /**
+   * Receives errors. If the callback fails for a review, that review is not decided until the reviewer starts again.
+   */
   readonly onError?: (error: unknown) => void;
 }
 
-/** A reviewer that runs. */
+/** A running reviewer. */
 export interface Reviewer {
-  /** Asks no more, and waits for the callbacks that are running, whose signals abort. */
+  /** Starts no further callbacks, aborts the running callbacks, and waits until they have ended. */
   stop(): Promise<void>;
 }
 
 /**
- * Has a callback decide what waits for a reviewer (DelegateOS 6.6; CAP, `overseer`; Agenta's approval before start), until
- * it is stopped; re-attaches when the platform was away. Each review is given to the callback once.
+ * Runs a callback for each review that waits for this reviewer, until stopped (DelegateOS 6.6; CAP, `overseer`;
+ * Agenta's approval before start). Reconnects after an outage. The callback gets each review once.
  */
 export function startReviewer(options: ReviewerOptions): Reviewer {
   const stopping = new AbortController();
-  const desk = new Desk(options, stopping.signal);
-  const loops = Promise.all([watch(options, desk, stopping.signal), look(options, desk, stopping.signal)]);
+  const callbacks = new ReviewCallbacks(options, stopping.signal);
+  const loops = Promise.all([
+    followReviews(options, callbacks, stopping.signal),
+    pollReviews(options, callbacks, stopping.signal),
+  ]);
   return {
     async stop() {
       stopping.abort();
       await loops;
-      await desk.over();
+      await callbacks.settled();
     },
   };
 }
 
-async function watch(
+async function followReviews(
   { calls, kind = ReviewKind.UNSPECIFIED, onError = () => {} }: ReviewerOptions,
-  desk: Desk,
+  callbacks: ReviewCallbacks,
   signal: AbortSignal,
 ): Promise<void> {
   let afterSequence = 0n;
@@ -80,7 +85,7 @@ async function watch(
       for await (const { sequence, review } of calls.watchReviews({ afterSequence, kind }, { signal })) {
         backoff = FIRST_BACKOFF_MS;
         afterSequence = sequence;
-        if (review !== undefined) await desk.take(review);
+        if (review !== undefined) await callbacks.take(review);
       }
     } catch (error) {
       if (signal.aborted) return;
@@ -90,8 +95,10 @@ async function watch(
   }
 }
 
-/** That somebody joins by escalation follows from the time alone, so a stream of changes does not tell it. */
-async function look(
+/**
+ * Polls for escalated reviews. Escalation adds a reviewer by time alone, so the stream of changes does not report it.
+ */
+async function pollReviews(
   {
     calls,
     kind = ReviewKind.UNSPECIFIED,
@@ -99,7 +106,7 @@ async function look(
     pollMs = 60_000,
     onError = () => {},
   }: ReviewerOptions,
-  desk: Desk,
+  callbacks: ReviewCallbacks,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
@@ -108,7 +115,7 @@ async function look(
       for (let pageToken = ""; !signal.aborted; ) {
         const filters = { kind, reviewer, state: ReviewState.PENDING };
         const page = await calls.listReviews({ ...filters, pageToken }, { signal });
-        for (const review of page.reviews) await desk.take(review);
+        for (const review of page.reviews) await callbacks.take(review);
         pageToken = page.nextPageToken;
         if (pageToken === "") break;
       }
@@ -118,12 +125,12 @@ async function look(
   }
 }
 
-/** What lies before the callback. */
-class Desk {
+/** Runs the callback once for each review. */
+class ReviewCallbacks {
   readonly #options: ReviewerOptions;
   readonly #stopping: AbortSignal;
-  /** Reviews that the callback was asked about, and when they are over, in milliseconds since the Unix epoch. */
-  readonly #asked = new Map<string, number>();
+  /** Reviews that were passed to the callback, with their expiry in milliseconds since the Unix epoch. */
+  readonly #deliveredReviews = new Map<string, number>();
   readonly #open = new Set<Promise<void>>();
 
   constructor(options: ReviewerOptions, stopping: AbortSignal) {
@@ -131,16 +138,16 @@ class Desk {
     this.#stopping = stopping;
   }
 
-  /** Asks about a review that waits, once there is room. */
+  /** Runs the callback for a waiting review, as soon as the capacity allows it. */
   async take(review: Review): Promise<void> {
     const { reviewer = "", capacity = 8, onError = () => {} } = this.#options;
     const { id, state, deadlineTime } = review;
     const now = Date.now();
-    const isMine = reviewer === "" || entitled(review, now).includes(reviewer);
-    if (state !== ReviewState.PENDING || !isMine || this.#asked.has(id)) return;
+    const isMine = reviewer === "" || entitledReviewers(review, now).includes(reviewer);
+    if (state !== ReviewState.PENDING || !isMine || this.#deliveredReviews.has(id)) return;
     const deadline = deadlineTime === undefined ? now : timestampMs(deadlineTime);
-    for (const [each, end] of this.#asked) if (end < now) this.#asked.delete(each);
-    this.#asked.set(id, deadline);
+    for (const [each, end] of this.#deliveredReviews) if (end < now) this.#deliveredReviews.delete(each);
+    this.#deliveredReviews.set(id, deadline);
     while (this.#open.size >= capacity) await Promise.race(this.#open);
     if (this.#stopping.aborted) return;
     const asking: Promise<void> = this.#ask(id, deadline - now)
@@ -151,7 +158,7 @@ class Desk {
     this.#open.add(asking);
   }
 
-  async over(): Promise<void> {
+  async settled(): Promise<void> {
     await Promise.all(this.#open);
   }
 
@@ -159,29 +166,34 @@ class Desk {
     const { calls, decide, reviewer = "" } = this.#options;
     const limit = new AbortController();
     const signal = AbortSignal.any([this.#stopping, limit.signal]);
-    // A timer waits for 24 days at most.
+    // Waits for the expiry, or for 24 days, the maximum of a timer.
     const timer = setTimeout(() => limit.abort(), Math.min(Math.max(0, leftMs), 2 ** 31 - 1));
     try {
-      const { review } = await insist(signal, () => calls.getReview({ id }, { signal }));
+      const { review } = await retryUnavailable(signal, () => calls.getReview({ reviewId: id }, { signal }));
       if (review?.state !== ReviewState.PENDING) return;
       const decision = await decide(contentOf(review), { review, signal });
       if (decision === undefined || limit.signal.aborted) return;
       const { verdict, reason = "" } = decision;
-      await insist(limit.signal, () => calls.decideReview({ id, verdict, reason, reviewer }));
+      await retryUnavailable(limit.signal, () =>
+        calls.decideReview({ reviewId: id, verdict, reason, reviewer }),
+      );
     } finally {
       clearTimeout(timer);
     }
   }
 }
 
-/** Large content travels as text. */
+/** Returns the reviewed content, which is sent as text if it is large. */
 function contentOf({ content, contentJson }: Review): JsonValue {
   if (contentJson !== "") return JSON.parse(contentJson) as JsonValue;
   return content === undefined ? null : toJson(ValueSchema, content);
 }
 
-/** Who may decide at a time. */
-function entitled({ reviewers, escalationReviewers, escalationTime }: Review, now: number): string[] {
+/** Returns the reviewers who may decide at the time `now`. */
+function entitledReviewers(
+  { reviewers, escalationReviewers, escalationTime }: Review,
+  now: number,
+): string[] {
   const hasEscalated = escalationTime !== undefined && timestampMs(escalationTime) <= now;
   return hasEscalated ? [...reviewers, ...escalationReviewers] : reviewers;
 }

@@ -2,31 +2,34 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import type { SharedContext } from "@depute/contracts/depute/tasks/v1/context_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
-/** What a piece of work is done with. */
+/** Functions and data for running work. */
 export interface WorkContext {
   readonly task: Task;
-  /** The DelegateOS token to work under; empty when the delegator gave none. */
+  /** The DelegateOS token for work in the delegator's name; empty if the delegator attached none. */
   readonly workerToken: string;
-  /** Aborts when the task was called off or the lease is lost: stop, nothing more is accepted. */
+  /**
+   * Aborts when the task is cancelled or the lease is lost. The work must then stop, because the platform accepts no
+   * more calls. The lease is also lost if the platform is unreachable for the duration of a lease.
+   */
   readonly signal: AbortSignal;
-  /** Says how far the work has come. Under the same `reportId` it counts once, however often the attempt says it. */
+  /** Reports progress. Within an attempt, several reports with one `reportId` count once. */
   progress(processed: number, total: number, message?: string, reportId?: string): Promise<void>;
-  /** Gives a preliminary result; once under the same `reportId`, as `progress`. */
+  /** Reports a preliminary result. Within an attempt, several results with one `reportId` count once. */
   partial(output: JsonValue, level?: "minimal" | "compact" | "full", reportId?: string): Promise<void>;
-  /** What an earlier attempt saved last; undefined where none did. */
+  /** The last checkpoint of earlier attempts; undefined if there is none. */
   readonly saved: JsonValue | undefined;
-  /** The shared contexts that came along, with their data. */
+  /** The shared contexts of the task, with their data. */
   readonly contexts: readonly SharedContext[];
-  /** What the delegator answered to the questions of earlier attempts. */
+  /** The delegator's answers to the questions of earlier attempts. */
   readonly answers: readonly JsonValue[];
   /**
-   * Saves what another attempt needs to go on from here. Work that the delegator wants interrupted is interrupted here:
-   * this throws then, and the work has only to let it through.
+   * Saves a state from which another attempt can continue. If the delegator has requested an interruption, this call
+   * throws an error that the work must not catch.
    */
   checkpoint(state: JsonValue): Promise<void>;
-  /** Asks the delegator for something, and waits for the answer. */
+  /** Asks the delegator a question, and waits for the answer. */
   ask(prompt: string, details?: JsonValue): Promise<JsonValue>;
-  /** Aborts when the delegator wants the work interrupted; the next checkpoint does it. */
+  /** Aborts when the delegator requests an interruption. The next checkpoint then interrupts the work. */
   readonly interrupting: AbortSignal;
 }
 
@@ -40,38 +43,41 @@ export type EvidenceType =
   | "trace_ids"
   | "other";
 
-/** What a seller delivers beside its result, for a task that carries out an execution bought on an offer. */
+/** What a seller delivers beside the result, for a task that carries out an execution. */
 export interface WorkDelivery {
-  /** Digests are `sha256:` and 64 hexadecimal digits. */
+  /** The evidence. A digest is `sha256:` and 64 hexadecimal digits. */
   artifacts?: { type: EvidenceType; uri: string; digest?: string; description?: string }[];
-  /** What the offer's price counts. */
+  /** Usage in the units that the offer prices. */
   usage?: { inputUnits?: number; outputUnits?: number; computeSeconds?: number };
-  /** The price that was agreed on beforehand, in minor units, where the offer needs a quote. */
+  /** The agreed price in minor units, if the offer requires a quote. */
   quotedAmount?: bigint;
 }
 
-/** What a piece of work gives. Values travel as JSON.stringify writes them: members that are undefined are left out. */
+/** The result of a piece of work. Values are sent as JSON.stringify writes them, so undefined members are left out. */
 export interface WorkResult {
   output: JsonValue;
   /** A shorter form of the output. */
   compact?: JsonValue;
-  /** The output in a line of text. */
+  /** The output in one line of text. */
   minimal?: string;
   tokensUsed?: number;
-  /** 1 USD is 100,000,000 microcents. */
-  costMicrocents?: bigint;
-  /** The worker's recorded attestation of the output. */
+  /** The cost in microcents. 1 USD is 100,000,000 microcents. */
+  costMicrocents?: number | bigint;
+  /** Id of the worker's recorded attestation of the output. */
   attestationId?: string;
   /** Evidence and usage, for a task that carries out an execution. */
   delivery?: WorkDelivery;
 }
 
-/** A worker is a function from input to result. What it throws fails the attempt; see WorkFailure. */
+/** The function of a worker, from input to result. If it throws, the attempt fails; see WorkFailure. */
 export type Work = (input: JsonValue, context: WorkContext) => Promise<WorkResult>;
 
-/** Thrown by work that knows why it fails; anything else thrown is retryable and called WORKER_ERROR. */
+/**
+ * Thrown by work to fail the attempt with a known reason. Any other error fails the attempt with the retryable reason
+ * WORKER_ERROR.
+ */
 export class WorkFailure extends Error {
-  /** An upper-case word that programs can act on. */
+  /** A reason in upper case, for programs. */
   readonly reason: string;
   readonly retryable: boolean;
 
@@ -83,9 +89,9 @@ export class WorkFailure extends Error {
   }
 }
 
-/** Thrown by work that cannot go on for now: the task is suspended until its delegator resumes it. */
+/** Thrown by work that cannot continue now. Suspends the task until the delegator resumes it. */
 export class WorkSuspension extends Error {
-  /** Replaces the saved checkpoint; undefined keeps it. */
+  /** The checkpoint to save. If it is undefined, the saved checkpoint stays. */
   readonly checkpoint: JsonValue | undefined;
 
   constructor(reason: string, checkpoint?: JsonValue) {

@@ -7,39 +7,39 @@ import { afterEach, describe, expect, test } from "vitest";
 import { type Work, WorkFailure, WorkSuspension } from "./work.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
-/** A platform of one assignment, that writes down what it is told. */
+/** A fake platform with an assignment for the worker. It records the worker's calls. */
 interface Scene {
   calls: Client<typeof WorkerService>;
-  /** Calls in their order: method and what matters of it. */
-  told: string[];
-  /** What the worker asked for work with. */
-  asked: { capacity: number; begin: boolean }[];
-  /** How long the heartbeats may be held back, seconds. */
+  /** Calls in order, each with its method and relevant fields. */
+  callNames: string[];
+  /** The parameters of the worker's requests for work. */
+  polls: { capacity: number; begin: boolean }[];
+  /** The waits in seconds that the worker's heartbeats allow. */
   waits: number[];
-  /** Resolves when one of the ending calls came. */
+  /** Resolves at the first call that ends the attempt. */
   ended: Promise<void>;
 }
 
 interface Script {
-  /** Thrown once by the first call of a method. */
+  /** The error that the first call of a method gets. */
   stumble?: { on: string; code: Code; reason?: string };
-  /** What a progress report is answered with. */
+  /** The answer to a progress report. */
   directive?: WorkerDirective;
-  /** Where the task stands when it comes. */
+  /** The task's status when the worker gets it. */
   status?: TaskStatus;
-  /** Thrown by every report. */
+  /** The error that every report gets. */
   refuse?: Code;
-  /** How many tasks come, 1 when absent; the first is `t`. */
+  /** Number of tasks. Default: 1; the first is `t`. */
   tasks?: number;
-  /** Whether they come with nothing that may hold up a result. */
+  /** Whether the results may be sent in batches: the tasks have no worker token that could delay a result. */
   isFree?: boolean;
 }
 
 function scene(script: Script = {}): Scene {
-  const told: string[] = [];
+  const callNames: string[] = [];
   const ended = Promise.withResolvers<void>();
   const answered = Promise.withResolvers<void>();
-  const asked: { capacity: number; begin: boolean }[] = [];
+  const polls: { capacity: number; begin: boolean }[] = [];
   const waits: number[] = [];
   let stumble = script.stumble;
   const note = (method: string, detail = "") => {
@@ -49,7 +49,7 @@ function scene(script: Script = {}): Scene {
       const details = [{ desc: ErrorInfoSchema, value: { domain: "depute.dev", reason: reason ?? "" } }];
       throw new ConnectError("scripted", code, undefined, reason === undefined ? [] : details);
     }
-    told.push(detail === "" ? method : `${method} ${detail}`);
+    callNames.push(detail === "" ? method : `${method} ${detail}`);
   };
   const answer = (method: string, detail = "") => {
     note(method, detail);
@@ -64,7 +64,7 @@ function scene(script: Script = {}): Scene {
   const transport = createRouterTransport(({ service }) => {
     service(WorkerService, {
       async *watchAssignments({ capacity, begin }, context) {
-        asked.push({ capacity, begin });
+        polls.push({ capacity, begin });
         const { tasks = 1, isFree = false } = script;
         for (let i = 0; i < tasks && !assigned; i++) {
           const id = i === 0 ? "t" : `t${i}`;
@@ -126,7 +126,7 @@ function scene(script: Script = {}): Scene {
       releaseAssignment: () => end("release"),
     });
   });
-  return { calls: createClient(WorkerService, transport), told, asked, waits, ended: ended.promise };
+  return { calls: createClient(WorkerService, transport), callNames, polls, waits, ended: ended.promise };
 }
 
 let running: Worker | undefined;
@@ -150,55 +150,55 @@ describe("a worker", () => {
     const one = scene();
     begin(one, good);
     await one.ended;
-    expect(one.told).toEqual(["start", "progress 1/2 id", "partial compact", "complete done 7"]);
+    expect(one.callNames).toEqual(["start", "progress 1/2 id", "partial compact", "complete done 7"]);
   });
 
   test.each(["start", "progress", "partial", "complete"])(
-    "repeats %s while the platform is away",
+    "retries %s while the platform is unreachable",
     async (on) => {
       const one = scene({ stumble: { on, code: Code.Unavailable } });
       begin(one, good);
       await one.ended;
-      expect(one.told).toEqual(["start", "progress 1/2 id", "partial compact", "complete done 7"]);
+      expect(one.callNames).toEqual(["start", "progress 1/2 id", "partial compact", "complete done 7"]);
     },
   );
 
-  test("brings its result again when a person has to decide first, and fails for anything else", async () => {
+  test("sends its result again after a review, and fails on any other error", async () => {
     const code = Code.FailedPrecondition;
     const one = scene({ stumble: { on: "complete", code, reason: "REVIEW_PENDING" } });
     begin(one, good);
     await one.ended;
-    expect(one.told.at(-1)).toBe("complete done 7");
+    expect(one.callNames.at(-1)).toBe("complete done 7");
     await running?.stop(0);
     const other = scene({ stumble: { on: "complete", code, reason: "TASK_STATE_CONFLICT" } });
     begin(other, good);
     await other.ended;
-    expect(other.told.at(-1)).toBe("fail WORKER_ERROR retryable");
+    expect(other.callNames.at(-1)).toBe("fail WORKER_ERROR retryable");
   });
 
   test.each<[string, unknown, string]>([
-    ["an unknown error can be tried again", new Error("x"), "fail WORKER_ERROR retryable"],
-    ["a known one says so itself", new WorkFailure("BAD_INPUT", "x", false), "fail BAD_INPUT final"],
-    ["what is no error is named", "thrown text", "fail WORKER_ERROR retryable"],
+    ["an unknown error is retryable", new Error("x"), "fail WORKER_ERROR retryable"],
+    ["a WorkFailure states its reason", new WorkFailure("BAD_INPUT", "x", false), "fail BAD_INPUT final"],
+    ["a thrown value that is no error is quoted", "thrown text", "fail WORKER_ERROR retryable"],
   ])("%s", async (_, thrown, expected) => {
     const one = scene();
     begin(one, () => Promise.reject(thrown));
     await one.ended;
-    expect(one.told).toEqual(["start", expected]);
+    expect(one.callNames).toEqual(["start", expected]);
   });
 
   test("a result that the platform refuses fails the attempt", async () => {
     const one = scene({ stumble: { on: "complete", code: Code.InvalidArgument } });
     begin(one, good);
     await one.ended;
-    expect(one.told.at(-1)).toBe("fail WORKER_ERROR retryable");
+    expect(one.callNames.at(-1)).toBe("fail WORKER_ERROR retryable");
   });
 
   test.each([
-    ["told to stop", { directive: WorkerDirective.STOP }],
-    ["whose lease is lost", { refuse: Code.Aborted }],
-    ["whose authority is gone", { refuse: Code.PermissionDenied }],
-  ])("%s sees its signal abort, and says nothing more", async (_, script) => {
+    ["ordered to stop", { directive: WorkerDirective.STOP }],
+    ["with a lost lease", { refuse: Code.Aborted }],
+    ["without authority any more", { refuse: Code.PermissionDenied }],
+  ])("%s, the worker's signal aborts, and the worker makes no further call", async (_, script) => {
     const one = scene(script);
     const aborted = Promise.withResolvers<void>();
     begin(one, async (_input, { progress, signal }) => {
@@ -208,10 +208,10 @@ describe("a worker", () => {
     });
     await aborted.promise;
     await running?.stop(0);
-    expect(one.told).toEqual(["start", "progress 1/2 id"]);
+    expect(one.callNames).toEqual(["start", "progress 1/2 id"]);
   });
 
-  test("called off with time to end in order, its work sees its signal abort, and is given back", async () => {
+  test("cancelled with a grace period, the work sees its signal abort, and the task is requeued", async () => {
     const one = scene({ directive: WorkerDirective.CANCEL });
     const cleaned = Promise.withResolvers<void>();
     begin(one, async (_input, { progress, signal }) => {
@@ -222,46 +222,46 @@ describe("a worker", () => {
     });
     await cleaned.promise;
     await one.ended;
-    expect(one.told).toEqual(["start", "progress 1/2 id", "release"]);
+    expect(one.callNames).toEqual(["start", "progress 1/2 id", "release"]);
   });
 
-  test("whose work came begun does not begin it", async () => {
+  test("does not begin work that arrives begun", async () => {
     const one = scene({ status: TaskStatus.RUNNING });
     begin(one, good);
     await one.ended;
-    expect(one.told).toEqual(["progress 1/2 id", "partial compact", "complete done 7"]);
+    expect(one.callNames).toEqual(["progress 1/2 id", "partial compact", "complete done 7"]);
   });
 
-  test("asks for work that comes begun", async () => {
+  test("requests work that arrives begun", async () => {
     const one = scene();
     begin(one, good, 7);
     await one.ended;
-    expect(one.asked).toEqual([{ capacity: 7, begin: true }]);
+    expect(one.polls).toEqual([{ capacity: 7, begin: true }]);
   });
 
-  test("hands in together what is done at once and nothing holds up, and beats no heart for it", async () => {
+  test("completes fast results in one batch, without a heartbeat", async () => {
     const one = scene({ status: TaskStatus.RUNNING, tasks: 3, isFree: true });
     begin(one, async () => ({ output: null }), 3);
     await one.ended;
     await running?.stop();
-    expect(one.told).toEqual(["complete together t t1 t2"]);
+    expect(one.callNames).toEqual(["complete together t t1 t2"]);
     expect(one.waits).toEqual([]);
   });
 
-  test("repeats what it hands in together while the platform is away", async () => {
+  test("retries a batch while the platform is unreachable", async () => {
     const stumble = { on: "complete together", code: Code.Unavailable };
     const one = scene({ status: TaskStatus.RUNNING, tasks: 2, isFree: true, stumble });
     begin(one, async () => ({ output: null }), 2);
     await one.ended;
-    expect(one.told).toEqual(["complete together t t1"]);
+    expect(one.callNames).toEqual(["complete together t t1"]);
   });
 
-  test("gives back at once what comes when it takes no more", async () => {
-    const { calls, told } = scene();
+  test("returns at once work that arrives while stopping", async () => {
+    const { calls, callNames } = scene();
     const late = Promise.withResolvers<void>();
     let works = 0;
     running = startWorker({
-      // The stream does not hear yet that nobody wants it any more.
+      // Simulates a stream that still delivers an assignment after the worker has left it.
       calls: {
         ...calls,
         async *watchAssignments(request) {
@@ -275,10 +275,10 @@ describe("a worker", () => {
     const stopped = running.stop();
     late.resolve();
     await stopped;
-    expect({ told, works }).toEqual({ told: ["release"], works: 0 });
+    expect({ callNames, works }).toEqual({ callNames: ["release"], works: 0 });
   });
 
-  test("stopped in mid work, it gives the work back", async () => {
+  test("stopped during the work, it returns the task", async () => {
     const one = scene();
     const working = Promise.withResolvers<void>();
     begin(one, (_input, { signal }) => {
@@ -287,20 +287,20 @@ describe("a worker", () => {
     });
     await working.promise;
     await running?.stop(0);
-    expect(one.told).toEqual(["start", "release"]);
+    expect(one.callNames).toEqual(["start", "release"]);
   });
 
-  test("goes on from what an earlier attempt saved, and saves itself", async () => {
+  test("continues from an earlier attempt's checkpoint, and saves its own", async () => {
     const one = scene();
     begin(one, async (_input, { saved, checkpoint }) => {
       await checkpoint(Number(saved) + 1);
       return { output: null, minimal: "done" };
     });
     await one.ended;
-    expect(one.told).toEqual(["start", "checkpoint 4", "complete done 0"]);
+    expect(one.callNames).toEqual(["start", "checkpoint 4", "complete done 0"]);
   });
 
-  test("told to suspend, it does so at its next checkpoint", async () => {
+  test("ordered to suspend, it suspends at its next checkpoint", async () => {
     const one = scene({ directive: WorkerDirective.SUSPEND });
     begin(one, async (_input, { progress, checkpoint, interrupting }) => {
       await progress(1, 2);
@@ -309,31 +309,31 @@ describe("a worker", () => {
       throw new Error("not reached");
     });
     await one.ended;
-    expect(one.told).toEqual(["start", "progress 1/2 id", "checkpoint 1", "suspend undefined "]);
+    expect(one.callNames).toEqual(["start", "progress 1/2 id", "checkpoint 1", "suspend undefined "]);
   });
 
-  test("work that cannot go on for now suspends itself", async () => {
+  test("work that cannot continue suspends itself", async () => {
     const one = scene();
     begin(one, () => Promise.reject(new WorkSuspension("no quota", 5)));
     await one.ended;
-    expect(one.told).toEqual(["start", "suspend 5 no quota"]);
+    expect(one.callNames).toEqual(["start", "suspend 5 no quota"]);
   });
 
   test("asks, and gets the answer with a heartbeat", async () => {
     const one = scene();
     begin(one, async (_input, { ask }) => ({ output: null, minimal: String(await ask("Which colour?")) }));
     await one.ended;
-    expect(one.told).toEqual(["start", "ask Which colour?", "complete blue 0"]);
+    expect(one.callNames).toEqual(["start", "ask Which colour?", "complete blue 0"]);
   });
 
-  test("has its heartbeats held back no longer than a call may take", async () => {
+  test("lets its heartbeats wait no longer than a call may take", async () => {
     const one = scene();
     begin(one, async (_input, { ask }) => ({ output: await ask("Which?") }));
     await one.ended;
     expect(one.waits[0]).toBe(20);
   });
 
-  test("given back in mid work, it can still save where it was", async () => {
+  test("saves a checkpoint while its task is returned", async () => {
     const one = scene();
     const working = Promise.withResolvers<void>();
     begin(one, async (_input, { signal, checkpoint }) => {
@@ -344,6 +344,6 @@ describe("a worker", () => {
     });
     await working.promise;
     await running?.stop(0);
-    expect(one.told).toEqual(["start", "checkpoint 9", "release"]);
+    expect(one.callNames).toEqual(["start", "checkpoint 9", "release"]);
   });
 });

@@ -1,68 +1,84 @@
 import type { Client } from "@connectrpc/connect";
+import type { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import type { Assignment, Lease, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { carryOut, Released } from "./carry-out.ts";
+import { keepAgentLease } from "./agent-lease.ts";
 import { Completions } from "./completions.ts";
-import { delay, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS } from "./insist.ts";
+import { delay, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS } from "./retry.ts";
+import { Released, runAssignment } from "./run-assignment.ts";
 import type { Work } from "./work.ts";
 
 export interface WorkerOptions {
   readonly calls: Client<typeof WorkerService>;
+  /** The registry. If it is set, the worker extends the agent's lease while it runs. */
+  readonly agents?: Pick<Client<typeof AgentService>, "heartbeatAgent">;
   readonly agentId: string;
   readonly work: Work;
-  /** A name for this process. */
+  /** A name for this worker process. */
   readonly worker?: string;
-  /** Tasks at a time, 1 when absent. */
+  /** Maximum number of concurrent tasks. Default: 1. */
   readonly capacity?: number;
-  /** Told about what went wrong and is being tried again. */
+  /**
+   * Maximum time in milliseconds for which the worker waits for work that does not end when its signal aborts.
+   * Default: 10,000. After it the worker drops the work's result and takes other work.
+   */
+  readonly abandonAfterMs?: number;
+  /** Receives errors after which the worker tries again. */
   readonly onError?: (error: unknown) => void;
 }
 
-/** A worker that runs. */
+/** A running worker. */
 export interface Worker {
-  /** Takes no new work, waits for what is running, at most `graceMs`, and gives the rest back. */
+  /**
+   * Takes no new work, waits at most `graceMs` milliseconds for active work, then aborts its signal and returns its
+   * tasks to the queue. Waits at most `abandonAfterMs` milliseconds more for work that ignores its signal.
+   */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** How long a stream may take to end in order, milliseconds; then it is broken off. */
+/** Maximum time in milliseconds for ending a stream in an orderly way. After that time the stream is aborted. */
 const LEAVE_MS = 2_000;
 
-/** Takes assignments for an agent and works on them until it is stopped; re-attaches when the platform was away. */
+/** Takes an agent's assignments and works on them until stopped. Reconnects after an outage. */
 export function startWorker(options: WorkerOptions): Worker {
   const running = new Map<Promise<void>, AbortController>();
   const stream = new Stream(options, (assignment, lease) => {
     const released = new AbortController();
-    // What comes when it takes no more goes back at once.
+    // An assignment that arrives while the worker stops is returned immediately.
     if (stream.isLeaving) released.abort(new Released());
-    const done = carryOut(hand, assignment, lease, released)
+    const workRun = runAssignment(deps, assignment, lease, released)
       .catch(options.onError ?? (() => {}))
-      .finally(() => running.delete(done));
-    running.set(done, released);
+      .finally(() => running.delete(workRun));
+    running.set(workRun, released);
   });
   const completions = new Completions(
     async (requests) => (await options.calls.batchCompleteAssignments({ requests })).outcomes,
   );
-  const hand = { ...options, completions };
+  const deps = { ...options, completions };
   const loop = stream.take();
+  const stopped = new AbortController();
+  const { agents, agentId, onError = () => {} } = options;
+  const lease = agents && keepAgentLease(agents, agentId, stopped.signal, onError);
   return {
     async stop(graceMs = 10_000) {
       await stream.leave();
-      await loop;
+      stopped.abort();
+      await Promise.all([loop, lease]);
       const enough = new AbortController();
-      const done = Promise.all(running.keys()).then(() => enough.abort());
-      await Promise.race([done, delay(graceMs, enough.signal)]);
+      const anyEnded = Promise.all(running.keys()).then(() => enough.abort());
+      await Promise.race([anyEnded, delay(graceMs, enough.signal)]);
       for (const released of running.values()) released.abort(new Released());
       await Promise.all(running.keys());
     },
   };
 }
 
-/** The stream of an agent's work, opened again whenever it ends. */
+/** The stream of an agent's assignments. It is reopened whenever it ends. */
 class Stream {
   readonly #options: WorkerOptions;
   readonly #onAssignment: (assignment: Assignment, lease: Lease) => void;
   readonly #leaving = new AbortController();
   readonly #broken = new AbortController();
-  /** The name of the stream that is open; empty while none is. */
+  /** The id of the open stream; empty if none is open. */
   #streamId = "";
   #ended: Promise<void> = Promise.resolve();
 
@@ -71,12 +87,12 @@ class Stream {
     this.#onAssignment = onAssignment;
   }
 
-  /** Whether it takes no more. */
+  /** Whether the stream accepts no more assignments. */
   get isLeaving(): boolean {
     return this.#leaving.signal.aborted;
   }
 
-  /** Ends in order if that can be done, so that nothing that is on its way gets lost. */
+  /** Ends the stream in an orderly way if possible, so that no assignment is lost in transit. */
   async leave(): Promise<void> {
     this.#leaving.abort();
     const ended = new AbortController();
@@ -84,13 +100,13 @@ class Stream {
     const untilMs = Date.now() + LEAVE_MS;
     const { calls, agentId } = this.#options;
     try {
-      // A stream that is only being opened is not there to be ended yet.
+      // Repeats the call, because a stream that is still opening cannot be ended yet.
       while (this.#streamId !== "" && Date.now() < untilMs) {
         await calls.endAssignments({ agentId, streamId: this.#streamId }, { timeoutMs: LEAVE_MS });
         await delay(FIRST_BACKOFF_MS, ended.signal);
       }
     } catch {
-      // Then it is broken off.
+      // If the call fails, `#broken.abort()` aborts the stream.
     }
     this.#broken.abort();
   }
@@ -118,7 +134,8 @@ class Stream {
     const { calls, agentId, worker = "", capacity = 1 } = this.#options;
     this.#streamId = crypto.randomUUID();
     try {
-      // There is room for whatever comes, so it may as well have begun.
+      // The worker accepts only as many assignments as it can run at once, so the platform may begin each at its
+      // dispatch.
       const request = { agentId, worker, capacity, begin: true, streamId: this.#streamId };
       for await (const { assignment } of calls.watchAssignments(request, { signal: this.#broken.signal })) {
         onWork();

@@ -1,12 +1,18 @@
 import canonicalize from "canonicalize";
 
-/** Deepest nesting that canonicalJson accepts unless told otherwise; a scalar has depth 0. */
+/** Default maximum depth of nesting for canonicalJson; a scalar has depth 0. */
 export const MAX_CANONICAL_DEPTH = 64;
 
-/** Longest path that a CanonicalError carries, in characters: member names may come from a stranger. */
+/**
+ * Maximum length of the path in a CanonicalError, in characters. The limit exists because member names may come from an
+ * untrusted sender.
+ */
 const MAX_PATH = 128;
 
-/** A value has no canonical form. `path` says where, as `a.b[0]`; the empty path is the value itself. */
+/**
+ * Thrown for a value without a canonical form. `path` is the location of the fault, such as `a.b[0]`; it is empty for
+ * the value itself.
+ */
 export class CanonicalError extends Error {
   override readonly name = "CanonicalError";
   readonly path: string;
@@ -18,22 +24,26 @@ export class CanonicalError extends Error {
 }
 
 /**
- * The RFC 8785 text of a JSON value.
+ * Returns the RFC 8785 text of a JSON value. Everything that is not plain JSON is refused: undefined members,
+ * functions, symbols, bigints, NaN and infinities, lone surrogates, sparse arrays, accessors, objects with a prototype
+ * of their own, cycles, and nesting over `maxDepth`. A serialiser that drops or rewrites such a value would make a
+ * signer sign another value than it saw.
  *
- * Throws CanonicalError for everything that is not plain JSON: undefined members, functions, symbols, bigints, NaN
- * and infinities, lone surrogates, sparse arrays, accessors, objects with a prototype of their own, cycles, and
- * nesting over `maxDepth`. A serialiser that drops or rewrites such a value would let a signer sign what he did not
- * see.
+ * @throws CanonicalError for a value that is not plain JSON
  */
 export function canonicalJson(value: unknown, maxDepth: number = MAX_CANONICAL_DEPTH): string {
   check(value, [], [], maxDepth);
-  // The checks above leave only values for which the package returns a text.
+  // `check` has refused every value for which the package would return undefined.
   return canonicalize(value) as string;
 }
 
 const utf8 = new TextEncoder();
 
-/** The UTF-8 bytes of canonicalJson: what is hashed and signed. Throws CanonicalError likewise. */
+/**
+ * Returns the UTF-8 bytes of canonicalJson, for hashes and signatures.
+ *
+ * @throws CanonicalError as canonicalJson
+ */
 export function canonicalBytes(value: unknown, maxDepth: number = MAX_CANONICAL_DEPTH): Uint8Array {
   return utf8.encode(canonicalJson(value, maxDepth));
 }
@@ -82,7 +92,7 @@ function checkObject(object: object, path: Path, ancestors: object[], maxDepth: 
   const prototype = Object.getPrototypeOf(object);
   if (prototype !== Object.prototype && prototype !== null) refuse("not a plain object", path);
   for (const key of Object.keys(object)) {
-    // A descriptor reads an own `__proto__` member as what it is, and shows an accessor without running it.
+    // A descriptor returns an own `__proto__` member as a plain member, and shows an accessor without running it.
     const member = Object.getOwnPropertyDescriptor(object, key);
     path.push(key);
     if (!key.isWellFormed()) refuse("a lone surrogate has no UTF-8 form", path);

@@ -1,12 +1,12 @@
 import { type DeputeError, ErrorReason, Status, statusOf } from "./errors.ts";
 
-/** What becomes of a task whose holder reports an error. (CAP "Observability & Error Handling") */
+/** The action on a task when its holder reports an error. (CAP "Observability & Error Handling") */
 export type CapAction =
-  /** The same agent gets it again, as often as its retry policy says. */
+  /** The same agent gets the task again, as often as its retry policy allows. */
   | "retry"
-  /** Another agent gets it. */
+  /** Another agent gets the task. */
   | "reassign"
-  /** It fails, and who waits for it and the orchestrator are told. */
+  /** The task fails. Its delegator and the orchestrator are notified. */
   | "escalate";
 
 /** A code of CAP's error_response. */
@@ -16,9 +16,9 @@ export interface CapCode {
 }
 
 /**
- * The codes of CAP's error_response. Depute's choice: they mean what HTTP's statuses of the same numbers do, because the
- * text gives one example, 504 "MCP timeout", and calls the codes standardized without listing them. What may pass is tried
- * again, what one agent cannot do goes to another, and what nobody can do as it is asked goes to who asked.
+ * The codes of CAP's error_response, as Depute defines them. CAP gives one example, 504 "MCP timeout", and calls
+ * the codes standardized without a list. Depute gives them the meaning of HTTP's statuses. A transient fault is
+ * retried, a fault of one agent moves the task to another agent, and a fault of the request goes back to the delegator.
  */
 export const CAP_CODES: ReadonlyMap<number, CapCode> = new Map([
   [400, { meaning: "invalid", action: "escalate" }],
@@ -37,7 +37,10 @@ export const CAP_CODES: ReadonlyMap<number, CapCode> = new Map([
   [504, { meaning: "tool timed out", action: "retry" }],
 ]);
 
-/** What becomes of a task with this code. A code that is not listed, the text's 123, is for somebody who knows it. */
+/**
+ * Returns the action on a task for a code. An unlisted code, such as the example 123 in the specification, escalates to
+ * a person.
+ */
 export function capActionOf(code: number): CapAction {
   return CAP_CODES.get(code)?.action ?? "escalate";
 }
@@ -63,14 +66,17 @@ const byStatus = new Map<number, number>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
-/** CAP's code of a refusal: always one of the table above. */
+/** Returns CAP's code for a refusal, which is always a code in CAP_CODES. */
 export function capCodeOf({ reason, metadata }: Pick<DeputeError, "reason" | "metadata">): number {
   if (reason === ErrorReason.MESSAGE_RULE_NOT_MET) return 422;
   if (reason === ErrorReason.LIMIT_EXCEEDED) return codeOfLimit(metadata.limit ?? "");
   return byStatus.get(statusOf(reason)) ?? 500;
 }
 
-/** What is too large stays so; a tree that is full does too; all else has room again later. */
+/**
+ * Returns the code for an exceeded limit: 400 or 422 for a size limit or a full tree, which a retry cannot change. All
+ * other limits may have room later, so their code is 429.
+ */
 function codeOfLimit(limit: string): number {
   if (/(bytes|depth|length|items|attachments)$/.test(limit) && !limit.startsWith("tree.")) return 400;
   return limit.startsWith("tree.") ? 422 : 429;

@@ -1,18 +1,25 @@
-/** The present time. Injected wherever time matters, so that tests do not sleep. */
+/** Returns the current time. Code that depends on time gets a Clock, so that tests need not wait. */
 export interface Clock {
-  /** Milliseconds since the Unix epoch. */
+  /** Returns milliseconds since the Unix epoch. */
   now(): number;
+  /** Returns milliseconds of a clock that never goes back. Only differences between two readings have a meaning. */
+  monotonic(): number;
 }
 
-/** One-shot timers. */
+/** One-shot timers, and turns of the event loop. */
 export interface Timers {
-  /** Calls `fn` once, `ms` milliseconds from now; the answer cancels it, and does nothing once it has run. */
+  /**
+   * Calls `fn` once, after `ms` milliseconds. The returned function cancels the timer; after the call of `fn` it has no
+   * effect.
+   */
   after(ms: number, fn: () => void): () => void;
+  /** Resolves after the event loop has run the callbacks that were already queued. */
+  nextTurn(): Promise<void>;
 }
 
-export const systemClock: Clock = { now: () => Date.now() };
+export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
-// setTimeout takes a signed 32-bit delay and fires at once when given more.
+// The longest delay of setTimeout, a signed 32-bit number. A longer delay would fire at once.
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export const systemTimers: Timers = {
@@ -28,6 +35,7 @@ export const systemTimers: Timers = {
     arm(ms);
     return () => clearTimeout(handle);
   },
+  nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
 };
 
 interface ManualTimer {
@@ -36,9 +44,10 @@ interface ManualTimer {
   fn: () => void;
 }
 
-/** A clock and its timers that move only when told; for tests. */
+/** A clock with timers that moves only by calls; for tests. */
 export class ManualClock implements Clock, Timers {
   #now: number;
+  #passed = 0;
   #order = 0;
   #timers = new Set<ManualTimer>();
 
@@ -51,7 +60,16 @@ export class ManualClock implements Clock, Timers {
     return this.#now;
   }
 
-  /** How many timers wait. */
+  monotonic(): number {
+    return this.#passed;
+  }
+
+  /** Resolves without moving this clock. */
+  nextTurn(): Promise<void> {
+    return systemTimers.nextTurn();
+  }
+
+  /** Returns the number of timers that have not run. */
   get pending(): number {
     return this.#timers.size;
   }
@@ -64,12 +82,12 @@ export class ManualClock implements Clock, Timers {
     };
   }
 
-  /** Moves on by `ms`, running each timer at its own time, timers that were set meanwhile included. */
+  /** Moves the clock by `ms`. Each timer runs at its own time, even if it was set during the move. */
   advance(ms: number): void {
     this.#moveTo(this.#now + ms);
   }
 
-  /** Jumps to a time (epoch ms); timers due by then run. Going back runs none. */
+  /** Sets the clock to a time in epoch milliseconds. Timers that are due by then run. Setting it back runs none. */
   set(time: number): void {
     this.#moveTo(time);
   }
@@ -77,9 +95,14 @@ export class ManualClock implements Clock, Timers {
   #moveTo(time: number): void {
     for (let next = this.#next(time); next !== undefined; next = this.#next(time)) {
       this.#timers.delete(next);
-      this.#now = Math.max(this.#now, next.due);
+      this.#goTo(Math.max(this.#now, next.due));
       next.fn();
     }
+    this.#goTo(time);
+  }
+
+  #goTo(time: number): void {
+    this.#passed += Math.max(0, time - this.#now);
     this.#now = time;
   }
 

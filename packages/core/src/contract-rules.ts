@@ -1,24 +1,18 @@
-import type { DescField, DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMessage,
+  type Message,
+  type MessageShape,
+  ScalarType,
+} from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
-import { createValidator } from "@bufbuild/protovalidate";
-import { holdsCycle, isCyclic } from "./contract-cycles.ts";
-import { regexMatch } from "./contract-patterns.ts";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { type BrokenRule, brokenRulesByProtovalidate } from "./protovalidate-rules.ts";
 import { isSureToKeepRules } from "./quick-rules.ts";
 
-/** A rule of a contract that a message breaks. */
-export interface BrokenRule {
-  /** The field at fault, from the message that was checked. */
-  field: Path;
-  /** The rule's id, e.g. `string.pattern`. */
-  rule: string;
-  message: string;
-}
-
-const validator = createValidator({ regexMatch });
-
 /**
- * The rules of its contract that a message breaks (protovalidate), those of messages within it included; empty when it
- * keeps them all. Throws only for a contract that is wrong in itself.
+ * Returns the protovalidate rules that a message or a message within it breaks; empty when it breaks none. It throws
+ * only if a rule itself is faulty.
  */
 export function brokenRules<Desc extends DescMessage>(
   schema: Desc,
@@ -27,70 +21,90 @@ export function brokenRules<Desc extends DescMessage>(
   return isSureToKeepRules(schema, message) ? [] : brokenRulesByProtovalidate(schema, message);
 }
 
-/** The same, with protovalidate asked in every case. */
-export function brokenRulesByProtovalidate<Desc extends DescMessage>(
-  schema: Desc,
-  message: MessageShape<Desc>,
-): BrokenRule[] {
-  const broken = check(schema, message, []);
-  if (!holdsCycle(schema)) return broken;
-  checkCyclic(schema, message, [], broken);
-  const seen = new Set<string>();
-  return broken.filter((each) => {
-    const key = `${each.rule} ${each.field.map(stepKey).join("/")}`;
-    return !seen.has(key) && seen.add(key);
-  });
-}
+/** The earliest google.protobuf.Timestamp, 0001-01-01T00:00:00Z, in seconds since the epoch. */
+const FIRST_SECOND = -62_135_596_800n;
+/**
+ * The first refused time, in seconds since the epoch. It is one day before the end of the year 9999, so that a rounded
+ * or added time still has a form in RFC 3339.
+ */
+const END_SECOND = 253_402_214_400n;
+/** The maximum duration, in seconds: a century. The current time plus such a duration still has a form in RFC 3339. */
+const MAX_SECONDS = 3_155_760_000n;
+const MAX_NANOS = 999_999_999;
 
-function check(schema: DescMessage, message: Message, at: Path): BrokenRule[] {
-  const result = validator.validate(schema, message);
-  if (result.kind === "error") throw result.error;
-  return (result.violations ?? []).map((violation) => ({
-    field: [...at, ...violation.field],
-    rule: violation.ruleId,
-    message: violation.message,
-  }));
-}
+const TIMESTAMP = "google.protobuf.Timestamp";
+const DURATION = "google.protobuf.Duration";
 
 /**
- * protovalidate 1.3 loses the rules behind a field that closes a cycle of message types: when it plans the outer
- * message, the plan of the inner one is not made yet, and what looks empty is pruned. So each message of such a type is
- * checked once more for itself.
+ * Returns the times and durations that are out of range, in a message and the messages within it. Therefore the
+ * protobuf contracts need no rules for these bounds.
  */
-function checkCyclic(schema: DescMessage, message: Message, at: Path, broken: BrokenRule[]): void {
-  for (const field of schema.fields) {
-    if (field.message === undefined || !(isCyclic(field.message) || holdsCycle(field.message))) continue;
-    for (const { child, path } of children(field, message)) {
-      const here = [...at, ...path];
-      if (isCyclic(field.message)) broken.push(...check(field.message, child, here));
-      checkCyclic(field.message, child, here, broken);
-    }
+export function timesOutOfRange(schema: DescMessage, message: Message): BrokenRule[] {
+  const broken: BrokenRule[] = [];
+  collectBrokenTimes(schema, message, [], broken);
+  return broken;
+}
+
+function collectBrokenTimes(schema: DescMessage, message: Message, at: Path, broken: BrokenRule[]): void {
+  for (const field of fieldsWithTimes(schema)) {
+    const local = message as unknown as Record<string, unknown>;
+    const chosen = field.oneof && (local[field.oneof.localName] as { case?: string; value?: unknown });
+    const value = field.oneof
+      ? chosen?.case === field.localName
+        ? chosen.value
+        : undefined
+      : local[field.localName];
+    if (value === undefined) continue;
+    const { message: type } = field as { message: DescMessage };
+    if (field.fieldKind === "list") {
+      (value as Message[]).forEach((item, index) => {
+        lookAt(type, item, [...at, field, { kind: "list_sub", index }], broken);
+      });
+    } else if (field.fieldKind === "map") {
+      for (const [key, item] of Object.entries(value as Record<string, Message>))
+        lookAt(type, item, [...at, field, { kind: "map_sub", key: keyOf(field, key) }], broken);
+    } else lookAt(type, value as Message, [...at, field], broken);
   }
 }
 
-function children(field: DescField, message: Message): { child: Message; path: Path }[] {
-  const local = message as unknown as Record<string, unknown>;
-  const chosen = field.oneof && (local[field.oneof.localName] as { case?: string; value?: Message });
-  const value = field.oneof
-    ? chosen?.case === field.localName
-      ? chosen.value
-      : undefined
-    : local[field.localName];
-  if (value === undefined) return [];
-  if (field.fieldKind === "list") {
-    return (value as Message[]).map((child, index) => ({
-      child,
-      path: [field, { kind: "list_sub", index }],
-    }));
-  }
-  if (field.fieldKind === "map") {
-    const entries = Object.entries(value as Record<string, Message>);
-    return entries.map(([key, child]) => ({ child, path: [field, { kind: "map_sub", key }] }));
-  }
-  return [{ child: value as Message, path: [field] }];
+function keyOf(field: DescField & { fieldKind: "map" }, key: string): string | number | bigint | boolean {
+  return field.mapKey === ScalarType.STRING ? key : Number(key);
 }
 
-function stepKey(step: Path[number]): string {
-  if (step.kind === "list_sub") return String(step.index);
-  return step.kind === "map_sub" ? JSON.stringify(step.key) : step.name;
+function lookAt(type: DescMessage, value: Message, at: Path, broken: BrokenRule[]): void {
+  if (type.typeName === TIMESTAMP) {
+    const { seconds, nanos } = value as Timestamp;
+    const isInRange = seconds >= FIRST_SECOND && seconds < END_SECOND && nanos >= 0 && nanos <= MAX_NANOS;
+    if (!isInRange)
+      broken.push({
+        field: at,
+        rule: "timestamp.range",
+        message: "must lie in the years 1 to 9999, before the last day",
+      });
+  } else if (type.typeName === DURATION) {
+    const { seconds, nanos } = value as Duration;
+    const isOneSign = seconds === 0n || nanos === 0 || seconds > 0n === nanos > 0;
+    const isInRange = seconds >= -MAX_SECONDS && seconds <= MAX_SECONDS && Math.abs(nanos) <= MAX_NANOS;
+    if (!isInRange || !isOneSign)
+      broken.push({ field: at, rule: "duration.range", message: "must be a duration of at most a century" });
+  } else collectBrokenTimes(type, value, at, broken);
+}
+
+const timeFields = new WeakMap<DescMessage, readonly DescField[]>();
+
+/** Returns the fields of a message type that are times, or whose messages contain times. */
+function fieldsWithTimes(schema: DescMessage): readonly DescField[] {
+  let fields = timeFields.get(schema);
+  if (fields === undefined) {
+    fields = schema.fields.filter(({ message }) => message !== undefined && holdsTimes(message, new Set()));
+    timeFields.set(schema, fields);
+  }
+  return fields;
+}
+
+function holdsTimes(schema: DescMessage, seen: Set<DescMessage>): boolean {
+  if (schema.typeName === TIMESTAMP || schema.typeName === DURATION) return true;
+  if (seen.has(schema)) return false;
+  seen.add(schema);
+  return schema.fields.some(({ message }) => message !== undefined && holdsTimes(message, seen));
 }

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DETAIL_LEVELS, estimateTokens, type GivenLevels, resolveDetail } from "./detail.ts";
 
-const given: GivenLevels = { full: "f".repeat(400), compact: "c".repeat(80), minimal: "m".repeat(8) };
+const levels: GivenLevels = { full: "f".repeat(400), compact: "c".repeat(80), minimal: "m".repeat(8) };
 const onlyFull: GivenLevels = { full: "f".repeat(400), compact: undefined, minimal: undefined };
 
 test.each<[JsonValue, number]>([
@@ -17,23 +17,23 @@ test.each<[JsonValue, number]>([
 });
 
 test.each<[string, number, GivenLevels, string, number]>([
-  ["full", 100, given, "full", 100],
-  ["full", 99, given, "compact", 20],
-  ["full", 19, given, "minimal", 2],
-  ["compact", 1000, given, "compact", 20],
-  ["minimal", 1000, given, "minimal", 2],
-  ["unheard of", 1000, given, "compact", 20],
+  ["full", 100, levels, "full", 100],
+  ["full", 99, levels, "compact", 20],
+  ["full", 19, levels, "minimal", 2],
+  ["compact", 1000, levels, "compact", 20],
+  ["minimal", 1000, levels, "minimal", 2],
+  ["unheard of", 1000, levels, "compact", 20],
   ["minimal", 100, onlyFull, "minimal", 100],
 ])("%s within %d tokens", (detailLevel, maxTokens, levels, level, tokens) => {
   expect(resolveDetail(levels, { maxTokens, detailLevel })).toMatchObject({ level, tokens });
 });
 
 test("without a budget it is compact within 500 tokens", () => {
-  expect(resolveDetail(given)).toMatchObject({ level: "compact" });
+  expect(resolveDetail(levels)).toMatchObject({ level: "compact" });
 });
 
 test("when even the shortest form does not fit, the refusal says what is needed", () => {
-  expect(() => resolveDetail(given, { maxTokens: 1, detailLevel: "full" })).toThrow(
+  expect(() => resolveDetail(levels, { maxTokens: 1, detailLevel: "full" })).toThrow(
     expect.objectContaining({ metadata: { needed: "2", allowed: "1", unit: "tokens" } }),
   );
 });

@@ -1,26 +1,32 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { DeputeError, ErrorReason } from "./errors.ts";
 
-/** Levels of detail, the fullest first: the order in which a result steps down. (NEKTE 2, 3) */
+/**
+ * Levels of detail, the fullest first. If a result exceeds its token budget at one level, the next level is sent.
+ * (NEKTE 2, 3)
+ */
 export const DETAIL_LEVELS = ["full", "compact", "minimal"] as const;
 export type DetailLevel = (typeof DETAIL_LEVELS)[number];
 
-/** The budget of a result where none is named. (NEKTE library) */
+/** The token budget of a result when the request states none. (NEKTE library) */
 export const DEFAULT_RESULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
-/** The tokens of a budget that names none, by its level of detail. (NEKTE library) */
+/**
+ * The maximum size of a result in language-model tokens, for a budget that states only a level of detail. (NEKTE
+ * library)
+ */
 export const DEFAULT_TOKENS: Readonly<Record<DetailLevel, number>> = {
   full: 4096,
   compact: 500,
   minimal: 50,
 };
 
-/** The level that a word names; any other word counts as `compact`. */
+/** Converts a word to a level of detail; any unknown word counts as `compact`. */
 export function detailLevelOf(word: string): DetailLevel {
   return DETAIL_LEVELS.find((known) => known === word) ?? DEFAULT_RESULT_BUDGET.detailLevel;
 }
 
-/** A result at the levels that the worker gave. */
+/** A result in the levels of detail that the worker delivered. */
 export interface GivenLevels {
   readonly full: JsonValue;
   readonly compact: JsonValue | undefined;
@@ -31,32 +37,35 @@ export interface GivenLevels {
 export interface ResolvedDetail {
   readonly level: DetailLevel;
   readonly output: JsonValue;
-  /** Its estimated size. */
+  /** The estimated size of the result at this level. */
   readonly tokens: number;
 }
 
-/** Tokens of a value, estimated as NEKTE's library does: a quarter of the characters of its JSON, or of a text itself. */
+/**
+ * Estimates the language-model tokens of a value as NEKTE's library does: a quarter of the number of characters in its
+ * JSON or, for a string, in the string.
+ */
 export function estimateTokens(value: JsonValue): number {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return Math.ceil(text.length / 4);
 }
 
 /**
- * The result at the fullest level that is asked for and fits: full, compact, minimal. A level that the worker did not give
- * is the next fuller one that it gave.
+ * Returns the result at the fullest level that fits the budget, starting at the requested level: full, compact,
+ * minimal. A level that the worker did not deliver is replaced by the next fuller one.
  *
- * @param budget `maxTokens` in tokens; `detailLevel` one of the levels, any other word counts as `compact`
- * @throws DeputeError BUDGET_EXCEEDED when even the lowest level does not fit. Depute's choice: the text wants budgets
- * respected, where its library sends the lowest level nevertheless
+ * @param budget `maxTokens` in tokens; an unknown `detailLevel` counts as `compact`
+ * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the specification
+ * requires the budget, but its library sends the lowest level nevertheless
  */
 export function resolveDetail(
-  given: GivenLevels,
+  levels: GivenLevels,
   budget: { readonly maxTokens: number; readonly detailLevel: string } = DEFAULT_RESULT_BUDGET,
 ): ResolvedDetail {
-  const asked = detailLevelOf(budget.detailLevel);
+  const requestedLevel = detailLevelOf(budget.detailLevel);
   let needed = Number.POSITIVE_INFINITY;
-  for (const level of DETAIL_LEVELS.slice(DETAIL_LEVELS.indexOf(asked))) {
-    const output = at(given, level);
+  for (const level of DETAIL_LEVELS.slice(DETAIL_LEVELS.indexOf(requestedLevel))) {
+    const output = at(levels, level);
     const tokens = estimateTokens(output);
     if (tokens <= budget.maxTokens) return { level, output, tokens };
     needed = Math.min(needed, tokens);

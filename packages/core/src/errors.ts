@@ -14,46 +14,49 @@ export const ERROR_DOMAIN = "depute.dev";
 
 const PREFIX = "ERROR_REASON_";
 
-/** One field at fault, as google.rpc.BadRequest.FieldViolation says it. */
+/** One invalid field, in the form of google.rpc.BadRequest.FieldViolation. */
 export interface FieldViolation {
   /** Path from the request message, e.g. `filter.page_size` or `steps[3].name`; empty for the message as a whole. */
   field: string;
-  /** What is wrong, for a person. */
+  /** Describes the fault, for people. */
   description: string;
   /** The id of the broken rule, e.g. `string.max_len`, for a program. */
   reason?: string;
 }
 
 export interface DeputeErrorOptions {
-  /** The keys that the reason's comment in the vocabulary names. */
+  /** Metadata under the keys that the reason's comment in the vocabulary names. */
   metadata?: Record<string, string>;
   violations?: FieldViolation[];
-  /** What led to this; it is logged and never sent. */
+  /** The cause of the refusal, which is logged and never sent. */
   cause?: unknown;
 }
 
-/** The last parameter of the constructor; a reason that is known only at run time demands the keys of all that it may be. */
+/**
+ * The last parameter of DeputeError's constructor. If a reason requires metadata, the parameter must contain it. A
+ * reason that is known only at run time requires the keys of all possible reasons.
+ */
 type OptionsFor<Reason extends ErrorReason> = [RequiredKey<Reason>] extends [never]
   ? [options?: DeputeErrorOptions]
   : [options: DeputeErrorOptions & { metadata: Record<RequiredKey<Reason>, string> }];
 
-/** What {@link DeputeError.with} changes. */
+/** The changes that {@link DeputeError.with} makes. */
 interface Changes extends DeputeErrorOptions {
   message?: string;
 }
 
-/** The value of a key that a reason requires and that the process that refused did not send. */
+/** The value of a required metadata key that the refusing process did not send. */
 export const UNKNOWN = "unknown";
 
-/** Violations that one refusal names; its metadata `more_violations` counts the others. */
+/** Maximum number of violations in one refusal; its metadata `more_violations` counts the others. */
 export const MAX_VIOLATIONS = 20;
 
-/** Characters of a refusal's message. */
+/** Maximum length of a refusal's message, in characters. */
 const MAX_MESSAGE_CHARS = 1000;
 
 /**
- * A refusal: the one way in which code says no. Its message is shown to the caller, so it holds no secret. Of many violations
- * it keeps the first ones, and says how many more there are.
+ * A refusal. It is the only error class by which code refuses a request. Its message is shown to the caller, so it
+ * contains no secret. It keeps the first violations and counts the others.
  */
 export class DeputeError<Reason extends ErrorReason = ErrorReason> extends Error {
   readonly reason: ErrorReason;
@@ -72,21 +75,21 @@ export class DeputeError<Reason extends ErrorReason = ErrorReason> extends Error
   }
 
   /**
-   * A refusal whose reason is known only at run time, because another process made it. Keys that its reason requires and
-   * that did not come are {@link UNKNOWN}.
+   * Creates a refusal whose reason is known only at run time, because another process made it. Missing keys that the
+   * reason requires become {@link UNKNOWN}.
    */
   static received(reason: ErrorReason, message: string, options: DeputeErrorOptions = {}): DeputeError {
     const unknown = Object.fromEntries(requiredMetadata(reason).map((key) => [key, UNKNOWN]));
-    return DeputeError.#made(reason, message, { ...options, metadata: { ...unknown, ...options.metadata } });
+    return DeputeError.#make(reason, message, { ...options, metadata: { ...unknown, ...options.metadata } });
   }
 
-  /** The same refusal with other words, more metadata, other violations or another cause. */
+  /** Returns the same refusal with another message, more metadata, other violations or another cause. */
   with({ message = this.message, metadata, violations = this.violations, ...cause }: Changes): DeputeError {
     const all = { ...this.metadata, ...metadata };
-    return DeputeError.#made(this.reason, message, { ...cause, metadata: all, violations });
+    return DeputeError.#make(this.reason, message, { ...cause, metadata: all, violations });
   }
 
-  static #made(reason: ErrorReason, message: string, options: DeputeErrorOptions): DeputeError {
+  static #make(reason: ErrorReason, message: string, options: DeputeErrorOptions): DeputeError {
     return new DeputeError(reason as typeof ErrorReason.INTERNAL, message, options);
   }
 }
@@ -110,36 +113,41 @@ for (const value of ErrorReasonSchema.values) {
   byName.set(name, value.number as ErrorReason);
 }
 
-/** The gRPC status that a reason travels with, numbered as google.rpc.Code; INTERNAL for a reason not in the vocabulary. */
+/**
+ * Returns the gRPC status of a reason, numbered as google.rpc.Code; INTERNAL for a reason that is not in the
+ * vocabulary.
+ */
 export function statusOf(reason: ErrorReason): Status {
   return byNumber.get(reason)?.status ?? Status.INTERNAL;
 }
 
-/** The reason's name without its prefix, e.g. `TASK_NOT_FOUND`; `INTERNAL` for a reason not in the vocabulary. */
+/**
+ * Returns the reason's name without its prefix, e.g. `TASK_NOT_FOUND`; `INTERNAL` for a reason not in the vocabulary.
+ */
 export function reasonName(reason: ErrorReason): string {
   return byNumber.get(reason)?.name ?? "INTERNAL";
 }
 
-/** The reason of that name (without the prefix); undefined when the vocabulary has none. */
+/** Returns the reason with that name (without the prefix); undefined when the vocabulary has none. */
 export function reasonNamed(name: string): ErrorReason | undefined {
   return byName.get(name);
 }
 
 /**
- * The refusal of a request id, or of another key that makes a call idempotent, that came with something else before.
+ * Returns the error for a request id, or another idempotency key, that was used before with different content.
  *
- * @param what what came with it, e.g. `draft`
- * @param field where the request has the key
+ * @param subject the content that differs, e.g. `draft`
+ * @param field the field of the request with the key
  */
-export function requestIdReused(requestId: string, what = "body", field = "request_id"): DeputeError {
-  const description = `came with another ${what} before; use a new one`;
+export function requestIdReused(requestId: string, subject = "body", field = "request_id"): DeputeError {
+  const description = `came with another ${subject} before; use a new one`;
   return new DeputeError(ErrorReason.REQUEST_ID_REUSED, `${field}: ${description}`, {
     metadata: { request_id: requestId },
     violations: [{ field, description }],
   });
 }
 
-/** An INVALID_REQUEST whose fault is in one field. */
+/** Creates an INVALID_REQUEST for one invalid field. */
 export function invalid(field: string, description: string): DeputeError {
   return new DeputeError(
     ErrorReason.INVALID_REQUEST,

@@ -1,32 +1,49 @@
 import { v7, validate } from "uuid";
+import { systemClock } from "./clock.ts";
+import { randomBytes } from "./random.ts";
 
-/** Random bytes are asked for many at once, which costs a sixth of asking for each id's by themselves. */
+/**
+ * A pool of random bytes for many ids. Filling the pool for many ids costs a sixth of requesting random bytes for each
+ * id.
+ */
 const pool = new Uint8Array(4096);
 const BYTES = 16;
 let used = pool.length;
 
-/** The latest id's millisecond, and its number within it. */
-let msecs = 0;
-let seq = 0;
+/** The millisecond of the latest id, and the id's number within that millisecond. */
+interface Latest {
+  msecs: number;
+  seq: number;
+}
 
-/** A new identifier: UUIDv7 in lower case, so that ids made later by one process sort later. */
-export function newId(): string {
+/** Ids with the system's time and ids with the caller's time are counted separately. */
+const bySystem: Latest = { msecs: 0, seq: 0 };
+const byCaller: Latest = { msecs: 0, seq: 0 };
+
+/**
+ * Returns a new identifier: UUIDv7 in lower case. Later ids of one process sort later.
+ *
+ * @param nowMs the caller's time in epoch milliseconds; services pass the time of their injected clock. The system's
+ *   time when absent.
+ */
+export function newId(nowMs?: number): string {
   if (used === pool.length) {
-    crypto.getRandomValues(pool);
+    pool.set(randomBytes(pool.length));
     used = 0;
   }
   const random = pool.subarray(used, used + BYTES);
   used += BYTES;
-  const now = Date.now();
-  if (now > msecs) {
-    msecs = now;
-    seq = new DataView(random.buffer, random.byteOffset).getInt32(0);
+  const latest = nowMs === undefined ? bySystem : byCaller;
+  const now = nowMs ?? systemClock.now();
+  if (now > latest.msecs) {
+    latest.msecs = now;
+    latest.seq = new DataView(random.buffer, random.byteOffset).getInt32(0);
   } else {
-    seq = (seq + 1) | 0;
-    // All numbers of the millisecond are used.
-    if (seq === 0) msecs++;
+    latest.seq = (latest.seq + 1) | 0;
+    // All sequence numbers of this millisecond are used, so the id gets the next millisecond.
+    if (latest.seq === 0) latest.msecs++;
   }
-  return v7({ random, msecs, seq });
+  return v7({ random, ...latest });
 }
 
 /** Whether a text is a UUID of any version in its 36-character form. */

@@ -45,8 +45,8 @@ describe("a third party", () => {
     ["of the buyer's key does not, even if named", agent("judge", "k-buyer", "o"), ["judge"], "one_owner"],
     ["of the buyer's organization does not", agent("judge", "k-judge", "org:buyer"), [], "one_owner"],
     ["that is a party does not", buyer, ["buyer"], "one_owner"],
-  ])("%s", (_, third, named, expected) => {
-    expect(thirdPartyFault(third, [seller, buyer], named)).toBe(expected);
+  ])("%s", (_, third, namedAgentIds, expected) => {
+    expect(thirdPartyFault(third, [seller, buyer], namedAgentIds)).toBe(expected);
   });
 
   it("never has an owner in common with a party", () => {

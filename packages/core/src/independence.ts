@@ -1,26 +1,31 @@
-/** What independence is judged by. The registry answers with it (OrganizationService.BatchGetAffiliations). */
+/**
+ * The facts about an agent that decide its independence, as the registry returns them
+ * (OrganizationService.BatchGetAffiliations).
+ */
 export interface Affiliation {
   readonly agentId: string;
-  /** The key that acts for the agent; empty for an agent without a key, which is the operator's own. */
+  /** The key that acts for the agent. It is empty for an agent without a key, which belongs to the operator. */
   readonly principal: string;
-  /** Organizations that an operator has proven for the principal. A name in an agent's record is none of them. */
+  /**
+   * Organizations that an operator has proven for the principal. The organization's name in an agent's record is no
+   * proof.
+   */
   readonly organizations: readonly string[];
 }
 
-/** Why an agent may not judge as a third party. */
+/** The reason why an agent may not judge as a third party. */
 export type ThirdPartyFault =
-  /** The agent, its principal or its organization is one of the parties'. */
+  /** The agent has the same owner as one of the parties. */
   | "one_owner"
-  /** The buyer's request names other verifiers. */
+  /** The buyer's request names verifiers, but not this agent. */
   | "not_named"
-  /** No operator has proven its organization, and the buyer's request names no verifiers. */
+  /** No operator has proven the agent's organization, and the buyer's request names no verifiers. */
   | "not_proven";
 
 /**
  * Whether two agents have one owner: they are one agent, have one principal, or share a proven organization. All agents
- * without a key have one owner, because the same callers act for all of them.
- *
- * This is the one comparison of agents for verification, trust, ratings and endorsements.
+ * without a key have one owner, because the same callers act for all of them. Verification, trust, ratings and
+ * endorsements all compare agents by this function.
  */
 export function haveOneOwner(a: Affiliation, b: Affiliation): boolean {
   return (
@@ -31,18 +36,20 @@ export function haveOneOwner(a: Affiliation, b: Affiliation): boolean {
 }
 
 /**
- * Why an agent may not judge work between parties as a third party; undefined if it may. Another owner is required in any
- * case. An operator's proof shows that the owner is another one; a buyer that names a verifier takes that on itself.
- * (Agenta `verification_policy.mode` third_party_verified)
+ * Returns the reason why an agent may not judge work between parties as a third party; undefined if it may. The agent
+ * must never have the same owner as a party. An operator's proof of its organization shows this. If the buyer names the
+ * agent as a verifier, no proof is needed, because the buyer accepts the risk. (Agenta `verification_policy.mode`
+ * third_party_verified)
  *
- * @param named the agents that the buyer's request names as verifiers; with any of them, no other agent may judge
+ * @param namedAgentIds the agents that the buyer's request names as verifiers; with any of them, no other agent may
+ * judge
  */
 export function thirdPartyFault(
   third: Affiliation,
   parties: readonly Affiliation[],
-  named: readonly string[],
+  namedAgentIds: readonly string[],
 ): ThirdPartyFault | undefined {
   if (parties.some((party) => haveOneOwner(third, party))) return "one_owner";
-  if (named.length > 0) return named.includes(third.agentId) ? undefined : "not_named";
+  if (namedAgentIds.length > 0) return namedAgentIds.includes(third.agentId) ? undefined : "not_named";
   return third.organizations.length > 0 ? undefined : "not_proven";
 }

@@ -3,8 +3,8 @@ import { parseOffsetTime } from "./times.ts";
 const DAY_MS = 86_400_000;
 
 /**
- * Whether an RFC 3339 date-time is one that JSON Schema's format `date-time` takes: of the calendar, and a leap second only at
- * the end of a day in UTC. To be asked of texts of the contracts' pattern.
+ * Whether JSON Schema's format `date-time` accepts an RFC 3339 date-time: the day must exist in the calendar, and a
+ * leap second is allowed only at the end of a day in UTC. The text must already match the protobuf contract's pattern.
  */
 export function isDateTimeFormat(text: string): boolean {
   const time = parseOffsetTime(text);
@@ -14,8 +14,10 @@ export function isDateTimeFormat(text: string): boolean {
 }
 
 /**
- * Whether an RFC 3986 URI is one that JSON Schema's format `uri` takes as its validators have it: with something between the
- * scheme and a query or fragment, and without a zone in its IPv6 address. To be asked of what is a URI.
+ * Whether validators of JSON Schema accept a URI as the format `uri`. They are stricter than RFC 3986: the part between
+ * the scheme and a query or fragment must not be empty, and an IPv6 address must have no zone.
+ *
+ * @param uri a valid URI of RFC 3986; this is not checked
  */
 export function isUriFormat(uri: string): boolean {
   return /^[^:]+:[^?#]/.test(uri) && !/\[[^\]]*%/.test(uri);

@@ -1,38 +1,42 @@
-import { decodeBase64Url, encodeBase64Url } from "./base64url.ts";
+import { decodeBase64Url, encodeBase64Url } from "./bytes-as-text.ts";
 import { DeputeError, ErrorReason } from "./errors.ts";
 
-/** Items on a page when the request names no size. */
+/** Number of items on a page when the request names no size. */
 export const DEFAULT_PAGE_SIZE = 50;
 
-/** The most items on a page; a request for more gets this many. */
+/** Maximum number of items on a page. A request for more items gets this number. */
 export const MAX_PAGE_SIZE = 1000;
 
-// Longer than any token that this file writes for keys within the contracts' limits.
+// Maximum length of a page token in characters. encodePageToken writes only shorter tokens, because the protobuf
+// contracts limit the length of the sort keys.
 const MAX_TOKEN_LENGTH = 4096;
 
-/** Where a page ends: the sort key of its last item, column by column. */
+/** Where a page ends: the sort key of the page's last item, column by column. */
 export type PagePosition = readonly (string | number)[];
 
-/** What a list is filtered and ordered by; a token serves only the list it was made for. */
+/** The filters and the order of a list. A page token is valid only for a list with the same filters and order. */
 export type PageFilters = Readonly<
   Record<string, string | number | boolean | bigint | readonly (string | number)[] | undefined>
 >;
 
-/** The number of items to answer with: the default for 0, at most {@link MAX_PAGE_SIZE}. */
+/** Returns the number of items for an answer: the default for 0, and no more than {@link MAX_PAGE_SIZE}. */
 export function pageSize(requested: number): number {
   return requested <= 0 ? DEFAULT_PAGE_SIZE : Math.min(requested, MAX_PAGE_SIZE);
 }
 
-/** An opaque token for the page after `position`. It is not signed: a position is a place in the caller's own list. */
+/**
+ * Returns an opaque token for the page after `position`. The token is not signed, because it only names a position in
+ * the caller's own list.
+ */
 export function encodePageToken(position: PagePosition, filters: PageFilters): string {
   const json = JSON.stringify([digestOf(filters), ...position]);
   return encodeBase64Url(new TextEncoder().encode(json));
 }
 
 /**
- * The position in a token; undefined for the empty token, which asks for the first page.
+ * Returns the position in a token; undefined for the empty token, which requests the first page.
  *
- * @throws DeputeError PAGE_TOKEN_INVALID for anything that {@link encodePageToken} did not make for these filters
+ * @throws DeputeError PAGE_TOKEN_INVALID for any text that {@link encodePageToken} did not make for these filters
  */
 export function decodePageToken(token: string, filters: PageFilters): PagePosition | undefined {
   if (token === "") return undefined;
@@ -63,7 +67,10 @@ function parse(token: string): (string | number)[] | undefined {
   }
 }
 
-/** FNV-1a, 64 bit, of the filters with their names in order: it tells lists apart and guards nothing. */
+/**
+ * Returns the 64-bit FNV-1a hash of the filters and their names, in the order of the names. It tells one list from
+ * another, but does not protect against forgery.
+ */
 function digestOf(filters: PageFilters): string {
   const entries = Object.entries(filters)
     .filter(([, value]) => value !== undefined)

@@ -1,5 +1,5 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delegateos_service_pb";
+import { DelegateosService } from "@depute/contracts/depute/gateway/v1/delegateos_service_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { AuthorityService } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
@@ -9,15 +9,16 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
+import { ConversationService } from "@depute/contracts/depute/tasks/v1/conversation_service_pb";
 import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { SessionService as AspSessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import { SessionService as ProofSessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
@@ -28,8 +29,8 @@ import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_servi
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 
 /**
- * The one list of the platform's RPC services: by the module that serves each, under the name that clients have for it. The
- * modules' descriptors, the gateway's forwarding and the SDK's clients draw from it.
+ * The only list of the platform's RPC services, grouped by the module that serves each, under the names that clients
+ * use. The modules' descriptors, the gateway's forwarding and the SDK's clients are derived from this list.
  */
 export const PLATFORM_SERVICES = {
   registry: {
@@ -48,9 +49,11 @@ export const PLATFORM_SERVICES = {
     artifacts: ArtifactService,
     /** ASP's sessions, in which agents negotiate. */
     aspSessions: AspSessionService,
-    /** CAP's messages between agents, and people. */
+    /** CAP's messages, between agents and with people. */
     messages: MessageService,
-    /** Agenta's executions: what was bought on an offer. */
+    /** A2A's view of tasks, with their messages. */
+    conversations: ConversationService,
+    /** Agenta's executions of offers. */
     executions: ExecutionService,
   },
   tokens: {
@@ -59,8 +62,8 @@ export const PLATFORM_SERVICES = {
     spend: SpendService,
     delegations: DelegationService,
     keys: KeyService,
-    /** Sessions of holder proofs: one proof opens it, then a code a call. */
-    proofSessions: ProofSessionService,
+    /** Sessions of holder proofs. One proof opens a session, and each call then carries a code. */
+    proofSessions: HolderSessionService,
   },
   verifier: {
     contracts: ContractService,
@@ -76,7 +79,7 @@ export const PLATFORM_SERVICES = {
   },
 } as const satisfies Record<string, Readonly<Record<string, DescService>>>;
 
-/** The services of one module. */
+/** Returns the services of one module. */
 export function servicesOf(module: keyof typeof PLATFORM_SERVICES): readonly DescService[] {
   return Object.values(PLATFORM_SERVICES[module]);
 }

@@ -2,14 +2,14 @@ import { clearField, create, type Message, type MessageInitShape } from "@bufbui
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { WaitTaskRequestSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { VerifyTokenRequestSchema } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/verification_pb";
+import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { brokenRulesByProtovalidate } from "./contract-rules.ts";
+import { brokenRulesByProtovalidate } from "./protovalidate-rules.ts";
 import { isSureToKeepRules } from "./quick-rules.ts";
 import { messagesOf, ownContracts } from "./testing/index.ts";
 
-const own = await ownContracts();
+const contracts = await ownContracts();
 
 function clear(message: Message & Record<string, unknown>, part: Path[number] | undefined): void {
   if (part?.kind === "field") clearField(message, part);
@@ -17,12 +17,12 @@ function clear(message: Message & Record<string, unknown>, part: Path[number] | 
 }
 
 describe("what is sure to keep the rules keeps them", () => {
-  test.each(own.map((desc) => [desc.typeName, desc] as const))("%s", (_, desc) => {
+  test.each(contracts.map((desc) => [desc.typeName, desc] as const))("%s", (_, desc) => {
     fc.assert(
       fc.property(messagesOf(desc), (message) => {
         const broken = brokenRulesByProtovalidate(desc, message);
         if (isSureToKeepRules(desc, message)) expect(broken).toEqual([]);
-        // Once more without what is at fault, since chance alone keeps few rules.
+        // Few random messages satisfy all rules, so the check is repeated after the invalid fields are cleared.
         for (const { field } of broken) clear(message as never, field[0]);
         if (isSureToKeepRules(desc, message)) expect(brokenRulesByProtovalidate(desc, message)).toEqual([]);
       }),
@@ -31,7 +31,7 @@ describe("what is sure to keep the rules keeps them", () => {
   });
 });
 
-type Asked = Exclude<MessageInitShape<typeof VerifyTokenRequestSchema>, { $typeName: string }>;
+type VerifyTokenFields = Exclude<MessageInitShape<typeof VerifyTokenRequestSchema>, { $typeName: string }>;
 
 describe("the length of a wait", () => {
   const waits = (timeout: { seconds: bigint; nanos: number }) =>
@@ -54,7 +54,8 @@ describe("the length of a wait", () => {
     (_, field) => {
       const message = create(field.parent, { [field.localName]: { seconds: 30n } } as never);
       const without = create(field.parent);
-      // What else the message has to hold may be missing, which is no business of the duration's.
+      // The message may lack other required fields. So the test applies only to types whose message passes without the
+      // duration.
       if (isSureToKeepRules(field.parent, without))
         expect(isSureToKeepRules(field.parent, message)).toBe(true);
     },
@@ -62,7 +63,7 @@ describe("the length of a wait", () => {
 });
 
 function fieldsWithDurations() {
-  return own.flatMap(({ fields }) =>
+  return contracts.flatMap(({ fields }) =>
     fields.filter(
       (field) => field.fieldKind === "message" && field.message.typeName === "google.protobuf.Duration",
     ),
@@ -70,7 +71,7 @@ function fieldsWithDurations() {
 }
 
 describe("a verification that is asked for", () => {
-  const asked = (change: Asked = {}) => {
+  const createRequest = (change: VerifyTokenFields = {}) => {
     return create(VerifyTokenRequestSchema, {
       token: { token: "anything", format: "at all" },
       proof: { jwt: "a.b.c", method: "POST", target: "https://example.com/call" },
@@ -80,14 +81,15 @@ describe("a verification that is asked for", () => {
       ...change,
     });
   };
-  const isSure = (message: ReturnType<typeof asked>) => isSureToKeepRules(VerifyTokenRequestSchema, message);
+  const isSure = (message: ReturnType<typeof createRequest>) =>
+    isSureToKeepRules(VerifyTokenRequestSchema, message);
 
   test("is sure to keep the rules of its contract", () => {
-    expect(isSure(asked())).toBe(true);
-    expect(isSure(asked({ contractId: "c".repeat(64), spentMicrocents: 2n ** 53n - 1n }))).toBe(true);
+    expect(isSure(createRequest())).toBe(true);
+    expect(isSure(createRequest({ contractId: "c".repeat(64), spentMicrocents: 2n ** 53n - 1n }))).toBe(true);
   });
 
-  test.each<[string, Asked]>([
+  test.each<[string, VerifyTokenFields]>([
     ["a text that is too long", { contractId: "c".repeat(65) }],
     ["an item that is too long", { requiredCapabilities: ["c".repeat(257)] }],
     ["too many items", { requiredCapabilities: Array.from({ length: 65 }, () => "docs:read") }],
@@ -101,11 +103,11 @@ describe("a verification that is asked for", () => {
     ["a text within that is empty", { requested: { namespace: "docs", action: "read" } }],
     ["an item within that does not match", { alsoRequested: [{ namespace: "", action: "", resource: "" }] }],
   ])("is not with %s", (_, change) => {
-    expect(isSure(asked(change))).toBe(false);
+    expect(isSure(createRequest(change))).toBe(false);
   });
 
   test("is not without what is required", () => {
-    const message = asked();
+    const message = createRequest();
     clearField(message, VerifyTokenRequestSchema.field.requested);
     expect(isSure(message)).toBe(false);
   });

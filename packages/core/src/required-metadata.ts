@@ -1,8 +1,8 @@
 import { ErrorReason } from "@depute/contracts/depute/errors/v1/error_reason_pb";
 
 /**
- * Metadata that every refusal of a reason carries. The vocabulary's option `metadata` says the same, and the constructor
- * of DeputeError demands it by type. Reasons that are absent demand nothing.
+ * The metadata that every refusal of a reason carries. It repeats the vocabulary's option `metadata`, so that the
+ * constructor of DeputeError can require it by type. Reasons that are not listed require nothing.
  */
 export const REQUIRED_METADATA = {
   [ErrorReason.LIMIT_EXCEEDED]: ["limit", "max"],
@@ -78,11 +78,16 @@ export const REQUIRED_METADATA = {
   [ErrorReason.DIGEST_MISMATCH]: ["expected", "actual"],
   [ErrorReason.INQUIRY_NOT_FOUND]: ["review", "inquiry"],
   [ErrorReason.INQUIRY_ANSWERED]: ["review", "inquiry"],
+  [ErrorReason.PROTOCOL_VERSION_UNSUPPORTED]: ["version", "supported"],
+  [ErrorReason.CONTENT_TYPE_UNSUPPORTED]: ["media_type"],
+  [ErrorReason.EXTENSION_REQUIRED]: ["extension"],
+  [ErrorReason.AGENT_RESPONSE_INVALID]: ["agent"],
+  [ErrorReason.EXTENDED_CARD_NOT_FOUND]: ["agent"],
 } as const satisfies { readonly [Reason in ErrorReason]?: readonly string[] };
 
 type Required = typeof REQUIRED_METADATA;
 
-/** The keys that refusals of a reason have to carry; those of all reasons of a union. */
+/** The keys that a refusal of a reason must carry. For a union of reasons, the keys of all of them. */
 export type RequiredKey<Reason extends ErrorReason> = Reason extends keyof Required
   ? Required[Reason] extends readonly (infer Key extends string)[]
     ? Key
@@ -93,7 +98,7 @@ const byReason = new Map<number, readonly string[]>(
   Object.entries(REQUIRED_METADATA).map(([reason, keys]) => [Number(reason), keys]),
 );
 
-/** The keys that every refusal of a reason carries. */
+/** Returns the keys that every refusal of a reason carries. */
 export function requiredMetadata(reason: ErrorReason): readonly string[] {
   return byReason.get(reason) ?? [];
 }

@@ -1,6 +1,7 @@
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 
-// The fraction is bounded so that a hostile text costs nothing; nine digits are the most that any contract uses.
+// The fraction has at most nine digits, so that a long hostile text is refused quickly. No protobuf contract allows
+// more.
 const RFC3339_UTC = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?Z$/;
 
 /**
@@ -26,7 +27,7 @@ export function parseTime(text: string): number | undefined {
   // Date.UTC reads the years 0 to 99 as 1900 to 1999; the setter does not.
   date.setUTCFullYear(year, month - 1, day);
   date.setUTCHours(hour, minute, second, millisecond);
-  // Date carries what overflows into the next field, so a text that is no calendar time comes back different.
+  // Date moves an overflow into the next field, such as 30 February into March. So an invalid time comes back changed.
   const same =
     date.getUTCFullYear() === year &&
     date.getUTCMonth() === month - 1 &&
@@ -45,8 +46,8 @@ export function isTime(text: string): boolean {
 const OFFSET_TIME = /^(.{10})[Tt](\d{2}:\d{2}):(\d{2})(\.\d+)?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
 
 /**
- * An RFC 3339 date-time with any offset, as epoch ms; digits below the millisecond are cut off. A leap second counts as
- * the second after it.
+ * Parses an RFC 3339 date-time with any offset to epoch ms; digits below the millisecond are cut off. A leap second
+ * counts as the second after it.
  *
  * @returns undefined when the calendar has no such day or time
  */
@@ -74,12 +75,14 @@ export function formatTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** google.protobuf.Timestamp of milliseconds since the Unix epoch. */
+/** Converts milliseconds since the Unix epoch to a google.protobuf.Timestamp. */
 export function toTimestamp(ms: number): Timestamp {
   return timestampFromMs(ms);
 }
 
-/** Milliseconds since the Unix epoch of a google.protobuf.Timestamp, cut off below the millisecond. */
+/**
+ * Converts a google.protobuf.Timestamp to milliseconds since the Unix epoch. Fractions of a millisecond are dropped.
+ */
 export function fromTimestamp(timestamp: Timestamp): number {
   return timestampMs(timestamp);
 }

@@ -2,19 +2,22 @@ import { canonicalJson, encodeBase64Url } from "@depute/core";
 import { type SubContractRule, walkChain } from "./chain.ts";
 import { deny } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
-import { newId } from "./ids.ts";
+import { newId } from "./names.ts";
 import { BlockTexts } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
-import type { ShapeRules } from "./shape.ts";
+import type { ShapeRules } from "./structure.ts";
 import { assertAttenuation, assertToken, DEFAULT_RULES } from "./structure.ts";
 import type { Attenuation, Capability, Keypair, SignedJSONToken } from "./types.ts";
 
-/** What a holder says of the next link. An absent limit stays as it was, except that one hop of depth is used up. */
+/**
+ * The holder's values for the token's next block. An absent limit keeps its value from the block above, except that the
+ * depth decreases by one.
+ */
 export interface AttenuateParams {
   delegatee: string;
-  /** Made up when absent. */
+  /** The delegation's id; a new id is generated when absent. */
   delegationId?: string;
-  /** That of the last block when absent. */
+  /** The contract; the contract of the last block when absent. */
   contractId?: string;
   /** An empty list allows nothing. */
   allowedCapabilities?: Capability[];
@@ -23,14 +26,17 @@ export interface AttenuateParams {
   maxChainDepth?: number;
 }
 
-/** `subContract` says whether a contract is a recorded part of another; without it a chain serves one contract. */
+/**
+ * `subContract` says whether one contract is a recorded part of another. Without it, all blocks of a chain must name
+ * one contract.
+ */
 export interface AttenuateOptions {
   subContract?: SubContractRule;
   rules?: ShapeRules;
 }
 
 /**
- * The next block of a token, checked and not yet signed (DelegateOS 3.4 steps 1 to 4). Throws TokenError when
+ * Returns the next block of a token, checked and not yet signed (DelegateOS 3.4 steps 1 to 4). Throws TokenError when
  * `attenuator` is not the token's delegatee, or the block would allow more than the token does.
  */
 export function buildAttenuation(
@@ -55,8 +61,8 @@ export function buildAttenuation(
 }
 
 /**
- * The 32 bytes that a holder who keeps his key elsewhere has to sign with Ed25519 (DelegateOS 3.4 step 6): they
- * cover every block so far and the new one.
+ * Returns the 32 bytes that the holder signs with Ed25519 (DelegateOS 3.4 step 6), for a holder whose key is stored
+ * elsewhere. They cover every existing block and the new one.
  */
 export function attenuationSigningInput(
   engine: CryptoEngine,
@@ -68,8 +74,8 @@ export function attenuationSigningInput(
 }
 
 /**
- * The token with one more block that was signed elsewhere. Throws TokenError as buildAttenuation does, and
- * invalid_signature when it is not the attenuator's. The signatures before it are left to a verifier.
+ * Returns the token with one more block that was signed elsewhere. Throws TokenError as buildAttenuation does, and
+ * invalid_signature when the signature is not the attenuator's. Verifiers check the earlier signatures.
  */
 export function attachAttenuationSignature(
   engine: CryptoEngine,
@@ -88,7 +94,10 @@ export function attachAttenuationSignature(
   return { ...longer, signatures: [...longer.signatures, signed] };
 }
 
-/** A token narrowed for the next delegatee, signed by the present one (DelegateOS 3.4). Throws TokenError. */
+/**
+ * Narrows a token for the next delegatee, and signs it with the current delegatee's key (DelegateOS 3.4). Throws
+ * TokenError.
+ */
 export function attenuateToken(
   engine: CryptoEngine,
   token: SignedJSONToken,
@@ -101,7 +110,10 @@ export function attenuateToken(
   return attachAttenuationSignature(engine, token, block, signature, options);
 }
 
-/** A copy of the token with the block, not yet signed; throws TokenError unless the whole is well formed and narrows. */
+/**
+ * Returns a copy of the token with one more block, which is not signed. Throws TokenError unless the new token is well
+ * formed and grants no more than the old one.
+ */
 function append(token: SignedJSONToken, block: Attenuation, options: AttenuateOptions): SignedJSONToken {
   const rules = options.rules ?? DEFAULT_RULES;
   assertAttenuation(block, rules);

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 const IMPORT =
   /(?:^|\n)\s*(?:import|export)\s(?!type\s)[^;]*?from\s+"([^"]+)"|(?:^|\n)import\s+"([^"]+)"|import\("([^"]+)"\)/g;
 
-/** What a module of the workspaces imports, itself and through others, types left out. */
+/** Returns the workspace modules that a module imports, directly and indirectly, without imports of types. */
 function importsOf(file: string, seen = new Map<string, Set<string>>()): Map<string, Set<string>> {
   if (seen.has(file)) return seen;
   const found = new Set<string>();

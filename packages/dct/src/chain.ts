@@ -1,23 +1,170 @@
-import { containmentBudget, contains, type WorkBudget } from "./contain.ts";
 import { deny } from "./denial.ts";
 import { matches, type Path, type Pattern, type PatternReader, parsePattern } from "./glob.ts";
+import { MAX_CONTAINMENT_WORK } from "./limits.ts";
 import { parseTime } from "./time.ts";
 import type { Attenuation, Authority, Capability, SignedJSONToken } from "./types.ts";
 
-/** What a chain allows after one of its blocks. */
+/**
+ * The number of steps that containment checks may still take. All checks of one token share this number, so that a
+ * hostile token costs a bounded time.
+ */
+export interface WorkBudget {
+  remainingSteps: number;
+}
+
+/** Returns a new budget for one token. */
+export function containmentBudget(): WorkBudget {
+  return { remainingSteps: MAX_CONTAINMENT_WORK };
+}
+
+/**
+ * Whether `parent` matches every resource that `child` matches (DelegateOS 10.2). Depute's choice: this exact check
+ * replaces the specification's literal prefix rule, and includes it. Both patterns are automata over segments. The walk
+ * visits every state of the child, together with the set of states that the parent may be in. A state where the child
+ * can end and the parent cannot is a counter-example. A wildcard of the child tries only one segment, one that neither
+ * pattern contains, because the parent matches it least. If the budget is exhausted, the result is false.
+ */
+export function contains(parent: Pattern, child: Pattern, budget: WorkBudget = containmentBudget()): boolean {
+  if (parent.universal) return true;
+  if (child.universal) return false;
+  if (parent.leading !== child.leading || parent.trailing !== child.trailing) return false;
+  return atSight(parent, child, budget) ?? containsByWalk(parent, child, budget);
+}
+
+/**
+ * Answers the common cases without automata; undefined for other patterns. A child without wildcards is a single
+ * resource. A parent whose only wildcard is a final `**` contains every pattern that begins with the same literals.
+ */
+function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean | undefined {
+  const [outer, inner] = [parent.segments, child.segments];
+  if (outer.length > MAX_SEGMENTS_AT_SIGHT || inner.length > MAX_SEGMENTS_AT_SIGHT) return undefined;
+  if (!inner.some(isWildcard)) {
+    // The shortcut takes as many steps from the budget as the walk, so that both give the same result.
+    budget.remainingSteps -= inner.length + 1;
+    return budget.remainingSteps >= 0 && matches(parent, child);
+  }
+  const prefix = outer.length - 1;
+  if (outer[prefix] !== "**" || outer.findIndex(isWildcard) !== prefix) return undefined;
+  budget.remainingSteps -= inner.length + 1;
+  if (budget.remainingSteps < 0) return false;
+  // The first literal of the parent that differs from the child's literal at the same position.
+  const other = outer.findIndex((segment, i) => i < prefix && segment !== inner[i]);
+  if (other < 0) return true;
+  // If the child has another literal there, the parent does not contain it. A wildcard needs the walk.
+  const instead = inner[other];
+  return instead !== undefined && !isWildcard(instead) ? false : undefined;
+}
+
+function isWildcard(segment: string): boolean {
+  return segment === "*" || segment === "**";
+}
+
+/** Gives the general answer for `contains`. Neither pattern may be universal, and both must have the same slashes. */
+export function containsByWalk(parent: Pattern, child: Pattern, budget: WorkBudget): boolean {
+  return walk(new ParentStates(parent.segments), child, budget);
+}
+
+/** Maximum number of segments for which `atSight` answers; longer patterns are walked and pay for every step. */
+const MAX_SEGMENTS_AT_SIGHT = 31;
+
+interface Step {
+  /** Number of the child's segments that are already matched. */
+  readonly at: number;
+  /** Bit i is set when i segments of the parent may be matched so far. */
+  readonly states: bigint;
+  readonly consumed: boolean;
+}
+
+function walk(parent: ParentStates, child: Pattern, budget: WorkBudget): boolean {
+  // Without a segment, only "/" is a resource. Every other resource has a segment, so a match without one is no
+  // counter-example.
+  const emptyExists = child.leading && !child.trailing;
+  const seen = new Set<string>();
+  const todo: Step[] = [{ at: 0, states: parent.start, consumed: false }];
+  for (let step = todo.pop(); step !== undefined; step = todo.pop()) {
+    const { at, states, consumed } = step;
+    const key = `${at} ${consumed} ${states}`;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    budget.remainingSteps -= parent.cost;
+    if (budget.remainingSteps < 0) return false;
+    const segment = child.segments[at];
+    if (segment === undefined) {
+      if ((consumed || emptyExists) && !parent.accepts(states)) return false;
+    } else if (segment === "**") {
+      todo.push({ at: at + 1, states, consumed });
+      todo.push({ at, states: parent.step(states, undefined), consumed: true });
+    } else {
+      const literal = segment === "*" ? undefined : segment;
+      todo.push({ at: at + 1, states: parent.step(states, literal), consumed: true });
+    }
+  }
+  return true;
+}
+
+/**
+ * The states of the parent's automaton. A set of states is one integer, so that a step takes a few shifts for any set.
+ */
+class ParentStates {
+  readonly start: bigint;
+  /**
+   * The cost of one step, in units of the work budget. A longer pattern needs longer integers, so its steps cost more.
+   */
+  readonly cost: number;
+  readonly #accepting: bigint;
+  readonly #stars: bigint;
+  readonly #globstars: bigint;
+  readonly #literals = new Map<string, bigint>();
+
+  constructor(segments: readonly string[]) {
+    let stars = 0n;
+    let globstars = 0n;
+    for (const [i, segment] of segments.entries()) {
+      const bit = 1n << BigInt(i);
+      if (segment === "*") stars |= bit;
+      else if (segment === "**") globstars |= bit;
+      else this.#literals.set(segment, (this.#literals.get(segment) ?? 0n) | bit);
+    }
+    this.#stars = stars;
+    this.#globstars = globstars;
+    this.#accepting = 1n << BigInt(segments.length);
+    this.start = this.#close(1n);
+    this.cost = 1 + (segments.length >> 5);
+  }
+
+  /** Returns the states after one more segment. Undefined is a segment that neither pattern contains as a literal. */
+  step(states: bigint, segment: string | undefined): bigint {
+    const literal = segment === undefined ? 0n : (this.#literals.get(segment) ?? 0n);
+    return this.#close(((states & (this.#stars | literal)) << 1n) | (states & this.#globstars));
+  }
+
+  accepts(states: bigint): boolean {
+    return (states & this.#accepting) !== 0n;
+  }
+
+  /**
+   * Adds the states that are reachable without a segment, because `**` may match none. One shift is enough, because
+   * adjacent `**` are merged.
+   */
+  #close(states: bigint): bigint {
+    return states | ((states & this.#globstars) << 1n);
+  }
+}
+
+/** The limits and capabilities after one block of a chain. */
 export interface Level {
-  /** Who signed the block: the issuer, or the attenuator. */
+  /** The signer of the block: the issuer, or the attenuator. */
   readonly signer: string;
   readonly delegatee: string;
   readonly delegationId: string;
   readonly contractId: string;
   readonly capabilities: readonly Capability[];
   readonly maxBudgetMicrocents: number;
-  /** Milliseconds since 1970. */
+  /** The expiry, in milliseconds since 1970. */
   readonly expiresAt: number;
-  /** Delegations above this one; 0 at a root. */
+  /** Number of delegations above this one; 0 at a root. */
   readonly chainDepth: number;
-  /** Further delegations that are allowed below this one. */
+  /** Number of further delegations that are allowed below this one. */
   readonly remainingDepth: number;
 }
 
@@ -25,8 +172,8 @@ export interface Level {
 export type SubContractRule = (child: string, parent: string) => boolean;
 
 /**
- * Walks a chain from its authority down (DelegateOS 10.1 step 4), and returns what it allows at each block. Throws
- * TokenError at the first block that allows more than the one before.
+ * Walks a chain from its authority down (DelegateOS 10.1 step 4), and returns the grants after each block. Throws
+ * TokenError at the first block that grants more than the previous block.
  */
 export function walkChain(
   token: Pick<SignedJSONToken, "authority" | "attenuations">,
@@ -43,7 +190,7 @@ export function walkChain(
   return levels;
 }
 
-/** What a walk down one chain goes by. */
+/** The inputs of a walk down one chain. */
 interface Walk {
   readonly subContract: SubContractRule;
   readonly readPattern: PatternReader;
@@ -82,7 +229,8 @@ function narrow(parent: Level, block: Attenuation, index: number, walk: Walk): L
   const expiresAt = block.expiresAt === undefined ? parent.expiresAt : instant(block.expiresAt);
   if (expiresAt > parent.expiresAt) deny("attenuation_violation", `${path}: expiry expansion`);
   const remainingDepth = narrowDepth(parent, block, path);
-  // A store can know that one contract is part of another; without one, a chain serves a single contract.
+  // Only a store has the record that a contract is part of another. Without a store, all blocks of a chain must name
+  // the same contract.
   if (
     block.contractId !== parent.contractId &&
     walk.subContract(block.contractId, parent.contractId) !== true
@@ -103,8 +251,9 @@ function narrow(parent: Level, block: Attenuation, index: number, walk: Walk): L
 }
 
 /**
- * Depute's choice between DelegateOS 3.4, 8.2 and 10.1, which count differently: hops that remain. Each link costs
- * one, also where a block states nothing; a stated number must be smaller than what remained before.
+ * Returns the number of further delegations after a block. DelegateOS 3.4, 8.2 and 10.1 count differently; this count
+ * is Depute's choice. Each block costs one, even if it states no number. A stated number must be smaller than the
+ * remaining number before the block.
  */
 function narrowDepth(parent: Level, block: Attenuation, path: string): number {
   if (parent.remainingDepth === 0) {
@@ -123,15 +272,15 @@ function assertNarrower(
 ): void {
   for (const [i, child] of children.entries()) {
     if (!parents.some((parent) => isSubset(child, parent, work, readPattern))) {
-      const why = work.left < 0 ? "too complex" : "capability expansion";
+      const why = work.remainingSteps < 0 ? "too complex" : "capability expansion";
       deny("attenuation_violation", `${path}.allowedCapabilities[${i}]: ${why}`);
     }
   }
 }
 
 /**
- * Whether one capability allows no more than another (DelegateOS 10.2): the same namespace and action, byte for
- * byte, and a resource pattern that matches a subset. False for a pattern that is not well formed.
+ * Whether a capability is contained in another (DelegateOS 10.2). Namespace and action are equal byte for
+ * byte, and the resource pattern matches a subset. False for a malformed pattern.
  */
 export function isSubset(
   child: Capability,
@@ -163,7 +312,8 @@ function patternOf({ resource, namespace }: Capability, readPattern: PatternRead
 }
 
 function instant(text: string): number {
-  // Structure was checked before; a text that is no time must not pass for one that never comes.
+  // The structure check does not parse times. An invalid time must be refused here, because a comparison with it would
+  // never find the token expired.
   return parseTime(text) ?? deny("malformed_token", "not a time");
 }
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { containmentBudget, contains, containsByWalk } from "./contain.ts";
+import { containmentBudget, contains, containsByWalk } from "./chain.ts";
 import { type Pattern, parsePattern } from "./glob.ts";
 
 const pattern = (text: string): Pattern => {
@@ -8,13 +8,14 @@ const pattern = (text: string): Pattern => {
   return "problem" in parsed ? expect.fail(text) : parsed;
 };
 
-test("property: what is answered at sight is what the walk answers", () => {
+test("property: the fast answer equals the walk's answer", () => {
   const segment = fc.constantFrom("a", "a", "b", "*", "**");
   const segments = fc.array(segment, { minLength: 1, maxLength: 6 });
   const counts = { yes: 0, no: 0 };
   fc.assert(
     fc.property(segments, segments, fc.nat(3), fc.constantFrom("", "/"), (outer, inner, shared, slash) => {
-      // Beginnings in common, so that the answer is yes often enough.
+      // The two patterns share their first segments, because independent random patterns would rarely contain each
+      // other.
       const [parent, child] = [outer, [...outer.slice(0, shared), ...inner]].map((all) =>
         pattern(`/${all.join("/")}${slash}`),
       ) as [Pattern, Pattern];
@@ -32,9 +33,9 @@ test("property: a pattern is written, its answer paid for: with no budget the an
   fc.assert(
     fc.property(segments, (all) => {
       const one = pattern(`/${all.join("/")}`);
-      const budget = { left: 0 };
+      const budget = { remainingSteps: 0 };
       expect(contains(one, one, budget)).toBe(false);
-      expect(budget.left).toBeLessThan(0);
+      expect(budget.remainingSteps).toBeLessThan(0);
     }),
   );
 });

@@ -1,12 +1,11 @@
-import { encodeBase64Url } from "@depute/core";
+import { encodeBase64Url, systemClock } from "@depute/core";
 import { deny } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
-import { newId } from "./ids.ts";
 import { DEFAULT_LIFETIME_MS, MAX_LIFETIME_MS } from "./limits.ts";
-import { NamespaceRegistry } from "./namespaces.ts";
+import { NamespaceRegistry, newId } from "./names.ts";
 import { BlockTexts } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
-import type { ShapeRules } from "./shape.ts";
+import type { ShapeRules } from "./structure.ts";
 import { assertAuthority, assertToken, DEFAULT_RULES } from "./structure.ts";
 import { formatTime, parseTime } from "./time.ts";
 import {
@@ -20,40 +19,43 @@ import {
 
 const ANY_CUSTOM = new NamespaceRegistry();
 
-/** What an issuer says of a new token; the rest has defaults. */
+/** An issuer's input for a new token; absent members have defaults. */
 export interface CreateParams {
   delegatee: string;
   capabilities: Capability[];
   contractId: string;
   maxBudgetMicrocents: number;
-  /** Further delegations that are allowed below this one, plus `chainDepth`. */
+  /**
+   * Maximum `chainDepth` of tokens below this one: `chainDepth` plus the number of further delegations that are
+   * allowed.
+   */
   maxChainDepth: number;
-  /** Made up when absent. */
+  /** The delegation's id; a new id is generated when absent. */
   delegationId?: string;
-  /** A root has none, and depth 0. */
+  /** The delegation above this one. A root has none, and has depth 0. */
   parentDelegationId?: string;
   chainDepth?: number;
-  /** Now when absent. */
+  /** The time of issue; the current time when absent. */
   issuedAt?: string;
-  /** One hour after issuedAt when absent; at most 24 hours. */
+  /** The expiry; one hour after issuedAt when absent. Maximum 24 hours after issuedAt. */
   expiresAt?: string;
 }
 
-/** Options of the functions that make blocks. `now` is milliseconds since 1970, the machine's clock when absent. */
+/** Options of the functions that make blocks. `now` is in milliseconds since 1970; the machine's clock when absent. */
 export interface CreateOptions {
   now?: number;
   maxLifetimeMs?: number;
   rules?: ShapeRules;
-  /** Which namespaces and actions there are; those of the text and every custom one when absent. */
+  /** The known namespaces and actions. When absent: those of the specification and every custom one. */
   namespaces?: Pick<NamespaceRegistry, "knows">;
 }
 
 /**
- * An authority block, checked and not yet signed (DelegateOS 3.3 step 1). Throws TokenError, as for a namespace or
- * action that is not registered and not custom (section 12).
+ * Returns an authority block, checked and not yet signed (DelegateOS 3.3 step 1). Throws TokenError, for example if a
+ * namespace or action is neither registered nor custom (section 12).
  */
 export function buildAuthority(issuer: string, params: CreateParams, options: CreateOptions = {}): Authority {
-  const issuedAt = params.issuedAt ?? formatTime(options.now ?? Date.now());
+  const issuedAt = params.issuedAt ?? formatTime(options.now ?? systemClock.now());
   const start = parseTime(issuedAt) ?? deny("malformed_token", "authority.issuedAt: not a time");
   const authority: Authority = {
     issuer,
@@ -82,12 +84,18 @@ export function buildAuthority(issuer: string, params: CreateParams, options: Cr
   return authority;
 }
 
-/** The 32 bytes that an issuer who keeps his key elsewhere has to sign with Ed25519 (DelegateOS 3.3 step 3). */
+/**
+ * Returns the 32 bytes that the issuer signs with Ed25519 (DelegateOS 3.3 step 3), for an issuer whose key is stored
+ * elsewhere.
+ */
 export function authoritySigningInput(engine: CryptoEngine, authority: Authority): Uint8Array {
   return new BlockTexts(authority, []).signedDigest(engine, 0);
 }
 
-/** The token of an authority that was signed elsewhere. Throws TokenError: invalid_signature when it is not the issuer's. */
+/**
+ * Builds a token from an authority block and a signature that was made elsewhere. Throws TokenError; invalid_signature
+ * when the signature is not the issuer's.
+ */
 export function attachAuthoritySignature(
   engine: CryptoEngine,
   authority: Authority,
@@ -108,7 +116,7 @@ export function attachAuthoritySignature(
   return token;
 }
 
-/** A new root token, signed by its issuer (DelegateOS 3.3). Throws TokenError. */
+/** Returns a new root token, signed by its issuer (DelegateOS 3.3). Throws TokenError. */
 export function createToken(
   engine: CryptoEngine,
   params: CreateParams,

@@ -8,7 +8,7 @@ import { VerifiedPrefixes } from "./verified-prefixes.ts";
 
 const sjt = createSjtEngine(engine);
 
-/** Another format: the same token with its text turned round. */
+/** A second format for tests: the same token with its text reversed. */
 const turn = (token: TokenInput): TokenInput => [...(token as { token: string }).token].reverse().join("");
 const turned: DCTEngine = {
   format: "turned",
@@ -23,9 +23,9 @@ const turned: DCTEngine = {
 describe("engines of several formats (DelegateOS 14.4)", () => {
   const both = combineEngines(sjt, turned);
 
-  test.each([sjt, turned])("a token of $format goes through all of them", (one) => {
-    const made = one.create(params, root, { now: NOW });
-    const token = both.attenuate(made, { delegatee: id(bob) }, alice);
+  test.each([sjt, turned])("every function accepts a token of $format", (one) => {
+    const created = one.create(params, root, { now: NOW });
+    const token = both.attenuate(created, { delegatee: id(bob) }, alice);
     expect(token.format).toBe(one.format);
     expect(both.revocationIds(token)).toEqual(one.revocationIds(token));
     expect(both.parse(token)).toMatchObject({ ok: true, token: { attenuations: [{ delegatee: id(bob) }] } });
@@ -33,14 +33,14 @@ describe("engines of several formats (DelegateOS 14.4)", () => {
   });
 
   test("new tokens, and texts without a format, are the first one's", () => {
-    const made = both.create(params, root, { now: NOW });
-    expect(made.format).toBe(SJT_FORMAT);
-    expect(both.verify(made.token, context()).ok).toBe(true);
+    const created = both.create(params, root, { now: NOW });
+    expect(created.format).toBe(SJT_FORMAT);
+    expect(both.verify(created.token, context()).ok).toBe(true);
     expect(combineEngines(turned, sjt).create(params, root, { now: NOW }).format).toBe("turned");
   });
 
   test.each([{ token: "x", format: "other" }, {}, { format: "__proto__" }, { format: null }, null, 7])(
-    "K11 %j is of no format there is",
+    "K11 %j is an unknown format",
     (junk) => {
       const token = junk as unknown as TokenInput;
       expect(both.verify(token, context())).toMatchObject({ ok: false, denial: { type: "malformed_token" } });
@@ -67,7 +67,7 @@ describe("engines of several formats (DelegateOS 14.4)", () => {
   });
 });
 
-test("an engine verifies as it is told to", () => {
+test("an engine verifies by its options", () => {
   const verified = new VerifiedPrefixes();
   const one = createSjtEngine(engine, { verified });
   expect(one.verify(one.create(params, root, { now: NOW }), context()).ok).toBe(true);

@@ -10,11 +10,11 @@ import { type Keypair, type SerializedDCT, type SignedJSONToken, SJT_FORMAT } fr
 import { type VerifyOptions, type VerifyResult, verifyToken } from "./verify.ts";
 
 /**
- * One token format (DelegateOS 14.4): a second one is a second implementation, and nothing that uses tokens through
- * this interface has to know. Functions that make tokens throw TokenError; those that judge them never throw.
+ * An engine for one token format (DelegateOS 14.4). A second format needs only a second implementation, and no change
+ * in users of this interface. Functions that create tokens throw TokenError; functions that verify tokens never throw.
  */
 export interface DCTEngine {
-  /** What `format` of a serialised token says. */
+  /** The `format` of the engine's serialised tokens. */
   readonly format: string;
   create(params: CreateParams, issuer: Keypair, options?: CreateOptions): SerializedDCT;
   attenuate(
@@ -24,12 +24,16 @@ export interface DCTEngine {
     options?: AttenuateOptions,
   ): SerializedDCT;
   parse(token: unknown): { ok: true; token: SignedJSONToken } | { ok: false; denial: DenialReason };
-  /** One for each block, the authority's first. Throws TokenError for what is no token. */
+  /** Returns the revocation id of each block, the authority's first. Throws TokenError for an invalid token. */
   revocationIds(token: TokenInput): string[];
   verify(token: TokenInput, ctx: VerificationContext): VerifyResult;
 }
 
-/** The engine of `delegateos-sjt-v1`, the signed JSON token. `how` is the way in which it verifies. */
+/**
+ * Returns the engine of `delegateos-sjt-v1`, the signed JSON token.
+ *
+ * @param how options for all verifications
+ */
 export function createSjtEngine(engine: CryptoEngine, how: VerifyOptions = {}): DCTEngine {
   return {
     format: SJT_FORMAT,
@@ -46,8 +50,8 @@ export function createSjtEngine(engine: CryptoEngine, how: VerifyOptions = {}): 
 }
 
 /**
- * Several formats as one engine: each token goes to the engine of its format. New tokens, and texts without a format,
- * are the first one's. Throws RangeError for two engines of one format.
+ * Combines several formats in one engine: each token goes to the engine of its format. The first engine creates new
+ * tokens, and reads texts without a format. Throws RangeError for two engines of one format.
  */
 export function combineEngines(first: DCTEngine, ...others: readonly DCTEngine[]): DCTEngine {
   const engines = new Map([first, ...others].map((engine) => [engine.format, engine]));
@@ -61,13 +65,13 @@ export function combineEngines(first: DCTEngine, ...others: readonly DCTEngine[]
     format: first.format,
     create: (params, issuer, options) => first.create(params, issuer, options),
     attenuate: (token, ...rest) => engineOf(token).attenuate(token, ...rest),
-    parse: (token) => judged(() => engineOf(token).parse(token)),
+    parse: (token) => resultOrDenial(() => engineOf(token).parse(token)),
     revocationIds: (token) => engineOf(token).revocationIds(token),
-    verify: (token, ctx) => judged(() => engineOf(token).verify(token, ctx)),
+    verify: (token, ctx) => resultOrDenial(() => engineOf(token).verify(token, ctx)),
   };
 }
 
-function judged<T>(judge: () => T): T | { ok: false; denial: DenialReason } {
+function resultOrDenial<T>(judge: () => T): T | { ok: false; denial: DenialReason } {
   try {
     return judge();
   } catch (error) {

@@ -4,8 +4,8 @@ import { type Attestation, type Delegation, ROOT_DELEGATION_ID, type SignedJSONT
 type Link = Pick<Delegation, "id" | "parentId" | "from" | "to" | "depth">;
 
 /**
- * Which invariant of DelegateOS 8.2 a stored delegation breaks, or undefined. `parent` is absent for a root;
- * `maxChainDepth` is that of the root's token.
+ * Returns the invariant of DelegateOS 8.2 that a stored delegation breaks; undefined if it breaks none. `parent` is
+ * absent for a root. `maxChainDepth` is the limit in the root's token.
  */
 export function brokenInvariant(
   child: Link & { token: SignedJSONToken },
@@ -18,12 +18,12 @@ export function brokenInvariant(
     return child.depth === 0 ? undefined : "depth: not 0 at a root";
   }
   if (child.parentId !== parent.id) return "parentId: not the parent";
-  if (child.from !== parent.to) return "from: not whom the parent delegated to";
+  if (child.from !== parent.to) return "from: not the parent's delegate";
   if (child.depth !== parent.depth + 1) return "depth: not one below the parent";
   return isAttenuatedFrom(child.token, parent.token) ? undefined : "dct: not attenuated from the parent's";
 }
 
-/** Whether a token goes on from another: the same blocks and signatures first, then at least one more. */
+/** Whether a token extends another: the same blocks and signatures first, then at least one more. */
 export function isAttenuatedFrom(child: SignedJSONToken, parent: SignedJSONToken): boolean {
   const depth = parent.attenuations.length;
   if (child.attenuations.length <= depth) return false;
@@ -35,7 +35,7 @@ export function isAttenuatedFrom(child: SignedJSONToken, parent: SignedJSONToken
   return canonicalJson(start) === canonicalJson(parent);
 }
 
-/** How a delegation ended by its delegatee's attestation (DelegateOS 7.1, 8.1). */
+/** Returns the final state of a delegation according to its delegatee's attestation (DelegateOS 7.1, 8.1). */
 export function attestedState({ result }: Pick<Attestation, "result">): "completed" | "failed" {
   return result.success && result.verificationOutcome?.passed !== false ? "completed" : "failed";
 }

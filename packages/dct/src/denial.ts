@@ -1,6 +1,6 @@
 import type { Capability } from "./types.ts";
 
-/** Why a token was denied: the types of DelegateOS 10.1, and below the line Depute's own. */
+/** The reasons for which a token is denied: first the types of DelegateOS 10.1, then Depute's own types. */
 export const DENIAL_TYPES = [
   "malformed_token",
   "revoked",
@@ -26,10 +26,10 @@ export const DENIAL_TYPES = [
 export type DenialType = (typeof DENIAL_TYPES)[number];
 
 /**
- * A denial (DelegateOS 10.1, 11.2). `detail` is for programs: where in the token, and what, in this package's own
- * words; text of the sender's stands in `requested` alone, 64 characters a member at most. `granted` is stated only
- * to a holder who proved possession. `max` and `actual` belong to chain_depth_exceeded, `level` (0 is the authority)
- * to budget_exceeded.
+ * A denial (DelegateOS 10.1, 11.2). `detail` is for programs: the location and the fault in this package's own words.
+ * Only `requested` repeats the sender's text, a maximum of 64 characters per member. `granted` is set only for a holder
+ * that proved possession. `max` and `actual` belong to chain_depth_exceeded, `level` (0: the authority) to
+ * budget_exceeded.
  */
 export interface DenialReason {
   type: DenialType;
@@ -41,7 +41,7 @@ export interface DenialReason {
   level?: number;
 }
 
-/** What the functions that make tokens throw: the token would be denied, for this reason. */
+/** Thrown by the functions that create tokens, because a verifier would deny the token for this reason. */
 export class TokenError extends Error {
   override readonly name = "TokenError";
   readonly denial: DenialReason;
@@ -52,7 +52,7 @@ export class TokenError extends Error {
   }
 }
 
-/** Throws TokenError. */
+/** Always throws TokenError with the given denial. */
 export function deny(
   type: DenialType,
   detail?: string,

@@ -140,7 +140,7 @@ describe("canonical JSON and sizes", () => {
       { ...malformed, detail: "nested too deep" },
     ],
     ["J6 nested very deep", encodeText("[".repeat(11_000)), { ...malformed, detail: "nested too deep" }],
-    ["J8 a look-alike namespace", signed({ capabilities: [{ ...read, namespace: "d\u043ecs" }] }), malformed],
+    ["J8 a confusable namespace", signed({ capabilities: [{ ...read, namespace: "d\u043ecs" }] }), malformed],
     ["J8 upper case", signed({ capabilities: [{ ...read, action: "Read" }] }), malformed],
   ]);
 });

@@ -44,7 +44,7 @@ describe("chain semantics", () => {
       { ...violation, detail: "attenuations[0]: depth expansion" },
     ],
     [
-      "C2 deeper than it says itself",
+      "C2 deeper than its own stated depth",
       signed({ chainDepth: 4, parentDelegationId: delegation(9) }),
       { type: "chain_depth_exceeded" },
     ],
@@ -131,7 +131,7 @@ describe("chain semantics", () => {
       { request: { ...read, action: "*" } },
     ],
     [
-      "an attenuator who is not the delegatee",
+      "an attenuator that is not the delegatee",
       encode(sign(authority, [link(1)], [root, bob])),
       { ...violation, detail: "attenuations[0]: attenuator mismatch" },
     ],

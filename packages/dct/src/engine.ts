@@ -1,36 +1,37 @@
 /**
- * The primitives that tokens rest on (DelegateOS 1.2), behind one interface: a native engine on a server
- * (`@depute/dct/native`), a portable one in a browser. Both answer alike for every input, hostile ones among them,
- * and prove it with `selfTest` before they are used.
- *
- * One criterion for a signature is normative: Ed25519 (RFC 8032) without cofactor. S * B - k * A is computed and its
- * encoding compared with R byte for byte; S < L; keys and R of small order, and keys that are not encoded
- * canonically, are refused. Two verifiers with different criteria would disagree on whether a token is valid.
+ * The cryptographic primitives of tokens (DelegateOS 1.2) behind one interface. There is a native engine for servers
+ * (`@depute/dct/native`) and a portable one for browsers. Both give equal answers for every input, including hostile
+ * ones. `selfTest` proves this before an engine is used. Only one criterion for a signature is valid: Ed25519 (RFC
+ * 8032) without cofactor. S * B - k * A is computed, and its encoding compared with R byte for byte; S < L. Keys and R
+ * of small order are refused, and so are keys that are not in the canonical encoding. Verifiers with different criteria
+ * would disagree on a token's validity.
  */
 export interface CryptoEngine {
-  /** Name for logs, as `sodium-native` or `noble`. */
+  /** The engine's name in logs, such as `sodium-native` or `noble`. */
   readonly name: string;
-  /** The 32-byte public key of a 32-byte seed. Throws RangeError for another length. */
+  /** Returns the 32-byte public key of a 32-byte seed. Throws RangeError for another length. */
   publicKey(seed: Uint8Array): Uint8Array;
-  /** The 64-byte signature of `message` by the key of a 32-byte seed. Throws RangeError for another length. */
+  /** Returns the 64-byte signature of `message` by the key of a 32-byte seed. Throws RangeError for another length. */
   sign(message: Uint8Array, seed: Uint8Array): Uint8Array;
-  /** Whether `signature` is valid under the criterion above. False, never an exception, for whatever is no signature. */
+  /**
+   * Whether `signature` is valid under the criterion above. False for a malformed signature; it never throws.
+   */
   verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
   /**
-   * Whether a key is a canonical encoding of a point of prime order. Costs as much as a verification: meant for the
-   * admission of a principal, once.
+   * Whether a key is a canonical encoding of a point of prime order. The check costs as much as a verification.
+   * Therefore use it once, when a principal is admitted.
    */
   isPrimeOrder(publicKey: Uint8Array): boolean;
-  /** BLAKE2b with 32 bytes of output, no key. */
+  /** Returns the BLAKE2b hash, with 32 bytes of output and no key. */
   blake2b256(data: Uint8Array): Uint8Array;
-  /** BLAKE2b with 32 bytes of output and a key of 32 bytes: a code that only who has the key can make. */
+  /** Returns an authentication code: BLAKE2b with 32 bytes of output and a key of 32 bytes. */
   mac(key: Uint8Array, data: Uint8Array): Uint8Array;
   /**
-   * The 32 bytes that two parties have in common: X25519 (RFC 7748) of an Ed25519 seed and of the other's Ed25519 public
-   * key, both taken over to the other form of the curve. undefined unless the key is of prime order. Raw: a key is to be
-   * derived from it. Throws RangeError for a seed of another length.
+   * Returns the 32-byte shared secret of two parties: X25519 (RFC 7748) of an Ed25519 seed and the other party's
+   * Ed25519 public key, both converted to the Montgomery form. undefined unless the key is of prime order. The secret
+   * is raw, so derive a key from it before use. Throws RangeError for a seed of another length.
    */
   agree(seed: Uint8Array, publicKey: Uint8Array): Uint8Array | undefined;
-  /** SHA-256, for holder proofs (RFC 9449). */
+  /** Returns the SHA-256 hash, for holder proofs (RFC 9449). */
   sha256(data: Uint8Array): Uint8Array;
 }

@@ -1,8 +1,8 @@
 import { MAX_RESOURCE_CHARS } from "./limits.ts";
 
 /**
- * A resource, or a pattern of resources, cut at its slashes (DelegateOS 10.2). One leading and one trailing slash
- * are markers and not segments: `/a`, `a`, `/a/` are three different things.
+ * A resource, or a pattern of resources, split at its slashes (DelegateOS 10.2). One leading and one trailing slash are
+ * markers and not segments: `/a`, `a` and `/a/` are three different resources.
  */
 export interface Path {
   readonly leading: boolean;
@@ -10,19 +10,22 @@ export interface Path {
   readonly segments: readonly string[];
 }
 
-/** A pattern; `universal` for a lone `*` or `**`, which match every resource. Runs of `**` are one. */
+/**
+ * A pattern. `universal` is true for a single `*` or `**`, which match every resource. Consecutive `**` are merged into
+ * one.
+ */
 export interface Pattern extends Path {
   readonly universal: boolean;
 }
 
-/** parsePattern, or one that remembers what it has answered. */
+/** The function parsePattern, or a version of it with a cache. */
 export type PatternReader = (text: string, namespace: string) => Pattern | { problem: string };
 
-/** Control characters, which URL parsers drop; backslash, which some of them read as a slash. */
+/** Matches control characters, which URL parsers drop, and the backslash, which some of them read as a slash. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it is there to refuse them
 const FORBIDDEN_CHARACTERS = /[\u0000-\u001f\u007f\\]/;
 
-/** Escapes that a decoder behind the check would turn into `.`, `/` or `\`. Other escapes are literal. */
+/** Matches escapes that a later decoder would turn into `.`, `/` or `\`. Other escapes are literal. */
 const FORBIDDEN_ESCAPES = /%(2e|2f|5c)/i;
 
 /** Whether resources of a namespace may be addresses: those of `web` and of every custom `org:namespace` (DelegateOS 12). */
@@ -33,9 +36,10 @@ export function hasAddresses(namespace: string): boolean {
 const URL_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 
 /**
- * Cuts a pattern, or says what is wrong with it. Refused, never repaired: empty segments, `.` and `..`, escapes of
- * `.`, `/` and `\`, backslash, control characters, spaces at either end, lone surrogates, a wildcard that is only
- * part of a segment. In namespace `web` and in custom ones `scheme://authority` is the first segment, compared exactly.
+ * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired: empty segments, `.` and
+ * `..`, escapes of `.`, `/` and `\`, backslash, control characters, spaces at either end, lone surrogates, a wildcard
+ * that is only part of a segment. In namespace `web` and in custom ones, `scheme://authority` is the first segment,
+ * which is compared exactly.
  */
 export function parsePattern(text: string, namespace: string): Pattern | { problem: string } {
   const path = parsePath(text, namespace);
@@ -48,8 +52,9 @@ export function parsePattern(text: string, namespace: string): Pattern | { probl
 }
 
 /**
- * Cuts a requested resource, or says what is wrong with it: as parsePattern, and no `*` anywhere, since the tool
- * behind the check might read it as a wildcard. A lone `*` is allowed and means every resource.
+ * Parses a requested resource, or returns its problem. The rules are those of parsePattern, but `*` within a resource
+ * is refused, because the tool that receives the resource might read it as a wildcard. A lone `*` is allowed and means
+ * every resource.
  */
 export function parseResource(text: string, namespace: string): Path | { problem: string } {
   const path = parsePath(text, namespace);
@@ -57,16 +62,22 @@ export function parseResource(text: string, namespace: string): Path | { problem
   return { problem: "wildcard" };
 }
 
-/** Whether a pattern matches a resource. `*` is one segment, `**` any number; a lone `*` or `**` matches all. */
+/**
+ * Whether a pattern matches a resource. `*` matches one segment, `**` any number; a lone `*` or `**` matches every
+ * resource.
+ */
 export function matches(pattern: Pattern, resource: Path): boolean {
   if (pattern.universal) return true;
-  // A request for every resource is granted by a pattern of every resource only.
+  // A request for every resource is granted only by a pattern that matches every resource.
   if (resource.segments.length === 1 && resource.segments[0] === "*") return false;
   if (pattern.leading !== resource.leading || pattern.trailing !== resource.trailing) return false;
   return matchSegments(pattern.segments, resource.segments);
 }
 
-/** Two pointers: at a mismatch the last `**` takes one segment more, so no input costs more than a product. */
+/**
+ * Matches with two pointers. At a mismatch, the last `**` takes one more segment of the resource and the match goes on
+ * from there. Therefore the time is at most the product of both lengths.
+ */
 function matchSegments(pattern: readonly string[], resource: readonly string[]): boolean {
   let p = 0;
   let r = 0;
@@ -97,7 +108,8 @@ function parsePath(text: string, namespace: string): Path | { problem: string } 
   if (origin?.endsWith("://")) return { problem: "no authority" };
   const parts = text.slice(origin?.length ?? 0).split("/");
   const leading = origin === undefined && parts[0] === "";
-  // With an origin the text goes on with a slash or ends: the first part is empty, and the origin takes its place.
+  // An origin is followed by a slash or by the end of the text. So the first part is empty, and the origin takes its
+  // place.
   if (origin !== undefined) parts[0] = origin;
   else if (leading) parts.shift();
   const trailing = parts.length > 1 && parts.at(-1) === "";

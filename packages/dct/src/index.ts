@@ -1,6 +1,5 @@
 export * from "./attenuate.ts";
-export { allows, isSubset, type Level, type SubContractRule, walkChain } from "./chain.ts";
-export { contains } from "./contain.ts";
+export { allows, contains, isSubset, type Level, type SubContractRule, walkChain } from "./chain.ts";
 export type { Presentation, RevocationView, VerificationContext } from "./context.ts";
 export * from "./create.ts";
 export * from "./dct-engine.ts";
@@ -8,18 +7,22 @@ export * from "./delegation.ts";
 export { DENIAL_TYPES, type DenialReason, type DenialType, TokenError } from "./denial.ts";
 export { portableEngine } from "./engine/portable.ts";
 export { EngineError, selfTest } from "./engine/self-test.ts";
+export { SIGNATURE_VECTORS, type SignatureVector } from "./engine/vectors.ts";
 export type { CryptoEngine } from "./engine.ts";
 export { matches, type Path, type Pattern, parsePattern, parseResource } from "./glob.ts";
-export { type IdKind, type IdRule, isId, newId } from "./ids.ts";
 export * from "./limits.ts";
 export {
+  type IdKind,
+  type IdRule,
+  isId,
   isKnownCapability,
   isName,
   NAMESPACES,
   type NamespaceEntry,
   NamespaceRegistry,
+  newId,
   splitRequirement,
-} from "./namespaces.ts";
+} from "./names.ts";
 export { revocationId, revocationIds } from "./payload.ts";
 export * from "./principal.ts";
 export * from "./proof.ts";
@@ -27,8 +30,8 @@ export * from "./revocation.ts";
 export * from "./revocation-set.ts";
 export { parseToken, type ReadingPath, serialiseToken, type TokenInput } from "./serialise.ts";
 export * from "./session/index.ts";
-export type { ShapeRules } from "./shape.ts";
 export * from "./signed-object.ts";
+export type { ShapeRules } from "./structure.ts";
 export { formatTime, parseTime } from "./time.ts";
 export * from "./types.ts";
 export * from "./verified-prefixes.ts";

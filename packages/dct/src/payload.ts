@@ -1,9 +1,31 @@
-import { canonicalJson, encodeBase64Url } from "@depute/core";
+import { canonicalJson, decodeBase64UrlInto, decodedBytes, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "./engine.ts";
-import { utf8Of } from "./scratch.ts";
 import type { Attenuation, Authority, SignedJSONToken } from "./types.ts";
 
-/** The blocks of a token as the texts that are hashed and signed; each block is written once. */
+/**
+ * A buffer for bytes that are used once. All callers share it, because an allocation per call costs more than the work.
+ * The bytes are valid until the next call, so callers must neither keep the bytes nor await before they use them.
+ */
+const scratch = new Uint8Array(65_536);
+const utf8 = new TextEncoder();
+
+/** Returns the UTF-8 bytes of a text. */
+export function utf8Of(text: string): Uint8Array {
+  // A UTF-16 code unit has at most three bytes in UTF-8.
+  if (text.length * 3 > scratch.length) return utf8.encode(text);
+  return scratch.subarray(0, utf8.encodeInto(text, scratch).written);
+}
+
+/** Decodes base64url as decodeBase64Url does, into the shared buffer. */
+export function bytesOf(text: string): Uint8Array | undefined {
+  const length = decodedBytes(text);
+  return decodeBase64UrlInto(length > scratch.length ? new Uint8Array(length) : scratch, text);
+}
+
+/**
+ * The canonical texts of a token's blocks, from which hashes and signatures are computed. Each block is converted to
+ * text only once.
+ */
 export class BlockTexts {
   readonly #authority: string;
   readonly #attenuations: readonly string[];
@@ -14,9 +36,9 @@ export class BlockTexts {
   }
 
   /**
-   * The 32 bytes that the signature of a block covers (DelegateOS 3.3 and 3.4): BLAKE2b-256 of the canonical
-   * `{authority}` for level 0, of `{authority, attenuations}` up to and with attenuation `level - 1` above. Each
-   * signature covers every block before it, so that no block can be moved to another chain.
+   * Returns the 32 bytes that the signature of a block covers (DelegateOS 3.3 and 3.4): BLAKE2b-256 of canonical JSON.
+   * For level 0 the JSON is `{authority}`. For a level n above 0 it is `{authority, attenuations}` with the first n
+   * attenuations. Each signature covers every earlier block, so that no block can be moved to another chain.
    */
   signedDigest(engine: CryptoEngine, level: number): Uint8Array {
     if (level === 0) return hash(engine, `{"authority":${this.#authority}}`);
@@ -24,18 +46,27 @@ export class BlockTexts {
     return hash(engine, `{"attenuations":[${blocks}],"authority":${this.#authority}}`);
   }
 
-  /** The revocation id of each block, the authority's first (DelegateOS 3.5). */
+  /** Returns the revocation id of each block, the authority's first (DelegateOS 3.5). */
   revocationIds(engine: CryptoEngine): string[] {
     return [this.#authority, ...this.#attenuations].map((block) => encodeBase64Url(hash(engine, block)));
   }
 }
 
-/** The revocation id of one block (DelegateOS 3.5): 43 characters. Throws CanonicalError for what is not JSON. */
+/** A token that was read, and the texts of its blocks for hashing. */
+export interface ReadToken {
+  readonly token: SignedJSONToken;
+  readonly texts: BlockTexts;
+}
+
+/**
+ * Returns the revocation id of one block (DelegateOS 3.5): 43 characters. Throws CanonicalError for a value that is not
+ * JSON.
+ */
 export function revocationId(engine: CryptoEngine, block: Authority | Attenuation): string {
   return encodeBase64Url(hash(engine, canonicalJson(block)));
 }
 
-/** The revocation ids of a token's blocks, the authority's first. */
+/** Returns the revocation ids of a token's blocks, the authority's first. */
 export function revocationIds(
   engine: CryptoEngine,
   token: Pick<SignedJSONToken, "authority" | "attenuations">,
@@ -43,12 +74,12 @@ export function revocationIds(
   return new BlockTexts(token.authority, token.attenuations).revocationIds(engine);
 }
 
-/** A block's canonical text; one that is a text already is taken as it is. */
+/** Returns a block's canonical text; a text is returned unchanged. */
 function canonical(block: object | string): string {
   return typeof block === "string" ? block : canonicalJson(block);
 }
 
-/** BLAKE2b-256 of the UTF-8 of a text. */
+/** Returns BLAKE2b-256 of a text's UTF-8 bytes. */
 export function hash(engine: CryptoEngine, text: string): Uint8Array {
   return engine.blake2b256(utf8Of(text));
 }

@@ -30,7 +30,7 @@ const payload = {
   ath: tokenDigest(engine, claims.token),
 };
 
-/** A JWS of any header and payload, really signed by alice. */
+/** Returns a JWS with any header and payload, with a valid signature of alice. */
 function jws(head: unknown, body: unknown): string {
   return signText(encode(head), encode(body));
 }
@@ -152,7 +152,7 @@ describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) =>
   });
 });
 
-test("B5 what is remembered until expiresAt is refused by its time afterwards", () => {
+test("B5 a proof stored until expiresAt is refused by its time afterwards", () => {
   for (const skew of [-60_000, 0, 30_000]) {
     const proof = createProof(engine, alice, { ...claims, now: NOW + skew });
     const result = checkProof(engine, proof, expected);
@@ -162,7 +162,7 @@ test("B5 what is remembered until expiresAt is refused by its time afterwards", 
   }
 });
 
-test("without an expected principal it says who calls; without a token it has no ath", () => {
+test("without an expected principal it identifies the caller; without a token it has no ath", () => {
   const { token: _, principal: __, ...anyone } = expected;
   const { token: ___, ...bare } = claims;
   expect(checkProof(engine, createProof(engine, bob, bare), anyone)).toMatchObject({

@@ -5,103 +5,108 @@ import {
   encodeBase64Url,
   isObject,
   parseStrictJson,
+  randomBytes,
+  systemClock,
 } from "@depute/core";
 import type { DenialReason } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { Memo } from "./fast/memo.ts";
 import { rememberedKey } from "./fast/words.ts";
 import { CLOCK_SKEW_MS, MAX_PROOF_CHARS, PROOF_WINDOW_MS } from "./limits.ts";
+import { bytesOf, utf8Of } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
-import { bytesOf, utf8Of } from "./scratch.ts";
 import type { Keypair } from "./types.ts";
 
-/** What a proof is for. `now` is milliseconds since 1970, the machine's clock when absent. */
+/** The claims of a proof. `now` is in milliseconds since 1970; the machine's clock when absent. */
 export interface ProofClaims {
-  /** Method: an HTTP method (POST for every gRPC call), or `MCP` over stdio. */
+  /** The HTTP method of the call (POST for every gRPC call), or `MCP` over stdio. */
   htm: string;
-  /** Address without query and fragment, or the audience of an MCP proxy. */
+  /** The URL of the call without query and fragment, or the audience of an MCP proxy. */
   htu: string;
-  /** The serialised token that is presented along; absent where the proof states who calls and nothing more. */
+  /** The serialised token that is presented with the proof; absent for a proof that only identifies the caller. */
   token?: string;
-  /** Arguments of a tool call; the proof then holds for these alone. */
+  /** Arguments of a tool call. The proof is then valid only for these arguments. */
   arguments?: unknown;
   now?: number;
-  /** Made up when absent. */
+  /** The proof's id; a new id is generated when absent. */
   jti?: string;
   /** Set only by requestSession: the proof opens a session and proves nothing else. */
   session?: SessionClaims;
 }
 
-/** What a proof that opens a session says besides. */
+/** The additional claims of a proof that opens a session. */
 export interface SessionClaims {
   /** The holder's key for this session alone, in the form of a principal id. */
   readonly epk: string;
-  /** Where the session is to be used, as HolderSession has it. */
+  /** The address where the session will be used, as in HolderSession. */
   readonly aud: string;
 }
 
-/** What a verifier expects of a proof. */
+/** The claims that a verifier expects in a proof. */
 export interface ProofExpectation {
   readonly htm: string;
   readonly htu: string;
-  /** Whether an address that is spelled otherwise than `htu` is the same (RFC 9449 section 4.3); never, when absent. */
+  /**
+   * Whether an address with another spelling is the same as `htu` (RFC 9449 section 4.3). Without this function only
+   * equal spellings are accepted.
+   */
   readonly isSameTarget?: (claimed: string, htu: string) => boolean;
-  /** Who must have signed it; anyone when absent. */
+  /** The expected signer; any principal when absent. */
   readonly principal?: string;
-  /** The serialised token that came along. */
+  /** The serialised token that came with the proof. */
   readonly token?: string;
-  /** argumentsDigest of the call's arguments, for a tool call. */
+  /** The argumentsDigest of the call's arguments, for a tool call. */
   readonly ard?: string;
-  /** Audience of the session that the proof is to open; absent for every other proof. */
+  /** The audience of the session that the proof opens; absent for every other proof. */
   readonly opens?: string;
-  /** Milliseconds since 1970. */
+  /** The time of the check, in milliseconds since 1970. */
   readonly now: number;
-  /** How long after its iat a proof is accepted, in milliseconds. */
+  /** Milliseconds after its `iat` for which a proof is accepted. */
   readonly windowMs?: number;
-  /** How far iat may lie in the future, in milliseconds. */
+  /** Maximum milliseconds by which `iat` may be in the future. */
   readonly skewMs?: number;
 }
 
 /**
- * A proof that holds. It may have been seen before: the caller refuses a (principal, jti) that it remembers, and
- * remembers this one until `expiresAt` (milliseconds since 1970), after which the proof is refused by its time.
+ * A valid proof, which may be a replay. The caller must refuse a proof whose (principal, jti) it has stored. It stores
+ * the pair of this proof until `expiresAt` (milliseconds since 1970), after which the proof is refused by its time.
  */
 export interface AcceptedProof {
   readonly jti: string;
   readonly principal: string;
   /** RFC 7638 thumbprint of the key. */
   readonly thumbprint: string;
-  /** When its holder says that it was made, which may be ahead of the verifier's clock. */
+  /** The holder's stated time of the proof, which may be ahead of the verifier's clock. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** Of a proof that opens a session: the holder's key for it. */
+  /** The holder's key for the session; set for a proof that opens a session. */
   readonly epk?: string;
-  /** Of a call in a session: its number there, to be used up by HolderSession.use in place of the jti. */
+  /** The call's number in its session. HolderSession.use consumes it in place of the jti. */
   readonly counter?: number;
 }
 
 const utf8 = new TextEncoder();
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The principals of headers of proofs that held: a holder's header is the same in every proof. */
+/** Caches the principal of each valid header, because a holder's header is the same in every proof. */
 const headers = new Memo<string>(1024);
 const thumbprints = new Memo<string>(1024);
-/** In characters; one that createProof writes has 124. */
+/** Maximum length of a cached header, in characters. A header that createProof writes has 124. */
 const MAX_REMEMBERED_HEADER = 256;
 
 /**
- * A holder proof in the form of RFC 9449 (DPoP): a JWS of type dpop+jwt, alg EdDSA (RFC 8037; checkProof takes RFC 9864's
- * Ed25519 as well), with the claims htm,
- * htu, iat, jti, with a token ath, with arguments `ard`. The type keeps it apart from everything else that the same
- * key signs. Throws CanonicalError for arguments that are not JSON.
+ * Creates a holder proof in the form of RFC 9449 (DPoP): a JWS of type dpop+jwt, alg EdDSA (RFC 8037; checkProof also
+ * accepts RFC 9864's Ed25519). Its claims are htm, htu, iat and jti; `ath` if there is a token, and `ard` if there are
+ * arguments. The type distinguishes the proof from the key's other signatures. Throws CanonicalError for arguments that
+ * are not JSON.
  */
 export function createProof(engine: CryptoEngine, keypair: Keypair, claims: ProofClaims): string {
   const jwk = { crv: "Ed25519", kty: "OKP", x: keypair.principal.id };
   const payload = {
     htm: claims.htm,
     htu: claims.htu,
-    iat: Math.floor((claims.now ?? Date.now()) / 1000),
-    jti: claims.jti ?? encodeBase64Url(crypto.getRandomValues(new Uint8Array(16))),
+    iat: Math.floor((claims.now ?? systemClock.now()) / 1000),
+    jti: claims.jti ?? encodeBase64Url(randomBytes(16)),
     ...(claims.token !== undefined && { ath: tokenDigest(engine, claims.token) }),
     ...(claims.arguments !== undefined && { ard: argumentsDigest(engine, claims.arguments) }),
     ...claims.session,
@@ -110,17 +115,19 @@ export function createProof(engine: CryptoEngine, keypair: Keypair, claims: Proo
   return `${signed}.${encodeBase64Url(engine.sign(utf8.encode(signed), keypair.privateKey))}`;
 }
 
-/** The claim `ath` (RFC 9449 section 4.2): base64url of the SHA-256 of the serialised token. */
+/** Returns the claim `ath` (RFC 9449 section 4.2): base64url of the SHA-256 of the serialised token. */
 export function tokenDigest(engine: CryptoEngine, token: string): string {
   return encodeBase64Url(engine.sha256(utf8Of(token)));
 }
 
-/** The claim `ard`: base64url of the SHA-256 of the canonical JSON of a call's arguments. Throws CanonicalError. */
+/**
+ * Returns the claim `ard`: base64url of the SHA-256 of the canonical JSON of a call's arguments. Throws CanonicalError.
+ */
 export function argumentsDigest(engine: CryptoEngine, args: unknown): string {
   return encodeBase64Url(engine.sha256(canonicalBytes(args)));
 }
 
-/** The RFC 7638 thumbprint of a principal's key. */
+/** Returns the RFC 7638 thumbprint of a principal's key. */
 export function thumbprint(engine: CryptoEngine, principal: string): string {
   return encodeBase64Url(
     engine.sha256(utf8.encode(canonicalJson({ crv: "Ed25519", kty: "OKP", x: principal }))),
@@ -128,17 +135,17 @@ export function thumbprint(engine: CryptoEngine, principal: string): string {
 }
 
 function rememberedThumbprint(engine: CryptoEngine, principal: string): string {
-  const known = thumbprints.get(principal);
-  if (known !== undefined) return known;
+  const cachedThumbprint = thumbprints.get(principal);
+  if (cachedThumbprint !== undefined) return cachedThumbprint;
   const print = thumbprint(engine, principal);
   thumbprints.set(principal, print);
   return print;
 }
 
 /**
- * Checks a holder proof (RFC 9449 section 4.3) and never throws. Denied with proof_required when there is none,
- * with invalid_proof and the member at fault otherwise, with internal_context for an expectation that makes no sense.
- * `ath`, `ard` and `epk` must be there exactly when they are expected: a proof for one kind of call is none for another.
+ * Checks a holder proof (RFC 9449 section 4.3) and never throws. It denies with proof_required without a proof, with
+ * internal_context for a contradictory expectation, and otherwise with invalid_proof and the invalid member. `ath`,
+ * `ard` and `epk` must be present exactly when they are expected, so a proof is valid for only one kind of call.
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a proof in the order of RFC 9449
 export function checkProof(
@@ -156,8 +163,8 @@ export function checkProof(
   if (typeof proof !== "string" || proof.length > MAX_PROOF_CHARS) return refused("invalid_proof", "size");
   const parts = proof.split(".");
   if (parts.length !== 3) return refused("invalid_proof", "form");
-  const known = headers.get(parts[0] ?? "");
-  const [header, payload] = [known ?? readPart(parts[0]), readPart(parts[1])];
+  const cachedHeader = headers.get(parts[0] ?? "");
+  const [header, payload] = [cachedHeader ?? readPart(parts[0]), readPart(parts[1])];
   if (header === undefined || payload === undefined) return refused("invalid_proof", "form");
   const principal = typeof header === "string" ? header : readHeader(header);
   if (principal === undefined) return refused("invalid_proof", "header");
@@ -172,7 +179,7 @@ export function checkProof(
   if (signature === undefined || key === undefined || !engine.verify(signature, utf8Of(signed), key)) {
     return refused("invalid_proof", "signature");
   }
-  if (known === undefined && (parts[0] ?? "").length <= MAX_REMEMBERED_HEADER)
+  if (cachedHeader === undefined && (parts[0] ?? "").length <= MAX_REMEMBERED_HEADER)
     headers.set(parts[0] ?? "", principal);
   const { jti, iat } = payload as { jti: string; iat: number };
   const issuedAt = iat * 1000;
@@ -182,10 +189,13 @@ export function checkProof(
   return { ok: true, proof: isOpening ? { ...accepted, epk: payload.epk as string } : accepted };
 }
 
-/** The names of the algorithm: RFC 8037's, and RFC 9864's for the one curve. */
+/** The two names of the algorithm: RFC 8037's name, and RFC 9864's name for this curve. */
 const ALGORITHMS: readonly unknown[] = ["EdDSA", "Ed25519"];
 
-/** Members of a public key beside the three that name it, each with what it may say (RFC 7517 4, Web Cryptography 15). */
+/**
+ * Optional members of a public key besides the three required ones, with their valid values (RFC 7517 4, Web
+ * Cryptography 15).
+ */
 const KEY_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
   kid: (value) => typeof value === "string",
   use: (value) => value === "sig",
@@ -195,8 +205,8 @@ const KEY_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /**
- * The principal of a header that has exactly typ, alg and a public Ed25519 jwk. The key may have what says more of a
- * public key; whatever else it has, as a private key's `d`, is refused.
+ * Returns the principal of a header that has exactly typ, alg and a public Ed25519 jwk. The key may have the optional
+ * members of a public key; any other member, such as a private key's `d`, is refused.
  */
 function readHeader(header: Record<string, unknown>): string | undefined {
   const { typ, alg, jwk } = header;

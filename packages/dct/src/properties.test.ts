@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { attenuateToken } from "./attenuate.ts";
-import { isSubset } from "./chain.ts";
-import { containmentBudget } from "./contain.ts";
+import { containmentBudget, isSubset } from "./chain.ts";
 import { TokenError } from "./denial.ts";
 import { portableEngine } from "./engine/portable.ts";
 import { serialiseToken } from "./serialise.ts";
@@ -39,7 +38,10 @@ const request = fc.record({
   action: fc.constant("delete"),
   resource: fc.oneof(resourceOf(fc.constantFrom("a", "b", "c")), fc.constant("*")),
 });
-/** Limits in any direction: some narrow, some widen. Few values, so that both happen often. */
+/**
+ * Random values of an attenuation, which may grant less or more than the block above. They have few different values,
+ * so that both cases are frequent.
+ */
 const step = fc.record(
   {
     allowedCapabilities: fc.array(capability, { maxLength: 3 }),
@@ -51,7 +53,7 @@ const step = fc.record(
 );
 
 describe("no chain of attenuations ever allows what its parent denies", () => {
-  test("property: in chains that are signed by hand, with every limit stated freely", () => {
+  test("property: in chains signed by test keys, with arbitrary limits", () => {
     let valid = 0;
     const root_ = fc.array(capability, { minLength: 1, maxLength: 3 });
     fc.assert(
@@ -61,10 +63,10 @@ describe("no chain of attenuations ever allows what its parent denies", () => {
         request,
         fc.nat(30),
         fc.nat(12),
-        (capabilities, steps, asked, later, spent) => {
+        (capabilities, steps, requestedCapability, later, spent) => {
           const { authority } = rootToken({ capabilities });
           const blocks = steps.map((more, i) => link(i, more));
-          const ctx = context({ now: NOW + later, spentMicrocents: spent, request: asked });
+          const ctx = context({ now: NOW + later, spentMicrocents: spent, request: requestedCapability });
           let parentAllowed = true;
           let parentDepth = Number.POSITIVE_INFINITY;
           for (let i = 0; i <= blocks.length; i++) {
@@ -85,7 +87,7 @@ describe("no chain of attenuations ever allows what its parent denies", () => {
     expect(valid).toBeGreaterThan(50);
   });
 
-  test("property: what attenuate makes verifies, and what it refuses does not", () => {
+  test("property: a created attenuation verifies, and a refused one does not", () => {
     const counts = { made: 0, refused: 0 };
     fc.assert(
       fc.property(fc.array(capability, { minLength: 1, maxLength: 3 }), step, (capabilities, more) => {
@@ -113,13 +115,13 @@ describe("no chain of attenuations ever allows what its parent denies", () => {
 
   test("property: a subset grants nothing that the whole does not", () => {
     fc.assert(
-      fc.property(capability, capability, request, (child, parent, asked) => {
+      fc.property(capability, capability, request, (child, parent, requestedCapability) => {
         fc.pre(isSubset(child, parent, containmentBudget()));
         const granted = (one: Capability) => {
           return verifyToken(
             engine,
             serialiseToken(rootToken({ capabilities: [one] })),
-            context({ request: asked }),
+            context({ request: requestedCapability }),
           ).ok;
         };
         if (granted(child)) expect(granted(parent)).toBe(true);
@@ -139,7 +141,7 @@ describe("a changed token is never accepted", () => {
   const text = serialiseToken(honest).token;
   const json = Buffer.from(text, "base64url");
 
-  test("property: one bit of its bytes, by both engines alike", () => {
+  test("property: one flipped bit, with equal answers of both engines", () => {
     expect(verifyToken(engine, text, context()).ok).toBe(true);
     fc.assert(
       fc.property(fc.nat(json.length * 8 - 1), (bit) => {
@@ -166,7 +168,7 @@ describe("a changed token is never accepted", () => {
     );
   });
 
-  test("property: blocks and signatures of two honest tokens put together anew", () => {
+  test("property: recombined blocks and signatures of two honest tokens", () => {
     const other = attenuateToken(
       engine,
       rootToken({ maxBudgetMicrocents: 900 }),
@@ -186,7 +188,8 @@ describe("a changed token is never accepted", () => {
     fc.assert(
       fc.property(parts, (mixed) => {
         const token = { format: "delegateos-sjt-v1", ...mixed };
-        // A chain cut short is an honest, wider token; the proof of possession is what stops its use.
+        // A token without its last blocks is still validly signed, and grants more. Only the proof of possession
+        // prevents its use.
         const isPrefix = prefixes.has(
           JSON.stringify(prefix(token as SignedJSONToken, mixed.attenuations.length)),
         );
@@ -197,7 +200,7 @@ describe("a changed token is never accepted", () => {
     );
   });
 
-  test("property: blocks signed by whoever is at hand", () => {
+  test("property: blocks signed by random keys", () => {
     const key = fc.constantFrom<Keypair>(root, alice, bob, carol);
     fc.assert(
       fc.property(fc.tuple(key, key, key), (keys) => {

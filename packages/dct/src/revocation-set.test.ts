@@ -7,26 +7,26 @@ import { context, engine, rootToken } from "./testing/fixtures.ts";
 import { verifyToken } from "./verify.ts";
 
 const idOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url");
-/** Few different ids, so that they meet, that differ in one byte anywhere. */
+/** Ids with few different values, so that equal ones occur. They may differ in any single byte. */
 const someId = fc.tuple(fc.nat(31), fc.nat(3)).map(([at, value]) => {
   const bytes = new Uint8Array(32);
   bytes[at] = value;
   return idOf(bytes);
 });
 
-test("property: says what a Set of the same ids says, whatever is added and taken out", () => {
-  const step = fc.record({ id: someId, what: fc.constantFrom("add", "add", "delete") });
+test("property: answers like a Set of the same ids after any additions and removals", () => {
+  const step = fc.record({ id: someId, operation: fc.constantFrom("add", "add", "delete") });
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 300, size: "max" }), fc.array(someId), (steps, asked) => {
+    fc.property(fc.array(step, { maxLength: 300, size: "max" }), fc.array(someId), (steps, probedIds) => {
       const [set, model] = [new RevocationSet(), new Set<string>()];
-      for (const { id, what } of steps) {
-        if (what === "add") expect(set.add(id)).toBe(!model.has(id));
+      for (const { id, operation } of steps) {
+        if (operation === "add") expect(set.add(id)).toBe(!model.has(id));
         else expect(set.delete(id)).toBe(model.has(id));
-        if (what === "add") model.add(id);
+        if (operation === "add") model.add(id);
         else model.delete(id);
       }
       expect(set.size).toBe(model.size);
-      for (const id of [...asked, ...model]) expect(set.has(id)).toBe(model.has(id));
+      for (const id of [...probedIds, ...model]) expect(set.has(id)).toBe(model.has(id));
     }),
     { numRuns: 200 },
   );
@@ -59,7 +59,7 @@ test("R11 every bit counts", () => {
   }
 });
 
-test("what is no id is not in it, and cannot be added", () => {
+test("a malformed id is not in it, and cannot be added", () => {
   const set = new RevocationSet();
   set.add("A".repeat(43));
   expect(set.has("A".repeat(43))).toBe(true);

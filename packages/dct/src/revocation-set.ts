@@ -2,45 +2,43 @@ import { decodeBase64Url } from "@depute/core";
 import type { RevocationView } from "./context.ts";
 import { type Place, secretPlaces } from "./secret-places.ts";
 
-/** 32-bit words of an id: all its 256 bits, so that nobody finds a second block that is taken for the first. */
+/** Number of 32-bit words in an id. All 256 bits are kept, so that no two blocks collide. */
 const WORDS = 8;
 const SHARDS = 256;
-/** Characters of 256 bits in base64url. */
+/** Length of 256 bits in base64url, in characters. */
 const ID_CHARS = 43;
 const FIRST_SLOTS = 4;
-/** A shard grows by this much as soon as it is so full: 43 to 60 bytes an id, once there are some thousands. */
+/** The load factor at which a table grows. With thousands of ids in the set, each id takes 43 to 60 bytes. */
 const LOAD = 0.75;
 const GROWTH = 1.4;
 
 /**
- * Revocation ids whose revokers' right was proved (DelegateOS 4.2), in packed tables: at most 64 bytes an id in memory
- * where there are 10,000 or more, in place of some 200 as texts in a Set. A verifier asks it about every block.
- *
- * An id falls into one of 256 tables with open addressing, each of which grows by itself, so that no addition waits
- * for the whole to be copied. The place depends on secret numbers: who can choose ids, by making blocks until he likes
- * their digest, cannot pile them up.
+ * Revocation ids whose revokers' right was proved (DelegateOS 4.2), in packed tables. From 10,000 ids on, an id takes
+ * at most 64 bytes of memory; as a text in a Set it would take about 200. A verifier looks up every block here. An id
+ * belongs to one of 256 tables with open addressing. Each table grows separately, so that no addition waits for a copy
+ * of all ids. The slot depends on secret numbers, so an attacker who chooses ids cannot make them collide.
  */
 export class RevocationSet implements RevocationView {
   readonly #shards: Shard[] = [];
   readonly #place = secretPlaces(WORDS);
   #size = 0;
 
-  /** How many ids there are. */
+  /** Returns the number of ids in the set. */
   get size(): number {
     return this.#size;
   }
 
-  /** Bytes of the tables. */
+  /** Returns the size of the tables in bytes. */
   get bytes(): number {
     return this.#shards.reduce((sum, { words }) => sum + words.byteLength, 0);
   }
 
-  /** Whether a block is revoked, as a verifier asks; the right of each entry was proved before it was added. */
+  /** Whether a block is revoked. The revoker's right was proved before the entry was added. */
   isRevoked(revocationId: string): boolean {
     return this.has(revocationId);
   }
 
-  /** Whether an id is in the set. False for what is no id. */
+  /** Whether an id is in the set. False for a malformed id. */
   has(revocationId: string): boolean {
     if (this.#size === 0) return false;
     const id = wordsOf(revocationId);
@@ -49,7 +47,10 @@ export class RevocationSet implements RevocationView {
     return this.#shards[place >>> 24]?.has(id, place) ?? false;
   }
 
-  /** Adds an id; false when it was there. Throws RangeError for what is none: a revocation must not be lost in silence. */
+  /**
+   * Adds an id; false if it was present. Throws RangeError for a malformed id: a revocation must not be lost
+   * silently.
+   */
   add(revocationId: string): boolean {
     const id = wordsOf(revocationId);
     if (id === undefined) throw new RangeError("not a revocation id");
@@ -61,8 +62,8 @@ export class RevocationSet implements RevocationView {
   }
 
   /**
-   * Takes an id out; false when it was not there. Only for a block that is known to have expired, clock skew included:
-   * a revocation is never undone.
+   * Removes an id; false when it was not present. Call it only for a block that has expired, clock skew included,
+   * because a revocation is never undone.
    */
   delete(revocationId: string): boolean {
     const id = wordsOf(revocationId);
@@ -74,7 +75,9 @@ export class RevocationSet implements RevocationView {
   }
 }
 
-/** One table with open addressing. A slot of zeros is empty; the id that is all zero is kept apart. */
+/**
+ * One hash table with open addressing. A slot of zeros is empty, so the id that consists of zeros is stored separately.
+ */
 class Shard {
   words = new Uint32Array(0);
   #slots = 0;
@@ -110,7 +113,8 @@ class Shard {
     let gap = this.#find(id, place);
     if (this.#isEmpty(gap)) return false;
     this.#used--;
-    // What stood behind the gap because its own place was taken moves up, so that no search ends too soon.
+    // Moves later entries into the gap if their search begins at the gap or before it. Otherwise the search would end
+    // at the gap.
     for (let slot = this.#next(gap); !this.#isEmpty(slot); slot = this.#next(slot)) {
       const home = this.#home(placeOf(this.#idAt(slot)));
       const staysBehind = gap <= slot ? home <= gap || home > slot : home <= gap && home > slot;
@@ -122,14 +126,14 @@ class Shard {
     return true;
   }
 
-  /** The slot of an id, or the empty one where it would be. There always is an empty one. */
+  /** Returns the slot of an id, or the empty slot for it. At least one slot is always empty. */
   #find(id: Uint32Array, place: number): number {
     const { words } = this;
     const first = id[0];
     let slot = this.#home(place);
     for (;;) {
       const word = words[slot * WORDS];
-      // Most slots are told apart by their first word.
+      // Comparing the first word is usually enough, because most ids differ there.
       if (word === first && this.#isAt(id, slot)) return slot;
       if (word === 0 && this.#isEmpty(slot)) return slot;
       slot = this.#next(slot);
@@ -176,7 +180,7 @@ function isZero(id: Uint32Array): boolean {
   return true;
 }
 
-/** Where an id is read into: a look-up then leaves no garbage. No two ids are in use at once. */
+/** The buffer for one id, so that a look-up allocates nothing. Two ids are never in use at once. */
 const scratch = new Uint32Array(WORDS);
 
 function wordsOf(revocationId: string): Uint32Array | undefined {

@@ -19,7 +19,7 @@ describe("entries (DelegateOS 4.1)", () => {
     expect(verifyRevocation(engine, null).ok).toBe(false);
   });
 
-  test("a block that is not of the chain cannot be judged", () => {
+  test("a block outside the chain cannot be checked", () => {
     expect(mayRevoke({ revocationId: "C".repeat(43), revokedBy: id(root) }, blocks)).toBe(false);
     expect(mayRevoke(entry, [])).toBe(false);
   });
@@ -34,7 +34,7 @@ describe("list (DelegateOS 4.2)", () => {
     expect(list.isRevoked(block, [id(root), id(alice)])).toBe(true);
   });
 
-  test("R1 with the chain at hand a stranger is refused at once", () => {
+  test("R1 with the chain an unrelated principal is refused at once", () => {
     const list = new RevocationList(engine);
     const added = list.add(createRevocation(engine, block, "chain", mallory, NOW), blocks);
     expect(added).toEqual({ ok: false, error: "not_authorized_to_revoke" });
@@ -72,7 +72,7 @@ describe("list (DelegateOS 4.2)", () => {
     expect(list.isRevoked(block)).toBe(false);
   });
 
-  test("R7 a full list says so, and keeps what it has", () => {
+  test("R7 a full list refuses an entry, and keeps the others", () => {
     const list = new RevocationList(engine, 1);
     list.add(entry);
     expect(list.add(createRevocation(engine, block, "block", alice, NOW))).toEqual({

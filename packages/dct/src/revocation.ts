@@ -1,39 +1,41 @@
-import { canonicalJson, parseStrictJson } from "@depute/core";
+import { canonicalJson, parseStrictJson, systemClock } from "@depute/core";
 import type { RevocationView } from "./context.ts";
 import { TokenError } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { signObject, verifyObject } from "./signed-object.ts";
 import { formatTime } from "./time.ts";
-import type { Keypair, RevocationEntry, SignedJSONToken } from "./types.ts";
-import type { VerifiedBlock } from "./verify.ts";
+import type { Keypair, RevocationEntry, SignedJSONToken, VerifiedBlock } from "./types.ts";
 
-/** A value, or why there is none (DelegateOS 4.2). */
+/** A value, or the reason of the failure (DelegateOS 4.2). */
 export type Result<T, E> = { ok: true; value: T } | { ok: false; error: E };
 
-/** Most entries in one RevocationList unless it is told otherwise. */
+/** Default maximum of entries in one RevocationList. */
 export const MAX_REVOCATIONS = 1_000_000;
 
-/** A signed revocation of one block (DelegateOS 4.1). `now` is milliseconds since 1970. Throws TokenError. */
+/** Returns a signed revocation of one block (DelegateOS 4.1). `now` is milliseconds since 1970. Throws TokenError. */
 export function createRevocation(
   engine: CryptoEngine,
   revocationId: string,
   scope: RevocationEntry["scope"],
   revoker: Keypair,
-  now: number = Date.now(),
+  now: number = systemClock.now(),
 ): RevocationEntry {
   const body = { revocationId, revokedBy: revoker.principal.id, revokedAt: formatTime(now), scope };
   return signObject(engine, "revocation", body, revoker);
 }
 
-/** Whether a value is a revocation entry that its `revokedBy` has signed. Says nothing of whether he may. */
+/**
+ * Whether a value is a revocation entry with a valid signature of its `revokedBy`. It does not check whether that
+ * principal may revoke.
+ */
 export function verifyRevocation(engine: CryptoEngine, entry: unknown): Result<RevocationEntry, string> {
   const result = verifyObject(engine, "revocation", entry);
   return result.ok ? { ok: true, value: result.object } : { ok: false, error: result.refusal.detail };
 }
 
 /**
- * Who may revoke a block of a chain: the signers of that block and of every block above it, and the block's own
- * delegatee, who gives up what he was given. `level` is 0 for the authority.
+ * Returns the principals that may revoke a block of a chain: the signers of that block and of every block above it, and
+ * the block's delegatee. `level` is 0 for the authority.
  */
 export function rightfulRevokers(
   token: Pick<SignedJSONToken, "authority" | "attenuations">,
@@ -45,8 +47,8 @@ export function rightfulRevokers(
 }
 
 /**
- * Whether an entry's revokedBy may revoke the block that it names, in a chain whose blocks were verified (as
- * verifyToken returns them). False when the block is not among them.
+ * Whether an entry's revokedBy may revoke the block that the entry names. The block must be among the verified blocks
+ * of a chain, as verifyToken returns them; otherwise the result is false.
  */
 export function mayRevoke(
   entry: Pick<RevocationEntry, "revocationId" | "revokedBy">,
@@ -59,8 +61,8 @@ export function mayRevoke(
 }
 
 /**
- * Revocations in memory (DelegateOS 4.2). Nothing is ever taken out again. Entries are kept by block and by revoker:
- * one from somebody who has no right to the block neither counts, nor stands in the way of one who has.
+ * Revocations in memory (DelegateOS 4.2). Entries are never removed. They are stored by block and by revoker. Therefore
+ * an entry by a principal without the right does not count, and does not block a later valid entry.
  */
 export class RevocationList implements RevocationView {
   readonly #engine: CryptoEngine;
@@ -73,14 +75,15 @@ export class RevocationList implements RevocationView {
     this.#maxEntries = maxEntries;
   }
 
-  /** How many entries there are. */
+  /** Returns the number of entries. */
   get size(): number {
     return this.#size;
   }
 
   /**
-   * Whether a block is revoked. With `rightful`, by one of these principals, as a verifier asks; without, by anyone
-   * at all: asked without the chain there is no telling who may, and the safe answer is yes.
+   * Whether a block is revoked. With `rightful`, only entries by these principals count; a verifier must pass it.
+   * Without `rightful`, any principal's entry counts: the right cannot be checked without the chain, and true is the
+   * safe answer.
    */
   isRevoked(revocationId: string, rightful?: readonly string[]): boolean {
     const entries = this.#entries.get(revocationId);
@@ -89,9 +92,9 @@ export class RevocationList implements RevocationView {
   }
 
   /**
-   * Adds an entry whose signature holds. With the verified `blocks` of a chain that has the block, its revoker must
-   * be entitled; without, the entry waits, and counts as soon as a presented chain shows that he was. The same entry
-   * again changes nothing; of two scopes the wider stays.
+   * Adds an entry with a valid signature. With the verified `blocks` of the block's chain, the revoker's right is
+   * checked now. Without them, the entry counts once a presented chain proves the right. A repeated entry changes
+   * nothing; of two scopes, the wider one stays.
    */
   add(
     entry: RevocationEntry,
@@ -102,31 +105,33 @@ export class RevocationList implements RevocationView {
     if (blocks !== undefined && !mayRevoke(entry, blocks))
       return { ok: false, error: "not_authorized_to_revoke" };
     const { revocationId, revokedBy, revokedAt, scope, signature } = verified.value;
-    const entries = this.#entries.get(revocationId) ?? new Map<string, RevocationEntry>();
-    const present = entries.get(revokedBy);
-    if (present !== undefined && (present.scope === "chain" || scope === "block")) return done;
-    if (present === undefined && this.#size >= this.#maxEntries) return { ok: false, error: "full" };
-    if (present === undefined) this.#size++;
-    entries.set(revokedBy, { revocationId, revokedBy, revokedAt, scope, signature });
-    this.#entries.set(revocationId, entries);
+    const existing = this.#entries.get(revocationId) ?? new Map<string, RevocationEntry>();
+    const presentRevocation = existing.get(revokedBy);
+    if (presentRevocation !== undefined && (presentRevocation.scope === "chain" || scope === "block"))
+      return done;
+    if (presentRevocation === undefined && this.#size >= this.#maxEntries)
+      return { ok: false, error: "full" };
+    if (presentRevocation === undefined) this.#size++;
+    existing.set(revokedBy, { revocationId, revokedBy, revokedAt, scope, signature });
+    this.#entries.set(revocationId, existing);
     return done;
   }
 
-  /** All entries, in the order in which their blocks came. */
+  /** Returns all entries, in the order in which their blocks were first revoked. */
   list(): RevocationEntry[] {
     return [...this.#entries.values()].flatMap((entries) =>
       [...entries.values()].map((entry) => ({ ...entry })),
     );
   }
 
-  /** Canonical JSON of all entries. */
+  /** Returns the canonical JSON of all entries. */
   toJSON(): string {
     return canonicalJson(this.list());
   }
 
   /**
-   * A list from what toJSON wrote. Every signature is verified again. Throws TokenError at the first entry that does
-   * not hold: a list with a gap would let a revoked token through.
+   * Reads a list from the text of toJSON. Every signature is verified again. Throws TokenError at the first
+   * invalid entry: a list with a gap would accept a revoked token.
    */
   static fromJSON(json: string, engine: CryptoEngine, maxEntries: number = MAX_REVOCATIONS): RevocationList {
     const list = new RevocationList(engine, maxEntries);
@@ -146,7 +151,7 @@ function parseList(json: string): unknown[] {
     const value = parseStrictJson(json, { maxValues: Number.POSITIVE_INFINITY });
     if (Array.isArray(value)) return value;
   } catch {
-    // Said below.
+    // The text is not JSON, which the next statement reports.
   }
   throw new TokenError({ type: "malformed_token", detail: "revocations: not a JSON array" });
 }

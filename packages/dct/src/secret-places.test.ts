@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { secretPlaces } from "./secret-places.ts";
 
-/** 16,384 keys whose words differ by what cancels where words are only added, or multiplied by odd numbers. */
+/** 16,384 keys whose differences would cancel if words were only added, or multiplied by odd numbers. */
 const chosen = Array.from({ length: 1 << 14 }, (_, n) => {
   const words = new Uint32Array(8);
   for (let bit = 0; bit < 7; bit++) {
@@ -15,11 +15,11 @@ const chosen = Array.from({ length: 1 << 14 }, (_, n) => {
 
 test("chosen keys spread as chance would have it", () => {
   const places = chosen.map(secretPlaces(8));
-  // 2^14 keys in 2^32 places meet about 0.03 times.
+  // Among 2^14 random keys in 2^32 slots, about 0.03 collisions are expected.
   expect(new Set(places).size).toBeGreaterThan(chosen.length - 8);
   const tables = new Array<number>(256).fill(0);
   for (const place of places) tables[place >>> 24] = (tables[place >>> 24] ?? 0) + 1;
-  // 64 in each by chance.
+  // The mean is 64 keys in each table.
   expect(Math.max(...tables)).toBeLessThan(160);
   expect(Math.min(...tables)).toBeGreaterThan(10);
 });

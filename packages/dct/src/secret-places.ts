@@ -1,14 +1,16 @@
-/** 32 bits for a key of some words: the same key has the same ones as long as the table lives. */
+import { randomWords } from "@depute/core";
+/** Returns 32 bits for a key. A table returns the same bits for the same key during its life. */
 export type Place = (key: Uint32Array) => number;
 
 /**
- * Where keys of so many words belong in a table, such that nobody outside foretells it: who can choose keys could pile
- * them up otherwise, and make every search a long one. A shift comes before each secret factor, since a factor by itself
- * passes a difference in the highest bit on as it is, and the next word could take it back.
+ * Returns a function that computes the slot of a key with this number of words. Outsiders cannot predict the slots;
+ * otherwise they could choose keys that collide, and every search would be long. A shift precedes each multiplication
+ * by a secret factor. Multiplication alone keeps a difference in the highest bit, and the next word could cancel that
+ * difference.
  */
 export function secretPlaces(words: number): Place {
-  const secret = crypto.getRandomValues(new Uint32Array(words));
-  const factors = crypto.getRandomValues(new Uint32Array(words)).map((factor) => factor | 1);
+  const secret = randomWords(words);
+  const factors = randomWords(words).map((factor) => factor | 1);
   return (key) => {
     let sum = 0;
     for (let i = 0; i < words; i++) {
@@ -16,7 +18,8 @@ export function secretPlaces(words: number): Place {
       sum = Math.imul(sum ^ (sum >>> 16), factors[i] as number);
       sum ^= sum >>> 15;
     }
-    // A poor factor in the last step would leave the high bits alike.
+    // The last step multiplies by fixed factors. With a weak random factor, the high bits of the results would not
+    // differ.
     sum = Math.imul(sum ^ (sum >>> 16), 0x85ebca6b);
     sum = Math.imul(sum ^ (sum >>> 13), 0xc2b2ae35);
     return (sum ^ (sum >>> 16)) >>> 0;

@@ -2,16 +2,16 @@ import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url } from 
 import { type DenialReason, deny, TokenError } from "./denial.ts";
 import { readQuickly } from "./fast/read.ts";
 import { MAX_TOKEN_CHARS, MAX_TOKEN_NESTING } from "./limits.ts";
-import { BlockTexts } from "./payload.ts";
-import type { ShapeRules } from "./shape.ts";
+import { BlockTexts, type ReadToken } from "./payload.ts";
+import type { ShapeRules } from "./structure.ts";
 import { assertToken, DEFAULT_RULES } from "./structure.ts";
 import { type SerializedDCT, type SignedJSONToken, SJT_FORMAT } from "./types.ts";
 
-/** A token as it came: the serialised form of DelegateOS 3.2, or its text alone as `authorization: DPoP` carries it. */
+/** A received token: the serialised form of DelegateOS 3.2, or only its text as in `authorization: DPoP`. */
 export type TokenInput = SerializedDCT | string;
 
 /**
- * The serialised form of a token (DelegateOS 3.2). Throws TokenError for what is no token, token_too_large over
+ * Returns the serialised form of a token (DelegateOS 3.2). Throws TokenError for an invalid token, token_too_large over
  * 16,000 characters.
  */
 export function serialiseToken(token: SignedJSONToken, rules: ShapeRules = DEFAULT_RULES): SerializedDCT {
@@ -23,8 +23,9 @@ export function serialiseToken(token: SignedJSONToken, rules: ShapeRules = DEFAU
 }
 
 /**
- * Reads a token (DelegateOS 10.1 step 1), and never throws. The bytes must be exactly the canonical JSON of what
- * they say: one token, one text, with no second spelling by white space, member order, repeated members or escapes.
+ * Parses a token (DelegateOS 10.1 step 1), and never throws. The bytes must be exactly the canonical JSON of their
+ * content. Therefore a token has only one text: white space, member order, repeated members and escapes allow no second
+ * spelling.
  */
 export function parseToken(
   input: unknown,
@@ -39,24 +40,21 @@ export function parseToken(
 }
 
 /**
- * How a token is read and walked. `fast`: what has the usual form in one pass, with words that are remembered, and the
- * rest as `reference`, which is the plain reading of the text. They never differ in what they say.
+ * How a token's text is parsed and its chain is checked. `fast`: one pass with cached parts for the usual form of text,
+ * otherwise as `reference`. `reference`: without shortcuts and caches. Both give equal results.
  */
 export type ReadingPath = "fast" | "reference";
 
-/** A token that was read, and its blocks as they are hashed. */
-export interface ReadToken {
-  readonly token: SignedJSONToken;
-  readonly texts: BlockTexts;
-}
-
-/** As parseToken; throws TokenError. */
+/** Parses like parseToken, but throws TokenError. */
 export function readToken(input: unknown, rules: ShapeRules): SignedJSONToken {
   const text = tokenText(input);
   return (readQuickly(text, rules) ?? readThoroughly(text, rules)).token;
 }
 
-/** As readToken, of a text that tokenText gave, with the texts of the blocks. Throws TokenError. */
+/**
+ * Reads like readToken, from a text that tokenText returned. Also returns the canonical texts of the blocks. Throws
+ * TokenError.
+ */
 export function readTexts(text: string, rules: ShapeRules, path: ReadingPath): ReadToken {
   return (path === "fast" ? readQuickly(text, rules) : undefined) ?? readThoroughly(text, rules);
 }
@@ -71,7 +69,7 @@ function readThoroughly(text: string, rules: ShapeRules): ReadToken {
   return { token: value, texts: new BlockTexts(value.authority, value.attenuations) };
 }
 
-/** The serialised text of a token, of either form of input. Throws TokenError. */
+/** Returns the serialised text of a token from either form of input. Throws TokenError. */
 export function tokenText(input: unknown): string {
   let text: unknown = input;
   if (typeof input === "object" && input !== null) {
@@ -84,7 +82,10 @@ export function tokenText(input: unknown): string {
   return text;
 }
 
-/** Fatal: a lenient decoder puts U+FFFD in place of what it cannot read, and drops a byte order mark. */
+/**
+ * `fatal`, because a lenient decoder replaces invalid bytes by U+FFFD. `ignoreBOM` keeps a byte order mark in the text,
+ * so that it is refused and not dropped.
+ */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 function decodeUtf8(bytes: Uint8Array): string {
@@ -111,7 +112,7 @@ function writeJson(value: unknown): string {
   }
 }
 
-/** Looks at brackets outside of strings; wrong only on what is not JSON anyway. */
+/** Counts brackets outside of strings. The result can be wrong only for invalid JSON, which is refused later. */
 function nestsDeeperThan(json: string, max: number): boolean {
   let depth = 0;
   let inString = false;

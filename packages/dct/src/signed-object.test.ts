@@ -101,7 +101,7 @@ describe("K9 no valid object of one kind verifies as another", () => {
     expect(parseToken(Buffer.from(canonicalBytes(object)).toString("base64url")).ok).toBe(kind === "token");
   });
 
-  test("what a proof signs is no digest, and so never what anything else signs", () => {
+  test("the signed bytes of a proof are not a digest, so no other signature has them", () => {
     const proof = createProof(engine, alice, { htm: "POST", htu: "u", now: NOW });
     const signature = decodeBase64Url(proof.split(".")[2] as string) as Uint8Array;
     const key = decodeBase64Url(id(alice)) as Uint8Array;
@@ -159,7 +159,7 @@ describe("refused", () => {
     });
   });
 
-  test("signing as somebody else", () => {
+  test("signing as another principal", () => {
     expect(() => signObject(engine, "contract", contractBody, bob)).toThrow(TokenError);
     const moved = { ...contract, issuer: id(bob) };
     expect(verifyObject(engine, "contract", moved)).toMatchObject({

@@ -7,6 +7,7 @@ import {
   array,
   bool,
   count,
+  DEFAULT_RULES,
   digest,
   id,
   object,
@@ -18,11 +19,10 @@ import {
   text,
   that,
   time,
-} from "./shape.ts";
-import { DEFAULT_RULES } from "./structure.ts";
+} from "./structure.ts";
 import type { Attestation, Keypair, RevocationEntry, TaskContract } from "./types.ts";
 
-/** Kinds of object that a principal signs whole: all members but `signature`. */
+/** Kinds of object that a principal signs as a whole: the signature covers all members but `signature`. */
 export interface SignedObjects {
   contract: TaskContract;
   attestation: Attestation;
@@ -31,7 +31,7 @@ export interface SignedObjects {
 
 export type ObjectKind = keyof SignedObjects;
 
-/** Why an object was refused; `detail` names the member, in this package's own words. */
+/** The reason of an object's refusal; `detail` names the member, without the sender's text. */
 export interface ObjectRefusal {
   problem: "malformed" | "invalid_signature";
   detail: string;
@@ -48,8 +48,8 @@ const anything: Shape = () => {};
 const version = oneOf("0.1");
 
 /**
- * The kinds' members, by which they are told apart: none of the texts carries a domain tag, the kinds share a key
- * and a way of signing, and an object that passed for two kinds would be two statements under one signature.
+ * The members of each kind of object. Because all kinds share a key and a signature scheme, and DelegateOS defines no
+ * domain tags, no object may fit two kinds: its signature would be valid for two different statements.
  */
 const SHAPES: Record<ObjectKind, Shape> = {
   contract: object({
@@ -100,12 +100,12 @@ const SHAPES: Record<ObjectKind, Shape> = {
   }),
 };
 
-/** The member that says whose signature it must be. */
+/** The member that names the required signer. */
 const SIGNER = { contract: "issuer", attestation: "principal", revocation: "revokedBy" } as const;
 
 /**
- * The 32 bytes that the signature of an object covers (DelegateOS 4.1, 5.1, 7.2): BLAKE2b-256 of the canonical JSON
- * of all members but `signature`. Throws CanonicalError for what is not JSON.
+ * Returns the 32 bytes that the signature of an object covers (DelegateOS 4.1, 5.1, 7.2): BLAKE2b-256 of the canonical
+ * JSON of all members but `signature`. Throws CanonicalError for a value that is not JSON.
  */
 export function objectSigningInput(engine: CryptoEngine, value: object): Uint8Array {
   const { signature: _, ...body } = value as Record<string, unknown>;
@@ -113,8 +113,8 @@ export function objectSigningInput(engine: CryptoEngine, value: object): Uint8Ar
 }
 
 /**
- * Signs an object as what it claims to be. Throws TokenError (malformed_token with the member at fault) unless it is
- * a valid object of the kind and the key is that of its issuer, principal or revokedBy.
+ * Signs an object as its declared kind. Throws TokenError (malformed_token with the invalid member) unless the object
+ * is valid and the key belongs to its issuer, principal or revokedBy.
  */
 export function signObject<K extends ObjectKind>(
   engine: CryptoEngine,
@@ -127,7 +127,9 @@ export function signObject<K extends ObjectKind>(
   return attachObjectSignature(engine, kind, body, engine.sign(digest, keypair.privateKey), rules);
 }
 
-/** The object with a signature that was made elsewhere, over objectSigningInput. Throws TokenError as signObject. */
+/**
+ * Returns the object with a signature over objectSigningInput that was made elsewhere. Throws TokenError as signObject.
+ */
 export function attachObjectSignature<K extends ObjectKind>(
   engine: CryptoEngine,
   kind: K,

@@ -1,22 +1,10 @@
-import { idRule } from "@depute/core";
-import { deny } from "./denial.ts";
+import { decodeBase64Url, idRule, isObject } from "@depute/core";
+import { type DenialType, deny } from "./denial.ts";
+import { SIGNATURE_BYTES } from "./engine/encodings.ts";
 import { parsePattern } from "./glob.ts";
 import { MAX_ATTENUATIONS, MAX_CAPABILITIES, MAX_RESOURCE_CHARS } from "./limits.ts";
-import { isName } from "./namespaces.ts";
-import {
-  array,
-  count,
-  id,
-  isCount,
-  object,
-  oneOf,
-  principal,
-  type Shape,
-  type ShapeRules,
-  signature,
-  that,
-  time,
-} from "./shape.ts";
+import { type IdKind, type IdRule, isId, isName } from "./names.ts";
+import { isPrincipalId } from "./principal.ts";
 import { parseTime } from "./time.ts";
 import {
   type Attenuation,
@@ -27,7 +15,101 @@ import {
   SJT_FORMAT,
 } from "./types.ts";
 
-/** The reading where none is asked for: strict, unless the process is set to relax ids. */
+/**
+ * Checks a JSON value: returns if the value fits the shape, otherwise throws TokenError with the path and the fault.
+ * Paths consist of this package's own names, so that the sender's text is never returned.
+ */
+export type Shape = (value: unknown, path: string, rules: ShapeRules) => void;
+
+export interface ShapeRules {
+  readonly ids: IdRule;
+}
+
+/** Makes a shape for an object with exactly these members. It refuses a missing member, an unknown member and null. */
+export function object(required: Record<string, Shape>, optional: Record<string, Shape> = {}): Shape {
+  const members = new Map([...Object.entries(required), ...Object.entries(optional)]);
+  const needed = Object.keys(required);
+  return (value, path, rules) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) malformed(path, "not an object");
+    for (const key of Object.keys(value)) if (!members.has(key)) malformed(path, "unknown member");
+    for (const key of needed) if (!Object.hasOwn(value, key)) malformed(join(path, key), "missing");
+    for (const [key, shape] of members) {
+      if (Object.hasOwn(value, key)) shape((value as Record<string, unknown>)[key], join(path, key), rules);
+    }
+  };
+}
+
+/** Makes a shape for an array of maximum `max` items. A longer array is denied with the type `tooLong`. */
+export function array(item: Shape, max: number, tooLong: DenialType = "malformed_token"): Shape {
+  return (value, path, rules) => {
+    if (!Array.isArray(value)) malformed(path, "not an array");
+    if (value.length > max) deny(tooLong, `${path}: more than ${max} items`);
+    for (const [i, member] of value.entries()) item(member, `${path}[${i}]`, rules);
+  };
+}
+
+/** Makes a shape for the values that `accepts` accepts. */
+export function that(problem: string, accepts: (value: unknown) => boolean): Shape {
+  return (value, path) => {
+    if (!accepts(value)) malformed(path, problem);
+  };
+}
+
+/** Makes a shape for a text of maximum `max` UTF-16 code units, without lone surrogates. */
+export function text(max: number): Shape {
+  return that(`not a text of at most ${max} characters`, (value) => {
+    return typeof value === "string" && value.length <= max && value.isWellFormed();
+  });
+}
+
+/** Makes a shape for one of a fixed list of words. */
+export function oneOf(...words: readonly string[]): Shape {
+  return that(`not ${words.join(" or ")}`, (value) => typeof value === "string" && words.includes(value));
+}
+
+/** Makes a shape for an identifier of a kind, by the id rule in `rules`. */
+export function id(kind: IdKind): Shape {
+  return (value, path, rules) => {
+    if (!isId(kind, value, rules.ids)) malformed(path, `not a ${kind}_ identifier`);
+  };
+}
+
+export const principal = that("not a principal", isPrincipalId);
+
+/** An integer from 0 to 2^53 - 1. JSON readers agree only on these integers. */
+export const count = that("not an integer from 0 to 2^53-1", isCount);
+
+export const time = that("not a time YYYY-MM-DDTHH:MM:SS(.sss)Z", (value) => parseTime(value) !== undefined);
+
+export const signature = that("not a signature", (value) => {
+  return (
+    typeof value === "string" && value.length === 86 && decodeBase64Url(value)?.length === SIGNATURE_BYTES
+  );
+});
+
+export const digest = that("not a digest", (value) => {
+  return typeof value === "string" && value.length === 43 && decodeBase64Url(value) !== undefined;
+});
+
+export const bool = that("not a boolean", (value) => typeof value === "boolean");
+
+/** Any object. Its members are not checked. */
+export const anyObject = that("not an object", isObject);
+
+/** Whether a value is an integer from 0 to 2^53 - 1. */
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function malformed(path: string, problem: string): never {
+  deny("malformed_token", path === "" ? problem : `${path}: ${problem}`);
+}
+
+function join(path: string, key: string): string {
+  return path === "" ? key : `${path}.${key}`;
+}
+
+/** The rules if the caller passes none: strict ids, unless the operator set the process to relaxed ids. */
 export const DEFAULT_RULES: ShapeRules = {
   get ids() {
     return idRule();
@@ -48,7 +130,7 @@ const capability: Shape = (value, path, rules) => {
 
 const capabilities = array(capability, MAX_CAPABILITIES, "token_too_large");
 
-/** A delegation's id; the id that stands for "no parent" is nobody's own. */
+/** The id of a delegation, except ROOT_DELEGATION_ID, which means "no parent". */
 const delegationId: Shape = (value, path, rules) => {
   id("del")(value, path, rules);
   if (value === ROOT_DELEGATION_ID) deny("malformed_token", `${path}: reserved for the parent of a root`);
@@ -88,7 +170,7 @@ const token = object({
   ),
 });
 
-/** Throws TokenError unless `value` is an authority block (DelegateOS 3.1) that makes sense by itself. */
+/** Throws TokenError unless `value` is a consistent authority block (DelegateOS 3.1). */
 export function assertAuthority(value: unknown, rules: ShapeRules): asserts value is Authority {
   authority(value, "authority", rules);
   assertAuthoritySense(value as Authority);
@@ -101,14 +183,16 @@ export function assertAttenuation(value: unknown, rules: ShapeRules): asserts va
 
 /**
  * Throws TokenError unless `value` has the structure of a token (DelegateOS 10.1 step 1). Signatures, narrowing and
- * time are not looked at.
+ * times are not checked.
  */
 export function assertToken(value: unknown, rules: ShapeRules): asserts value is SignedJSONToken {
   token(value, "", rules);
   assertTokenSense(value as SignedJSONToken);
 }
 
-/** The part of assertToken that looks at members together; every member by itself is well formed. */
+/**
+ * Checks those rules of assertToken that concern several members together. Requires that each single member is valid.
+ */
 export function assertTokenSense({ authority, attenuations }: SignedJSONToken): void {
   assertAuthoritySense(authority);
   const seen = new Set([authority.parentDelegationId, authority.delegationId]);

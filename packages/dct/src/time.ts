@@ -2,9 +2,9 @@ const DASH = 0x2d;
 const COLON = 0x3a;
 
 /**
- * Milliseconds since 1970 of `YYYY-MM-DDTHH:MM:SSZ` or `YYYY-MM-DDTHH:MM:SS.sssZ`; undefined for any other text and
- * for a moment that no calendar has. One grammar, because times compared as text or read by a lenient parser sort
- * wrongly: an offset, a leap day that is not, a year 10000.
+ * Parses `YYYY-MM-DDTHH:MM:SSZ` or `YYYY-MM-DDTHH:MM:SS.sssZ` to milliseconds since 1970. Undefined for any other text
+ * and for a date outside the calendar. Other forms would sort wrongly, such as an offset, an invalid leap day or a year
+ * 10000, so they are refused.
  */
 export function parseTime(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;
@@ -26,21 +26,21 @@ export function parseTime(text: unknown): number | undefined {
   const minute = two(text, 14);
   const second = two(text, 17);
   const ms = hasMs ? two(text, 20) * 10 + digit(text, 22) : 0;
-  // A comparison with NaN is false: what is no digit is refused here too.
+  // Comparisons with NaN are false, so this also refuses a text with characters other than digits.
   if (!(year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month))) return undefined;
   if (!(hour <= 23 && minute <= 59 && second <= 59 && ms <= 999)) return undefined;
   return ((daysSince1970(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + ms;
 }
 
-/** The text of a moment, as `2026-02-17T12:00:00.000Z`. Throws RangeError outside the years 0 to 9999. */
+/** Formats a time as `2026-02-17T12:00:00.000Z`. Throws RangeError outside the years 0 to 9999. */
 export function formatTime(ms: number): string {
   const text = new Date(ms).toISOString();
-  // Years of more than four digits have a sign.
+  // A year of more than four digits has a sign, so its text is longer.
   if (text.length !== 24) throw new RangeError(`${text} is outside the years that a token can state`);
   return text;
 }
 
-/** The number that two digits write, or NaN. */
+/** Returns the number that two digits form, or NaN. */
 function two(text: string, at: number): number {
   return digit(text, at) * 10 + digit(text, at + 1);
 }
@@ -59,7 +59,10 @@ function isLeap(year: number): boolean {
   return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
 }
 
-/** Days of the Gregorian calendar, counted in years that begin in March, so that a leap day is a year's last. */
+/**
+ * Returns the days since 1970 of a date in the Gregorian calendar. Years are counted from March, so that a leap day is
+ * the last day of a year.
+ */
 function daysSince1970(year: number, month: number, day: number): number {
   const y = month <= 2 ? year - 1 : year;
   const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;

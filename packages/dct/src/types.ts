@@ -4,14 +4,14 @@ export const SJT_FORMAT = "delegateos-sjt-v1";
 /** parentDelegationId of a root (DelegateOS 3.1). */
 export const ROOT_DELEGATION_ID = "del_000000000000";
 
-/** DelegateOS 2. `id` is the base64url Ed25519 public key: 43 characters. */
+/** A principal (DelegateOS 2). `id` is the base64url Ed25519 public key: 43 characters. */
 export interface Principal {
   id: string;
   name?: string;
   metadata?: Record<string, string>;
 }
 
-/** DelegateOS 2. `privateKey` is the 32-byte seed. */
+/** A keypair (DelegateOS 2). `privateKey` is the 32-byte seed. */
 export interface Keypair {
   principal: Principal;
   privateKey: Uint8Array;
@@ -24,7 +24,7 @@ export interface Capability {
   resource: string;
 }
 
-/** DelegateOS 3.1. Money is in microcents (1 USD = 100,000,000), times are RFC 3339 with Z. */
+/** DelegateOS 3.1. Amounts of money are in microcents (1 USD = 100,000,000), times are RFC 3339 with Z. */
 export interface Authority {
   issuer: string;
   delegatee: string;
@@ -40,8 +40,8 @@ export interface Authority {
 }
 
 /**
- * DelegateOS 3.1. An absent member leaves what the block before allowed; `allowedCapabilities: []` allows nothing.
- * `maxChainDepth` counts the hops that remain after this one.
+ * DelegateOS 3.1. An absent member keeps the value of the previous block; `allowedCapabilities: []` allows none.
+ * `maxChainDepth` counts the delegations that remain after this one.
  */
 export interface Attenuation {
   attenuator: string;
@@ -61,7 +61,7 @@ export interface TokenSignature {
   covers: "authority" | number;
 }
 
-/** DelegateOS 3.1. `signatures` holds one for the authority and one for each attenuation, in order. */
+/** DelegateOS 3.1. `signatures` has one signature for the authority and one for each attenuation, in order. */
 export interface SignedJSONToken {
   format: typeof SJT_FORMAT;
   authority: Authority;
@@ -75,7 +75,7 @@ export interface SerializedDCT {
   format: typeof SJT_FORMAT;
 }
 
-/** DelegateOS 4.1. */
+/** The revocation of one block, as in DelegateOS 4.1. */
 export interface RevocationEntry {
   revocationId: string;
   revokedBy: string;
@@ -84,10 +84,10 @@ export interface RevocationEntry {
   signature: string;
 }
 
-/** JSON Schema draft-07. */
+/** A JSON Schema of draft-07. */
 export type JSONSchema = boolean | Record<string, unknown>;
 
-/** DelegateOS 5.1. */
+/** A task contract, as in DelegateOS 5.1. */
 export interface TaskContract {
   id: string;
   version: "0.1";
@@ -99,7 +99,7 @@ export interface TaskContract {
   signature: string;
 }
 
-/** DelegateOS 5.1. */
+/** The work that a contract describes, as in DelegateOS 5.1. */
 export interface TaskSpec {
   title: string;
   description: string;
@@ -130,11 +130,11 @@ export interface VerificationSpec {
   judgeTemperature?: number;
   judgePrompt?: string;
   evaluations?: number;
-  /** How long human_review waits, in milliseconds. */
+  /** Milliseconds for which human_review waits. */
   reviewTimeoutMs?: number;
 }
 
-/** DelegateOS 7.1. */
+/** An attestation, as in DelegateOS 7.1. */
 export interface Attestation {
   id: string;
   version: "0.1";
@@ -158,7 +158,7 @@ export interface AttestationResult {
   verificationOutcome?: { method: string; passed: boolean; score?: number; details?: string };
 }
 
-/** DelegateOS 8.1. */
+/** A delegation, as in DelegateOS 8.1. */
 export interface Delegation {
   id: string;
   parentId: string;
@@ -171,4 +171,16 @@ export interface Delegation {
   createdAt: string;
   completedAt?: string;
   attestationId?: string;
+}
+
+/** One block of a verified token, and the grants after it. The authority's block is the first. */
+export interface VerifiedBlock {
+  revocationId: string;
+  signer: string;
+  delegatee: string;
+  delegationId: string;
+  contractId: string;
+  /** The effective expiry, in milliseconds since 1970. */
+  expiresAt: number;
+  maxBudgetMicrocents: number;
 }

@@ -2,24 +2,24 @@ import type { CryptoEngine } from "./engine.ts";
 import { hash } from "./payload.ts";
 import type { TokenSignature } from "./types.ts";
 
-/** Most prefixes that are remembered unless told otherwise, at about 150 bytes each. */
+/** Default maximum number of cached prefixes, at about 150 bytes each. */
 export const MAX_VERIFIED_PREFIXES = 16_384;
 
-/** Changed with the meaning of what is remembered, so that nothing older is ever taken for it. */
+/** Part of each key. Change this text when the meaning of an entry changes, so that older entries never match. */
 const VERSION = "delegateos-verified-prefix-v1";
 
 /**
- * Beginnings of tokens - an authority and some of the attenuations that follow it - all of whose signatures were found
- * to hold. Only that: who is trusted, what is revoked, the narrowing, times, budget, the contract, the request and the
- * proof are looked at anew each time, and what did not hold is not remembered.
+ * A cache of verified token prefixes: an authority and some of the following attenuations, all with valid
+ * signatures. It caches signatures only. Each verification checks anew the trusted roots, revocations,
+ * attenuation, times, budget, contract, request and proof. Failures are not cached.
  *
- * A beginning is known by a 256-bit digest of the engine's name, every block's revocation id (the digest of all that
- * the block says) and every signature: nothing that a signature covers, nor the signature, is left out. When there is
- * no room the one that was not used for the longest time goes.
+ * The key of a prefix is a 256-bit digest of the engine's name, every block's revocation id and every
+ * signature. A revocation id is the digest of the whole block, so the key covers all signed content. The
+ * least recently used entry is evicted first.
  */
 export class VerifiedPrefixes {
   readonly #max: number;
-  /** In the order of their last use. */
+  /** The keys, in the order of their last use. */
   readonly #keys = new Set<string>();
 
   constructor(max: number = MAX_VERIFIED_PREFIXES) {
@@ -27,12 +27,12 @@ export class VerifiedPrefixes {
     this.#max = max;
   }
 
-  /** How many beginnings are remembered. */
+  /** Returns the number of cached prefixes. */
   get size(): number {
     return this.#keys.size;
   }
 
-  /** How many of a token's first blocks carry signatures that are known to hold. */
+  /** Returns the number of leading blocks whose signatures are cached as valid. */
   find(engine: CryptoEngine, ids: readonly string[], signatures: readonly TokenSignature[]): number {
     if (this.#keys.size === 0) return 0;
     for (let blocks = ids.length; blocks > 0; blocks--) {
@@ -45,12 +45,12 @@ export class VerifiedPrefixes {
     return 0;
   }
 
-  /** Remembers every beginning of a token all of whose signatures were just found to hold. */
+  /** Caches every prefix of a token whose signatures were just found valid. */
   add(engine: CryptoEngine, ids: readonly string[], signatures: readonly TokenSignature[]): void {
     for (let blocks = 1; blocks <= ids.length; blocks++) this.#keep(keyOf(engine, ids, signatures, blocks));
   }
 
-  /** Forgets all. */
+  /** Removes all prefixes. */
   clear(): void {
     this.#keys.clear();
   }
@@ -66,7 +66,10 @@ export class VerifiedPrefixes {
   }
 }
 
-/** Ids have 43 characters and signatures 86, so that no two lists make one text. */
+/**
+ * Returns the cache key of the first `blocks` blocks. Ids have 43 characters and signatures 86, so different lists
+ * never give the same text.
+ */
 function keyOf(
   engine: CryptoEngine,
   ids: readonly string[],
@@ -76,7 +79,7 @@ function keyOf(
   let text = `${VERSION} ${engine.name} `;
   for (let i = 0; i < blocks; i++) text += `${ids[i]}${signatures[i]?.signature}`;
   const digest = hash(engine, text);
-  // Sixteen UTF-16 units hold the 256 bits in the least space.
+  // Sixteen UTF-16 units store the 256 bits in the least space.
   let key = "";
   for (let i = 0; i < digest.length; i += 2) {
     key += String.fromCharCode(((digest[i] as number) << 8) | (digest[i + 1] as number));

@@ -45,7 +45,7 @@ describe("C9 order of DelegateOS 10.1", () => {
     ["capability_not_granted", { request: { ...read, resource: "/x" } }, () => {}],
   ];
   test.each(steps.map(([type], i) => [type, i] as const))(
-    "%s is said before what comes after it",
+    "%s is reported before later faults",
     (type, first) => {
       const faults = steps.slice(first);
       const expands = faults.some(([name]) => name === "attenuation_violation");
@@ -58,7 +58,7 @@ describe("C9 order of DelegateOS 10.1", () => {
     },
   );
 
-  test("granted is told only to a holder who proved possession", () => {
+  test("granted is shown only to a holder that proved possession", () => {
     const request = { ...read, resource: "/x" };
     const proof = createProof(engine, alice, { htm: "POST", htu: "https://d/x", token: text, now: NOW });
     const holder = { proof, htm: "POST", htu: "https://d/x" };
@@ -84,7 +84,7 @@ describe("C9 order of DelegateOS 10.1", () => {
 });
 
 describe("granted", () => {
-  test("a root token, and what it returns", () => {
+  test("a root token, and its result", () => {
     const result = verifyToken(
       engine,
       { token: text, format: "delegateos-sjt-v1" },
@@ -109,7 +109,7 @@ describe("granted", () => {
     });
   });
 
-  test("a narrowed token, proved by its holder and by nobody else", () => {
+  test("an attenuated token is valid only with its holder's proof", () => {
     const allowedCapabilities = [{ ...read, resource: "/project/a" }];
     const child = attenuateToken(
       engine,
@@ -131,7 +131,7 @@ describe("granted", () => {
     });
   });
 
-  test("C1 a holder who strips his own attenuation has no proof for what is left", () => {
+  test("C1 a holder that removes its own attenuation has no proof for the rest", () => {
     const holder = {
       htm: "POST",
       htu: "u",
@@ -145,7 +145,7 @@ describe("granted", () => {
   test.each<[string, string, Partial<VerificationContext>]>([
     ["C2 depth to the last hop", signed({ maxChainDepth: 2 }, [link(0), link(1)]), {}],
     [
-      "C2 a chain that goes on from another",
+      "C2 a chain that extends another",
       signed({ chainDepth: 2, parentDelegationId: delegation(9) }, [link(0)]),
       {},
     ],
@@ -208,7 +208,7 @@ describe("revocation (DelegateOS 4 and 10.1 step 2)", () => {
 
   test.each([
     ["the issuer, of the root block", root, 0, true],
-    ["the delegatee, who gives up", alice, 0, true],
+    ["the delegatee, which gives up its own grant", alice, 0, true],
     ["the attenuator, of his own block", alice, 1, true],
     ["a signer above", root, 1, true],
     ["the delegatee of the last block", bob, 1, true],

@@ -1,55 +1,42 @@
 import { decodeBase64Url } from "@depute/core";
 import { allows, type Level, walkChain } from "./chain.ts";
-import { assertContext, type VerificationContext } from "./context.ts";
+import type { VerificationContext } from "./context.ts";
 import { type DenialReason, deny, TokenError } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { readRemembered, rememberedKey } from "./fast/words.ts";
 import { type PatternReader, parsePattern, parseResource } from "./glob.ts";
 import { CLOCK_SKEW_MS, MAX_LIFETIME_MS } from "./limits.ts";
-import { splitRequirement } from "./namespaces.ts";
+import { splitRequirement } from "./names.ts";
 import type { BlockTexts } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
 import { type AcceptedProof, checkProof } from "./proof.ts";
 import { rightfulRevokers } from "./revocation.ts";
 import { type ReadingPath, readTexts, type TokenInput, tokenText } from "./serialise.ts";
-import { isCount } from "./shape.ts";
-import { DEFAULT_RULES } from "./structure.ts";
+import { DEFAULT_RULES, isCount } from "./structure.ts";
 import { parseTime } from "./time.ts";
-import type { Capability, SignedJSONToken } from "./types.ts";
+import type { Capability, SignedJSONToken, VerifiedBlock } from "./types.ts";
 import type { VerifiedPrefixes } from "./verified-prefixes.ts";
 
-/** What a valid token allows (DelegateOS 10.1 step 8), and who holds it. */
+/** The grants of a valid token (DelegateOS 10.1 step 8), and its holder. */
 export interface AuthorizedScope {
   capabilities: Capability[];
   remainingBudgetMicrocents: number;
-  /** Delegations above the last block. */
+  /** Number of delegations above the last block. */
   chainDepth: number;
-  /** chainDepth that no further delegation may exceed. */
+  /** The greatest chainDepth that further delegations may have. */
   maxChainDepth: number;
   contractId: string;
   delegationId: string;
   issuer: string;
-  /** The current delegatee: who must prove possession. */
+  /** The current delegatee, which must prove possession. */
   holder: string;
   /** Milliseconds since 1970. */
   expiresAt: number;
 }
 
-/** One block of a verified token, the authority's first, with what is allowed after it. */
-export interface VerifiedBlock {
-  revocationId: string;
-  signer: string;
-  delegatee: string;
-  delegationId: string;
-  contractId: string;
-  /** Milliseconds since 1970. */
-  expiresAt: number;
-  maxBudgetMicrocents: number;
-}
-
 /**
- * `proof` is there when the context had a presentation; the caller still has to refuse one that it has seen, or to use
- * up its number in its session.
+ * The result of a verification. `proof` is present if the context had a presentation. The caller must still refuse a
+ * replay, or consume the call's number in its session.
  */
 export type VerifyResult =
   | {
@@ -61,21 +48,21 @@ export type VerifyResult =
     }
   | { ok: false; denial: DenialReason };
 
-/** How a token is verified; what is said of it is the same, whichever way. */
+/** Options of a verification that do not affect its result. */
 export interface VerifyOptions {
   /** `fast` when absent. */
   readonly path?: ReadingPath;
-  /** Signatures that were found to hold before. None are remembered when absent. */
+  /** A cache of signatures that were found valid; nothing is cached when absent. */
   readonly verified?: VerifiedPrefixes;
 }
 
-/** Longest text of a request that a denial repeats, in UTF-16 code units. */
+/** Longest part of a request that a denial repeats, in UTF-16 code units. */
 const MAX_ECHO = 64;
 
 /**
- * Verifies a token in the order of DelegateOS 10.1. Total: any input and any context give a result, never an
- * exception, and nothing is changed. The proof of possession comes after the chain, since only the chain says whose
- * it must be, and before everything that tells what the token grants.
+ * Verifies a token in the order of DelegateOS 10.1. Total: every input and context gives a result, never an
+ * exception, and no state changes. The proof of possession is checked after the chain, which determines the
+ * expected holder, and before all checks that reveal the token's grants.
  */
 export function verifyToken(
   engine: CryptoEngine,
@@ -85,11 +72,11 @@ export function verifyToken(
 ): VerifyResult {
   try {
     assertContext(ctx);
-    // Read once: what is checked and what the proof is bound to are the same text.
+    // The token's text is read only once, so that the checks and the proof's binding use the same text.
     return verify(engine, tokenText(input), ctx, options);
   } catch (error) {
     if (error instanceof TokenError) return { ok: false, denial: error.denial };
-    // A callback of the context threw, or the context is not what its type says.
+    // A callback of the context threw, or the context does not fit its type.
     return { ok: false, denial: { type: "internal_context", detail: "fault in verification" } };
   }
 }
@@ -128,7 +115,10 @@ function verify(
   return { ok: true, scope, blocks, token, ...(proof !== undefined && { proof }) };
 }
 
-/** Step 2. Before the signatures, as in the text; it changes nothing, so a forger learns only what he made up. */
+/**
+ * Step 2, before the signatures as in the specification. That is safe: the check changes no state, and a forger learns
+ * nothing but whether ids of its own choice are revoked.
+ */
 function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: VerificationContext): void {
   for (const [i, id] of ids.entries()) {
     if (ctx.revocations.isRevoked(id, rightfulRevokers(token, i)) !== false) deny("revoked", blockName(i));
@@ -137,8 +127,8 @@ function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: V
 }
 
 /**
- * Step 3. Each block is verified under the key that stands in the block. The `signer` beside a signature is not
- * signed: whoever verifies under it lets anyone forge a root.
+ * Step 3. Each block is verified under the key inside the block. The `signer` beside a signature is not
+ * signed: a verifier that trusted it would accept a forged root.
  */
 // biome-ignore lint/complexity/useMaxParams: the steps of a verification share what was read once
 function assertSigned(
@@ -153,22 +143,23 @@ function assertSigned(
   const { authority, attenuations, signatures } = token;
   if (signatures.length !== attenuations.length + 1) deny("invalid_signature", "signatures: not one a block");
   if (!trustedRoots.has(authority.issuer)) deny("invalid_signature", "authority.issuer: not a trusted root");
-  // So many of the first blocks carry signatures that are known to hold; what is beside a signature is not signed.
-  const known = verified?.find(engine, ids, signatures) ?? 0;
+  // The number of leading blocks whose signatures are cached as valid. `signer` and `covers` are not signed, so they
+  // are compared for every block.
+  const verifiedCount = verified?.find(engine, ids, signatures) ?? 0;
   for (let i = 0; i < signatures.length; i++) {
     const signer = i === 0 ? authority.issuer : (attenuations[i - 1]?.attenuator ?? "");
     const entry = signatures[i];
     if (entry?.signer !== signer) deny("invalid_signature", `signatures[${i}].signer`);
     if (entry.covers !== (i === 0 ? "authority" : i - 1))
       deny("invalid_signature", `signatures[${i}].covers`);
-    if (i < known) continue;
+    if (i < verifiedCount) continue;
     const signature = decodeBase64Url(entry.signature);
     const key = words.readKey(signer);
     if (signature === undefined || key === undefined) deny("invalid_signature", blockName(i));
     if (!engine.verify(signature, texts.signedDigest(engine, i), key))
       deny("invalid_signature", blockName(i));
   }
-  if (known < signatures.length) verified?.add(engine, ids, signatures);
+  if (verifiedCount < signatures.length) verified?.add(engine, ids, signatures);
 }
 
 function assertDepth(last: Level, ctx: VerificationContext): void {
@@ -191,7 +182,7 @@ function assertHeld(
   return result.ok ? result.proof : deny(result.denial.type, result.denial.detail);
 }
 
-/** Step 5. A token is still valid in the millisecond in which it expires, as the text compares. */
+/** Step 5: checks the times. As in the specification, a token is still valid in the millisecond in which it expires. */
 function assertTimes(token: SignedJSONToken, last: Level, ctx: VerificationContext): void {
   const issuedAt = parseTime(token.authority.issuedAt) ?? Number.NaN;
   const lifetime = (parseTime(token.authority.expiresAt) ?? Number.NaN) - issuedAt;
@@ -203,7 +194,10 @@ function assertTimes(token: SignedJSONToken, last: Level, ctx: VerificationConte
   if (ctx.now > last.expiresAt) deny("expired");
 }
 
-/** Step 6, for every block where spend is known by block. */
+/**
+ * Step 6: the budget. If the context has one amount spent, it is compared with the last block's budget alone. If it has
+ * an amount for each block, each is compared with that block's budget. Returns the least remaining budget.
+ */
 function remainingBudget(levels: readonly Level[], ids: readonly string[], ctx: VerificationContext): number {
   const { spentMicrocents } = ctx;
   let remaining = Number.MAX_SAFE_INTEGER;
@@ -217,7 +211,7 @@ function remainingBudget(levels: readonly Level[], ids: readonly string[], ctx: 
   return remaining;
 }
 
-/** DelegateOS 5.2. */
+/** Checks the contract of the token (DelegateOS 5.2). */
 function assertContract(last: Level, ctx: VerificationContext): void {
   if (ctx.contractId !== undefined && last.contractId !== ctx.contractId)
     deny("contract_mismatch", "contractId");
@@ -230,7 +224,7 @@ function assertContract(last: Level, ctx: VerificationContext): void {
   }
 }
 
-/** Step 7. */
+/** Step 7: checks that the token grants the request. */
 function assertGranted(last: Level, ctx: VerificationContext, { readPattern }: Words): void {
   if (ctx.request === undefined) return;
   const { namespace, action, resource } = ctx.request;
@@ -248,7 +242,7 @@ function verifiedBlock(level: Level, revocationId: string): VerifiedBlock {
   return { revocationId, signer, delegatee, delegationId, contractId, expiresAt, maxBudgetMicrocents };
 }
 
-/** How the words of a token are read. */
+/** The parsers of principals and resource patterns for a verification, with or without a cache. */
 interface Words {
   readonly readKey: (id: string) => Uint8Array | undefined;
   readonly readPattern: PatternReader;
@@ -263,4 +257,31 @@ function blockName(level: number): string {
 
 function cut(text: string): string {
   return text.slice(0, MAX_ECHO).toWellFormed();
+}
+
+/** Throws TokenError with internal_context for a value such as NaN, which would make comparisons wrong. */
+function assertContext(ctx: VerificationContext): void {
+  const wrong = wrongMember(ctx);
+  if (wrong !== undefined) deny("internal_context", wrong);
+}
+
+function wrongMember(ctx: VerificationContext): string | undefined {
+  if (!(ctx.trustedRoots instanceof Set)) return "trustedRoots";
+  if (typeof ctx.revocations?.isRevoked !== "function") return "revocations";
+  if (!isCount(ctx.now)) return "now";
+  if (typeof ctx.spentMicrocents !== "function" && !isCount(ctx.spentMicrocents)) return "spentMicrocents";
+  for (const member of ["maxLifetimeMs", "clockSkewMs", "maxChainDepth"] as const) {
+    if (ctx[member] !== undefined && !isCount(ctx[member])) return member;
+  }
+  const { holder, request } = ctx;
+  const isPresentation = typeof holder === "object" && holder !== null;
+  if (holder !== "bearer" && holder !== "proved" && !isPresentation) return "holder";
+  if (isPresentation && (typeof holder.htm !== "string" || typeof holder.htu !== "string")) return "holder";
+  if (
+    request !== undefined &&
+    (typeof request?.namespace !== "string" || typeof request.action !== "string")
+  ) {
+    return "request";
+  }
+  return undefined;
 }

@@ -15,15 +15,15 @@ export interface GrpcJsOptions {
   readonly interceptors?: Interceptor[];
   /** Whether the connection is TLS, with the system's roots. */
   readonly isSecure?: boolean;
-  /** grpc-js's own options of the channel, by their names. */
+  /** Channel options of grpc-js, by their names. */
   readonly channel?: Readonly<Record<string, string | number>>;
 }
 
 /**
- * A foreign client behind the interface of Connect's transports: calls go through @grpc/grpc-js, which shares no code
- * with what serves them. Descriptors are all that it needs.
+ * A Connect transport over @grpc/grpc-js, a client that shares no code with the platform. It needs only the
+ * descriptors.
  *
- * @param address `host:port`, or another target that grpc-js knows
+ * @param address `host:port`, or another grpc-js target
  */
 export function createGrpcJsTransport(
   address: string,
@@ -51,7 +51,8 @@ export function createGrpcJsTransport(
               deadline(timeoutMs),
               (error, message) => {
                 if (error) reject(toError(error));
-                else if (message === undefined) reject(new Error("neither an error nor a message"));
+                else if (message === undefined)
+                  reject(new Error("the stream ended with neither an error nor a message"));
                 else
                   resolve({
                     stream: false,
@@ -162,7 +163,10 @@ function copy(metadata: grpc.Metadata, headers: Headers): void {
   }
 }
 
-/** The status as Connect would have read it from the trailer: the details are parsed by Connect, the rest by grpc-js. */
+/**
+ * Returns the error that Connect reads from the trailer, with its details. grpc-js has removed code and message from
+ * the trailer, so they are added again.
+ */
 function toError(error: grpc.ServiceError): Error {
   const trailer = new Headers();
   copy(error.metadata, trailer);

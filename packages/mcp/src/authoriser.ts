@@ -1,52 +1,65 @@
 import type { AuthorizedScope, DenialReason } from "@depute/contracts/delegateos/v0/delegation_pb";
 import type { Right } from "./rules/visible.ts";
 
-/** A token as it came with a request. */
+/** A token, and the values that the same request presented with it. */
 export interface Presented {
   readonly token: string;
-  /** The proof that the presenter holds the token's key (RFC 9449); absent where none came along. */
+  /** The proof that the presenter holds the token's key (RFC 9449); absent if the request had none. */
   readonly proof?: Proof;
-  /** The contract that is executed; empty for no matter. */
+  /** The id of the contract under which the call is made; empty for none. */
   readonly contractId: string;
 }
 
-/** A holder's proof, and what it has to name. */
+/** A holder's proof, and the values that the proof must name. */
 export interface Proof {
   readonly jwt: string;
   readonly method: string;
   readonly target: string;
 }
 
-/** A decision about one call. */
+/** A decision about the authority of one call. */
 export type Verdict =
   | { readonly ok: true; readonly principal: string; readonly scope: AuthorizedScope }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** A reservation that was made, or why none was. */
+/** The result of a reservation: its id, or the reason of its refusal. */
 export type Reserved =
   | { readonly ok: true; readonly reservationId: string }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** What a token grants, without a look at who presents it; for lists. */
+/** The grants of a token, for filtering lists. They do not prove that the presenter holds the token. */
 export type Grants =
   | { readonly ok: true; readonly capabilities: readonly Right[] }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** Who decides: the tokens service, wherever it is. Each of them throws when it cannot be asked. */
+/**
+ * Asks the tokens service, in this process or a remote one, for decisions. Every method throws if the service is
+ * unavailable.
+ */
 export interface Authoriser {
-  /** Whether the token's holder may do all of this now, by one call. A genuine proof is used up. */
+  /**
+   * Checks in one call whether the token's holder may use all of these rights now. A valid proof counts as used
+   * afterwards.
+   */
   verify(presented: Presented, rights: readonly Right[], argumentsDigest: string): Promise<Verdict>;
-  /** Sets an amount (microcents, at least 1) aside on every block of the token, once for each request id. */
+  /**
+   * Reserves an amount (microcents, at least 1) on every block of the token. A repeated request id does not reserve
+   * again.
+   */
   reserve(token: string, microcents: number, requestId: string): Promise<Reserved>;
-  /** Charges a reservation: an amount in microcents, or all of it. @returns what was charged */
+  /**
+   * Charges an amount in microcents of a reservation, or the whole reservation if the amount is undefined.
+   *
+   * @returns the charged amount
+   */
   commit(reservationId: string, microcents: number | undefined): Promise<number>;
-  /** Gives a reservation back. */
+  /** Cancels a reservation without a charge. */
   release(reservationId: string): Promise<void>;
-  /** What the token grants. */
+  /** Reads the grants of a token. */
   grants(token: string): Promise<Grants>;
   /**
-   * Whether the manifest of the agent that the key belongs to lets it use the tool (CAP `mcp_bindings`); true for a key
-   * of no registered agent, and for an agent without a manifest.
+   * Whether the manifest of the key's agent allows the tool (CAP `mcp_bindings`). True if the key has no registered
+   * agent, or the agent has no manifest.
    */
   mayUse(principal: string, serverId: string, tool: string): Promise<boolean>;
 }

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { Definitions } from "./definitions.ts";
 import { type Json, tool } from "./testing/parts.ts";
 
-/** Definitions of a server whose pages a test sets. */
-function made(options: { ttlMs?: number; trustsPromises?: boolean } = {}) {
+/** Creates the Definitions of a fake server. The test sets the lists that the server returns. */
+function definitionsWith(options: { ttlMs?: number; trustsPromises?: boolean } = {}) {
   const clock = new ManualClock(0);
   const state = { tools: [tool("report")] as Json[], ttlMs: undefined as number | undefined };
   const counts = { lists: 0, notices: 0 };
@@ -35,7 +35,11 @@ function made(options: { ttlMs?: number; trustsPromises?: boolean } = {}) {
     announce: (stands: boolean) => {
       isAnnounced = stands;
     },
-    /** Keeps the answers of lists that begin now. @returns what lets them go */
+    /**
+     * Delays the answers to list requests that begin after this call.
+     *
+     * @returns a function that releases the answers
+     */
     hold() {
       const { promise, resolve } = Promise.withResolvers<void>();
       hold = promise;
@@ -49,19 +53,19 @@ function made(options: { ttlMs?: number; trustsPromises?: boolean } = {}) {
 
 describe("the present definition", () => {
   test("is listed before each use", async () => {
-    const { definitions, state, counts } = made();
-    const before = await definitions.present("report");
+    const { definitions, state, counts } = definitionsWith();
+    const before = await definitions.currentDigest("report");
     state.tools = [tool("report", "does something else")];
-    expect(await definitions.present("report")).not.toBe(before);
+    expect(await definitions.currentDigest("report")).not.toBe(before);
     expect(counts.lists).toBe(2);
   });
 
   test("is listed after the use was asked for, also where a list already runs", async () => {
-    const { definitions, state, counts, hold } = made();
+    const { definitions, state, counts, hold } = definitionsWith();
     const release = hold();
-    const first = definitions.present("report");
+    const first = definitions.currentDigest("report");
     state.tools = [tool("report", "does something else")];
-    const later = [definitions.present("report"), definitions.present("report")];
+    const later = [definitions.currentDigest("report"), definitions.currentDigest("report")];
     release();
     const [second, third] = await Promise.all(later);
     expect(second).not.toBe(await first);
@@ -70,16 +74,16 @@ describe("the present definition", () => {
   });
 
   test("is believed for the time of the setting, and no longer than until an announcement", async () => {
-    const { definitions, clock, counts } = made({ ttlMs: 1000 });
-    await definitions.present("report");
+    const { definitions, clock, counts } = definitionsWith({ ttlMs: 1000 });
+    await definitions.currentDigest("report");
     clock.advance(999);
-    await definitions.present("report");
+    await definitions.currentDigest("report");
     expect(counts.lists).toBe(1);
     clock.advance(1);
-    await definitions.present("report");
+    await definitions.currentDigest("report");
     expect(counts.lists).toBe(2);
     definitions.forget();
-    await definitions.present("report");
+    await definitions.currentDigest("report");
     expect(counts.lists).toBe(3);
   });
 
@@ -87,40 +91,40 @@ describe("the present definition", () => {
     [false, 2],
     [true, 1],
   ])("is believed for the server's own time where its promises are trusted: %j", async (trusts, lists) => {
-    const { definitions, state, counts } = made({ trustsPromises: trusts });
+    const { definitions, state, counts } = definitionsWith({ trustsPromises: trusts });
     state.ttlMs = 1000;
-    await definitions.present("report");
-    await definitions.present("report");
+    await definitions.currentDigest("report");
+    await definitions.currentDigest("report");
     expect(counts.lists).toBe(lists);
   });
 
-  test("is believed while a trusted subscription stands", async () => {
-    const { definitions, announce, clock, counts } = made({ trustsPromises: true });
+  test("is cached while a trusted subscription is open", async () => {
+    const { definitions, announce, clock, counts } = definitionsWith({ trustsPromises: true });
     announce(true);
-    await definitions.present("report");
+    await definitions.currentDigest("report");
     clock.advance(86_400_000);
-    await definitions.present("report");
+    await definitions.currentDigest("report");
     expect(counts.lists).toBe(1);
     announce(false);
-    await definitions.present("report");
+    await definitions.currentDigest("report");
     expect(counts.lists).toBe(2);
   });
 
   test("is asked for again where a change is announced while it is listed", async () => {
-    const { definitions, state, counts, hold } = made();
+    const { definitions, state, counts, hold } = definitionsWith();
     const release = hold();
-    const asked = definitions.present("report");
+    const pendingDigest = definitions.currentDigest("report");
     state.tools = [tool("report", "does something else")];
     definitions.forget();
     release();
-    expect(await asked).toBe(await definitions.present("report"));
+    expect(await pendingDigest).toBe(await definitions.currentDigest("report"));
     expect(counts.lists).toBe(3);
   });
 
   test("is none where the server lists none, or one without a canonical form", async () => {
-    const { definitions, state } = made();
+    const { definitions, state } = definitionsWith();
     state.tools = [tool("odd", "\ud800")];
-    expect([await definitions.present("report"), await definitions.present("odd")]).toEqual([
+    expect([await definitions.currentDigest("report"), await definitions.currentDigest("odd")]).toEqual([
       undefined,
       undefined,
     ]);
@@ -129,8 +133,8 @@ describe("the present definition", () => {
 
 describe("a change", () => {
   test("is remembered, even where the old definition comes back", async () => {
-    const { definitions, state } = made();
-    await definitions.present("report");
+    const { definitions, state } = definitionsWith();
+    await definitions.currentDigest("report");
     expect(definitions.hasChanged("report")).toBe(false);
     definitions.note([tool("report", "does something else")]);
     definitions.note(state.tools);
@@ -138,22 +142,22 @@ describe("a change", () => {
   });
 
   test("cannot be ruled out once there were more names than are remembered", () => {
-    const { definitions } = made();
+    const { definitions } = definitionsWith();
     definitions.note(Array.from({ length: 10_001 }, (_, i) => tool(`t${i}`)));
     expect(definitions.hasChanged("t0")).toBe(true);
   });
 
-  test("is told to clients, but not more often than they can list", async () => {
-    const { definitions, state, clock, counts } = made();
-    await definitions.present("report");
+  test("notifies clients, but at most as often as they can list", async () => {
+    const { definitions, state, clock, counts } = definitionsWith();
+    await definitions.currentDigest("report");
     for (let i = 0; i < 10; i++) {
       state.tools = [tool("report", `at ${i}`)];
-      await definitions.present("report");
+      await definitions.currentDigest("report");
     }
     expect(counts.notices).toBe(1);
     clock.advance(10_000);
     state.tools = [];
-    await definitions.present("report");
+    await definitions.currentDigest("report");
     expect(counts.notices).toBe(2);
   });
 });

@@ -2,42 +2,50 @@ import type { Clock } from "@depute/core";
 import { definitionDigest } from "./digest.ts";
 import type { Pinned } from "./rules/definition.ts";
 
-/** Pages of one list; more than a server can mean. */
+/** Maximum number of pages in one list; a server with more is considered faulty. */
 const MAX_PAGES = 64;
-/** Entries of one list that digests are held of. Later ones cannot be used. */
+/** Maximum number of entries in one list whose digests are stored. Later entries cannot be used. */
 const MAX_ENTRIES = 10_000;
-/** Lists that are begun again because the server announced a change meanwhile. */
+/**
+ * Maximum number of attempts to read a list. An attempt is repeated if the server announces a change while the list is
+ * read.
+ */
 const MAX_TRIES = 3;
-/** Milliseconds between two notices to clients of a list that changes without an announcement. */
+/**
+ * Minimum number of milliseconds between two change notices to clients, for a list that changes without announcements.
+ */
 const NOTICE_MS = 10_000;
 
 export interface DefinitionsOptions {
   readonly list: Pinned;
   readonly clock: Clock;
-  /** Milliseconds for which a list is believed unless the server promises more; 0: each use lists. */
+  /**
+   * Milliseconds for which a list is valid, unless the server promises longer validity. With 0 the list is read before
+   * each use.
+   */
   readonly ttlMs: number;
-  /** Whether the server's own promises are believed: `ttlMs` of its lists, and announcements of changes. */
+  /** Whether to trust the server's own statements: the `ttlMs` of its lists, and its announcements of changes. */
   readonly trustsPromises: boolean;
-  /** Whether the server announces changes of the list, and a subscription to them stands. */
+  /** Whether a subscription is open through which the server announces changes of the list. */
   isAnnounced(): boolean;
-  /** Asks the server for a page. Throws UpstreamError. */
+  /** Reads a page from the server. Throws UpstreamError. */
   page(cursor: string | undefined): Promise<Readonly<Record<string, unknown>>>;
-  /** Called when a list differs from the one before. */
+  /** Called when a list differs from the previous one. */
   onChanged(): void;
 }
 
-interface Seen {
+interface DefinitionRecord {
   digest: string;
   hasChanged: boolean;
 }
 
-/** The definitions of one list of one server: which digests it has now, and which of them have changed. */
+/** The definitions in one list of one server: their current digests, and which of them have changed. */
 export class Definitions {
   readonly #options: DefinitionsOptions;
-  /** Every name that was ever listed, until there are too many. */
-  readonly #seen = new Map<string, Seen>();
+  /** All names that were ever listed, up to MAX_ENTRIES. */
+  readonly #seenDefinitions = new Map<string, DefinitionRecord>();
   #hasForgotten = false;
-  #known: { readonly digests: Map<string, string>; readonly until: number } | undefined;
+  #knownDigests: { readonly digests: Map<string, string>; readonly until: number } | undefined;
   #running: Promise<ReadonlyMap<string, string>> | undefined;
   #next: Promise<ReadonlyMap<string, string>> | undefined;
   #announced = 0;
@@ -49,42 +57,50 @@ export class Definitions {
   }
 
   /**
-   * Digest of the definition that the server has now; undefined where it lists none of the name.
+   * Returns the digest of the server's current definition; undefined if the server does not list the name.
    *
    * @throws UpstreamError
    */
-  async present(name: string): Promise<string | undefined> {
+  async currentDigest(name: string): Promise<string | undefined> {
     const { clock, trustsPromises } = this.#options;
-    const known = this.#known;
+    const known = this.#knownDigests;
     if (known !== undefined && known.until > clock.now()) {
-      // An announcement that is believed for ever is one of a subscription that still stands.
+      // Without an open subscription, the cache is valid only for a limited time.
       const isSubscribed = trustsPromises && this.#options.isAnnounced();
       if (known.until !== Number.POSITIVE_INFINITY || isSubscribed) return known.digests.get(name);
     }
     return (await this.#fresh()).get(name);
   }
 
-  /** Whether the server has listed different definitions under the name. */
+  /**
+   * Whether the server has listed different definitions under this name. Also true if more than MAX_ENTRIES names were
+   * listed, because not all are recorded.
+   */
   hasChanged(name: string): boolean {
-    return this.#hasForgotten || this.#seen.get(name)?.hasChanged === true;
+    return this.#hasForgotten || this.#seenDefinitions.get(name)?.hasChanged === true;
   }
 
-  /** Takes note of entries that the server listed just now. @returns their digests by name */
+  /**
+   * Records entries that the server has just listed.
+   *
+   * @returns their digests by name
+   */
   note(entries: readonly unknown[]): Map<string, string> {
     const digests = new Map(entries.flatMap(namedDigest));
     if (this.#see(digests)) this.#notice();
-    // Only a whole list says which entries there are; a page of one says what has changed.
-    for (const [name, digest] of digests) this.#known?.digests.set(name, digest);
+    // A page updates the digests of its entries. It removes none, because only a complete list shows which entries are
+    // gone.
+    for (const [name, digest] of digests) this.#knownDigests?.digests.set(name, digest);
     return digests;
   }
 
-  /** The server announced a change, or is another one now. */
+  /** Drops the cached list, because the server announced a change or was replaced. */
   forget(): void {
     this.#announced++;
-    this.#known = undefined;
+    this.#knownDigests = undefined;
   }
 
-  /** A list that begins after this call. Calls that come while one runs share the one that follows. */
+  /** Returns a list that is read after this call began. Calls during a read share the read that follows. */
   #fresh(): Promise<ReadonlyMap<string, string>> {
     if (this.#running === undefined) return this.#begin();
     this.#next ??= this.#running
@@ -105,16 +121,16 @@ export class Definitions {
   }
 
   async #listAll(): Promise<ReadonlyMap<string, string>> {
-    for (let left = MAX_TRIES; ; left--) {
+    for (let remainingTries = MAX_TRIES; ; remainingTries--) {
       const announced = this.#announced;
       const { digests, ttlMs } = await this.#walk();
       const isCurrent = announced === this.#announced;
-      if (!isCurrent && left > 1) continue;
+      if (!isCurrent && remainingTries > 1) continue;
       const before = this.#names;
       this.#names = new Set(digests.keys());
       const hasOthers = before !== undefined && !hasSame(before, this.#names);
       if (this.#see(digests) || hasOthers) this.#notice();
-      if (isCurrent) this.#known = { digests, until: this.#believedUntil(ttlMs) };
+      if (isCurrent) this.#knownDigests = { digests, until: this.#believedUntil(ttlMs) };
       return digests;
     }
   }
@@ -143,24 +159,31 @@ export class Definitions {
     return clock.now() + (promisedMs > 0 ? promisedMs : ttlMs);
   }
 
-  /** @returns whether one of them was another before */
+  /**
+   * Records the digests of listed entries.
+   *
+   * @returns whether a digest differs from an earlier one under the same name
+   */
   #see(digests: ReadonlyMap<string, string>): boolean {
     let isOther = false;
     for (const [name, digest] of digests) {
-      const seen = this.#seen.get(name);
-      if (seen === undefined) {
-        if (this.#seen.size >= MAX_ENTRIES) this.#hasForgotten = true;
-        else this.#seen.set(name, { digest, hasChanged: false });
-      } else if (seen.digest !== digest) {
+      const seenRecord = this.#seenDefinitions.get(name);
+      if (seenRecord === undefined) {
+        if (this.#seenDefinitions.size >= MAX_ENTRIES) this.#hasForgotten = true;
+        else this.#seenDefinitions.set(name, { digest, hasChanged: false });
+      } else if (seenRecord.digest !== digest) {
         isOther = true;
-        seen.digest = digest;
-        seen.hasChanged = true;
+        seenRecord.digest = digest;
+        seenRecord.hasChanged = true;
       }
     }
     return isOther;
   }
 
-  /** Clients that hear of a change list again; a list that never stays the same must not keep them at it. */
+  /**
+   * Notifies clients of a change, but not too often. Clients list again after each notice, so a list that changes all
+   * the time would cause endless work.
+   */
   #notice(): void {
     const nowMs = this.#options.clock.now();
     if (nowMs < this.#noticedMs + NOTICE_MS) return;
@@ -179,7 +202,7 @@ function namedDigest(entry: unknown): [string, string][] {
   try {
     return [[name, definitionDigest(entry as Record<string, unknown>)]];
   } catch {
-    // A definition that has no canonical form has no digest, so that the entry cannot be used.
+    // A definition without a canonical form gets no digest, so its entry cannot be used.
     return [];
   }
 }

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Grants } from "./authoriser.ts";
 import { admitWish } from "./gate.ts";
 import { once } from "./presentation.ts";
-import { askedBy } from "./rules/methods.ts";
+import { gatedRequestOf } from "./rules/methods.ts";
 import { readConfig, type UpstreamConfig } from "./rules/read-config.ts";
 import type { Right } from "./rules/visible.ts";
 import { FakeAuthoriser, refusal } from "./testing/parts.ts";
@@ -15,7 +15,10 @@ const MAP = {
 const { upstreams } = readConfig({ upstreams: { bench: { map: MAP } } }, new Map());
 const { map } = upstreams.get("bench") as UpstreamConfig;
 
-/** Judges a server's wish under a token whose proof has counted; undefined for one that came without. */
+/**
+ * Calls admitWish for a request that a server makes during a call, with the grants of the call's token. `granted` is
+ * undefined for a call without a token.
+ */
 async function wish(
   granted: Grants | undefined,
   { method = "sampling/createMessage", requireToken = true } = {},
@@ -24,12 +27,12 @@ async function wish(
   if (granted !== undefined) authoriser.grants = async () => granted;
   const presentation = granted && once("token", "", undefined);
   const options = { authoriser, requireToken, realPath: async () => undefined };
-  await admitWish(options, askedBy(method, {}, map), presentation);
-  // Verifying would ask for a proof that there is none of.
+  await admitWish(options, gatedRequestOf(method, {}, map), presentation);
+  // A request of the server has no proof, so the proxy must not have verified the call's token again.
   expect(authoriser.verified).toEqual([]);
 }
 
-const of = (...capabilities: Right[]): Grants => ({ ok: true, capabilities });
+const grantsOf = (...capabilities: Right[]): Grants => ({ ok: true, capabilities });
 const right = (namespace: string, action: string, resource: string): Right => ({
   namespace,
   action,
@@ -37,18 +40,18 @@ const right = (namespace: string, action: string, resource: string): Right => ({
 });
 
 test.each([
-  ["the right itself", of(right("docs", "read", "x"), right("llm", "generate", "client/one"))],
-  ["a pattern of it", of(right("llm", "generate", "client/*"))],
+  ["the right itself", grantsOf(right("docs", "read", "x"), right("llm", "generate", "client/one"))],
+  ["a pattern of it", grantsOf(right("llm", "generate", "client/*"))],
 ])("a wish passes by %s", async (_, granted) => {
   await wish(granted);
 });
 
 test.each([
-  ["nothing", of()],
-  ["another namespace", of(right("code", "generate", "**"))],
-  ["another action", of(right("llm", "complete", "**"))],
-  ["another resource", of(right("llm", "generate", "client"))],
-])("a wish is refused by a token for %s, which is told", async (_, granted) => {
+  ["nothing", grantsOf()],
+  ["another namespace", grantsOf(right("code", "generate", "**"))],
+  ["another action", grantsOf(right("llm", "complete", "**"))],
+  ["another resource", grantsOf(right("llm", "generate", "client"))],
+])("refuses a server's request by a token for %s, and says so", async (_, granted) => {
   expect(await refusal(wish(granted))).toMatchObject({
     code: -32001,
     data: {
@@ -72,8 +75,8 @@ test("a wish within a call without a token is as the call is", async () => {
   await wish(undefined, { requireToken: false });
 });
 
-test("a wish that no rule knows is granted to nobody", async () => {
-  const all = of(right("llm", "generate", "**"));
+test("refuses a server's request without a rule for every token", async () => {
+  const all = grantsOf(right("llm", "generate", "**"));
   expect(await refusal(wish(all, { method: "roots/list" }))).toMatchObject({
     code: -32001,
     data: { type: "capability_not_granted" },

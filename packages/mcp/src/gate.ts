@@ -4,80 +4,86 @@ import { CapabilityListSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { CanonicalError } from "@depute/core";
 import type { Authoriser } from "./authoriser.ts";
 import { argumentsDigest } from "./digest.ts";
-import { type Presentation, present } from "./presentation.ts";
-import type { Asked } from "./rules/methods.ts";
+import { createPresented, type Presentation } from "./presentation.ts";
+import type { GatedRequest } from "./rules/methods.ts";
 import { denialOf, INVALID_PARAMS, Refusal, unmapped } from "./rules/refusal.ts";
 import { resourceOf } from "./rules/resource.ts";
 import type { CallRule } from "./rules/tool-map.ts";
 import { grants, type Right } from "./rules/visible.ts";
 
 const NO_CAPABILITIES = create(CapabilityListSchema, {});
-/** Longer ones are no resources (DelegateOS 10.2). */
+/** Maximum length of a resource in characters (DelegateOS 10.2). */
 const MAX_RESOURCE_CHARS = 1024;
 
-/** A call that may be made. */
+/** The facts about an admitted call. */
 export interface Admitted {
   readonly rule: CallRule;
-  /** The right that is named where something is said of the call: of several resources the first. */
+  /** The right that error messages about the call name. If the call needs several rights, it is the first. */
   readonly right: Right;
-  /** Whose token it is; undefined for a call that needed none. */
+  /** The principal that holds the token; undefined if the call needed no token. */
   readonly principal?: string;
 }
 
 export interface GateOptions {
   readonly authoriser: Authoriser;
   readonly requireToken: boolean;
-  /** Follows the links of a path, for rules of form `real-path`; undefined for a path that cannot be followed. */
+  /**
+   * Returns a path with all links followed, for rules of the form `real-path`; undefined if links cannot be followed.
+   */
   realPath(path: string): Promise<string | undefined>;
 }
 
 /**
- * Lets a call in or throws a Refusal. The decision is about the very arguments that are forwarded, and about this call
- * alone: nothing of it is kept.
+ * Admits a call, or throws a Refusal. The decision applies only to this call with exactly these arguments. No part of
+ * it is cached.
  *
- * @throws Refusal; DeputeError when nobody can be asked
+ * @throws Refusal; DeputeError if the authoriser is unavailable
  */
 export async function admit(
   options: GateOptions,
-  asked: Asked,
+  gatedRequest: GatedRequest,
   presentation: Presentation | undefined,
 ): Promise<Admitted> {
-  const { rule, right, rights } = await needed(options, asked, presentation);
+  const { rule, right, rights } = await needed(options, gatedRequest, presentation);
   if (presentation === undefined) return { rule, right };
-  const digest = digestOf(asked.args);
-  const verdict = await options.authoriser.verify(await present(presentation, asked.args), rights, digest);
+  const digest = digestOf(gatedRequest.args);
+  const verdict = await options.authoriser.verify(
+    await createPresented(presentation, gatedRequest.args),
+    rights,
+    digest,
+  );
   if (!verdict.ok) throw denialOf(verdict.denial, right);
   return { rule, right, principal: verdict.principal };
 }
 
 /**
- * Lets in what a server wants of the client before it goes on with a call that was let in. That call's proof has shown who
- * holds the token, and counts once; what the token grants by now is asked again.
+ * Admits a request that the server sends to the client during an admitted call. The call's proof has already identified
+ * the holder and cannot be used twice, so only the token's grants are read again.
  *
- * @throws Refusal; DeputeError when nobody can be asked
+ * @throws Refusal; DeputeError if the authoriser is unavailable
  */
 export async function admitWish(
   options: GateOptions,
-  asked: Asked,
+  gatedRequest: GatedRequest,
   presentation: Presentation | undefined,
 ): Promise<void> {
-  const { right, rights } = await needed(options, asked, presentation);
+  const { right, rights } = await needed(options, gatedRequest, presentation);
   if (presentation === undefined) return;
   const granted = await options.authoriser.grants(presentation.token);
   if (!granted.ok) throw denialOf(granted.denial, right);
   const { capabilities } = granted;
-  const lacking = rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
-  if (lacking === undefined) return;
+  const lackingRight = rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
+  if (lackingRight === undefined) return;
   const list = create(CapabilityListSchema, {
     capabilities: capabilities.map(({ namespace, action, resource }) => ({ namespace, action, resource })),
   });
-  throw denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, granted: list }, lacking);
+  throw denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, granted: list }, lackingRight);
 }
 
-/** The rights that a call needs: one or more. */
+/** Returns the rights that a call needs, at least one. */
 async function needed(
   { requireToken, realPath }: GateOptions,
-  { rule, args, name }: Asked,
+  { rule, args, name }: GatedRequest,
   presentation: Presentation | undefined,
 ) {
   if (presentation === undefined && requireToken) {
@@ -89,8 +95,8 @@ async function needed(
   const found = resourceOf(rule, args);
   if (!found.ok) throw unusable(rule, found.detail);
   const rights: Right[] = [];
-  for (const named of found.resources) {
-    const resource = found.needsRealPath ? await realPath(named) : named;
+  for (const requestedResource of found.resources) {
+    const resource = found.needsRealPath ? await realPath(requestedResource) : requestedResource;
     if (resource === undefined) throw unusable(rule, "the path cannot be followed");
     if (resource === "" || resource.length > MAX_RESOURCE_CHARS)
       throw unusable(rule, "too short or too long");
@@ -101,23 +107,23 @@ async function needed(
   return { rule, right, rights };
 }
 
-/** The denial of a request whose definition is not what its caller was shown. */
+/** The error for a request that uses a list entry whose definition differs from the one that the caller was shown. */
 export function otherDefinition(detail: string, { right }: Admitted): Error {
   return denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);
 }
 
-/** The refusal of a caller whose agent's manifest does not name the tool. */
+/** The error for a tool that the manifest of the caller's agent does not name. */
 export function notBound(right: Right): Error {
   const detail = "the agent's mcp_bindings do not allow the tool";
   return denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);
 }
 
-/** The refusal of a call that the token's budget does not allow. */
+/** The error for a call whose cost exceeds the token's budget. */
 export function overBudget(denial: DenialReason, right: Right): Error {
   return denialOf(denial, right);
 }
 
-/** What has no canonical form, as half of a surrogate pair, cannot be proved. */
+/** Refuses arguments without a canonical form, such as a lone surrogate, because no proof can cover them. */
 function digestOf(args: unknown): string {
   try {
     return argumentsDigest(args);
@@ -132,7 +138,10 @@ function unusable(rule: CallRule, detail: string): Error {
   return denialOf({ type: DenialType.INVALID_RESOURCE, detail }, barely(rule));
 }
 
-/** The right without a resource that is worth telling. */
+/**
+ * Returns the right that a rule names, for error messages. A resource that depends on the call's arguments is written
+ * as `*`.
+ */
 function barely({ namespace, action, resource }: CallRule): Right {
   return { namespace, action, resource: resource.kind === "fixed" ? resource.value : "*" };
 }

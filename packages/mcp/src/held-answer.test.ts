@@ -2,7 +2,7 @@ import { ManualClock } from "@depute/core";
 import { expect, test } from "vitest";
 import { HOLD_MS, held } from "./held-answer.ts";
 
-/** A stream that a test writes to, as an answer. */
+/** Creates an answer with a stream as body, to which the test writes. */
 function streamed() {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let isCancelled = false;
@@ -23,7 +23,7 @@ function streamed() {
   };
 }
 
-test("an answer goes out with its first bytes, and whole", async () => {
+test("an answer is passed on complete, from its first bytes", async () => {
   const stream = streamed();
   const timers = new ManualClock();
   const holding = held(stream.answer, () => undefined, timers);
@@ -70,7 +70,7 @@ test("the reader of a stream that breaks gets the error", async () => {
   await expect((await holding).text()).rejects.toThrow("broken");
 });
 
-test("an answer without a body goes out as it is", async () => {
+test("passes on an answer without a body unchanged", async () => {
   const answer = new Response(null, { status: 202 });
   expect(await held(answer, () => undefined, new ManualClock())).toBe(answer);
 });

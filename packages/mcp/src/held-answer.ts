@@ -1,13 +1,16 @@
 import type { Timers } from "@depute/core";
 
-/** Milliseconds for which the headers of a stream wait. A refusal of credentials comes before; work may take longer. */
+/**
+ * Maximum time in milliseconds for which the proxy holds back the headers of a stream. A refusal of the credentials
+ * arrives within this time, so it can still set the status. The call itself may take longer.
+ */
 export const HOLD_MS = 500;
 
 /**
- * Holds an answer until its first bytes are there, because a stream's headers cannot be taken back; at most
- * {@link HOLD_MS}, because a client waits for them.
+ * Delays an answer until its first bytes arrive, because sent headers cannot be changed. The delay ends after {@link
+ * HOLD_MS}, because clients wait for the headers.
  *
- * @param instead looked at once the first bytes are there: the answer to give in place of the held one
+ * @param instead called after the first bytes; it may return an answer that replaces the delayed one
  */
 export async function held(
   answer: Response,
@@ -37,7 +40,10 @@ export async function held(
   return new Response(body, { status, headers });
 }
 
-/** Resolves when something has come, or when the time is over. What it rejects with is thrown where it is read. */
+/**
+ * Resolves on the first bytes or at the timeout. A rejection is not handled here, because the reader of the body gets
+ * it too.
+ */
 async function within(coming: Promise<unknown>, timers: Timers): Promise<void> {
   let cancel = () => {};
   const over = new Promise<void>((resolve) => {

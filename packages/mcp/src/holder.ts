@@ -4,10 +4,10 @@ import { nativeEngine } from "@depute/dct/native";
 import type { Presentation } from "./presentation.ts";
 
 /**
- * Reads the private key of a holder, for whom the proxy proves possession.
+ * Reads a holder's private key, with which the proxy proves possession on the holder's behalf.
  *
  * @param seed 32 bytes in base64url
- * @throws Error for what is no key
+ * @throws Error for an invalid key
  */
 export function holderKey(seed: string): Keypair {
   const bytes = decodeBase64Url(seed.trim());
@@ -15,7 +15,7 @@ export function holderKey(seed: string): Keypair {
   return keypairFromSeed(nativeEngine, bytes);
 }
 
-/** A token whose key the proxy holds: every call gets a proof of its own. */
+/** Presents a token whose key the proxy has. The proxy creates a new proof for every call. */
 export function heldToken(token: string, key: Keypair, audience: string, now: () => number): Presentation {
   const method = "MCP";
   return {

@@ -1,5 +1,4 @@
-import { randomUUID } from "node:crypto";
-import type { Clock } from "@depute/core";
+import { type Clock, randomUuid } from "@depute/core";
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -16,15 +15,12 @@ import type { ListName } from "./subscription.ts";
 export interface HttpFaceOptions {
   readonly proxy: McpProxy;
   readonly clock: Clock;
-  /** What a proof in `_delegateos` has to name as its target. */
+  /** The target that a proof in `_delegateos` must name. */
   readonly audience: () => string;
   readonly onError: (error: Error) => void;
 }
 
-/**
- * A proxy as MCP's Streamable HTTP: revision 2026-07-28, which has no sessions, and those before, with a session or
- * without.
- */
+/** Serves a proxy over MCP's Streamable HTTP. Revision 2026-07-28 has no sessions; older revisions allow them. */
 export class HttpFace {
   readonly #options: HttpFaceOptions;
   readonly #sessions: Sessions;
@@ -39,27 +35,28 @@ export class HttpFace {
   /**
    * Answers a request.
    *
-   * @param body its JSON, parsed once: what is judged is what is forwarded
-   * @param shown the token of its headers
-   * @throws UpstreamError when the server behind the proxy cannot be reached; Refusal for a malformed `_delegateos`
+   * @param body the parsed JSON of the request; it is parsed only once, so that the proxy forwards exactly the value
+   *   that it checked
+   * @param presentation the token in the request's headers
+   * @throws UpstreamError if the server behind the proxy cannot be reached; Refusal for a malformed `_delegateos`
    */
-  async answer(request: Request, body: unknown, shown: Presentation | undefined): Promise<Response> {
-    const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withPresentation(shown) };
-    // Whether the server can be reached is found out first: the SDK would hide the reason.
-    await this.#options.proxy.upstream.about();
+  async answer(request: Request, body: unknown, presentation: Presentation | undefined): Promise<Response> {
+    const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withPresentation(presentation) };
+    // Checks first that the server is reachable, because the SDK's error would not state the reason.
+    await this.#options.proxy.upstream.description();
     const session = request.headers.get("mcp-session-id");
-    // The SDK finds out the revision of what has no session; sessions are of the revisions that have them.
+    // Only older revisions have sessions. For a request without a session, the SDK detects the revision.
     const mayHaveOne = session !== null || isInitialize(body);
     if (!mayHaveOne || !(await isLegacyRequest(request, body))) return this.#handler.fetch(request, beside);
     if (session !== null) {
       return this.#sessions.continue(session, request, beside) ?? Response.json(NO_SESSION, { status: 404 });
     }
-    const opened = this.#ofSession((body as { params?: unknown }).params, shown);
-    const server = await this.#server(opened, randomUUID());
+    const opened = this.#ofSession((body as { params?: unknown }).params, presentation);
+    const server = await this.#server(opened, randomUuid());
     return this.#sessions.begin(server, request, beside);
   }
 
-  /** Tells every client that a list has changed. */
+  /** Notifies every client that a list has changed. */
   changed(list: ListName): void {
     const { notify } = this.#handler;
     if (list === "tools") notify.toolsChanged();
@@ -76,10 +73,13 @@ export class HttpFace {
     await this.#options.proxy.close();
   }
 
-  /** The token that a session was opened with. Its proof was for that, so that every call needs one of its own. */
-  #ofSession(params: unknown, shown: Presentation | undefined): Presentation | undefined {
+  /**
+   * Returns the token with which the session was opened, without its proof. The proof was valid for the opening only,
+   * so each call needs a new proof.
+   */
+  #ofSession(params: unknown, presentation: Presentation | undefined): Presentation | undefined {
     const { member } = strip((params ?? {}) as Record<string, unknown>);
-    const opened = member === undefined ? shown : fromMember(member, this.#options.audience());
+    const opened = member === undefined ? presentation : fromMember(member, this.#options.audience());
     return opened === undefined ? undefined : { ...opened, prove: async () => undefined };
   }
 
@@ -88,13 +88,13 @@ export class HttpFace {
     return downstream({
       proxy,
       onError,
-      presentation: (shown) => shown ?? ofSession,
+      presentation: (attached) => attached ?? ofSession,
       ...(session === undefined ? {} : { session }),
     });
   }
 }
 
-/** As MCP has it: a client that reads it begins a new session. */
+/** The answer to an unknown session, as MCP defines it. The client must then begin a new session. */
 const NO_SESSION = { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found" } };
 
 function isInitialize(body: unknown): boolean {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { limitedAnswer } from "./limited-answer.ts";
 
-/** An answer whose body comes in pieces. */
+/** Creates an answer whose body arrives in pieces. */
 const answer = (type: string, pieces: readonly string[]) =>
   new Response(
     new ReadableStream({
@@ -19,7 +19,7 @@ const TOO_LARGE = {
   error: { code: -32603, message: "the message has more than 64 bytes" },
 };
 
-test("an answer within the limit stays as it is", async () => {
+test("leaves an answer within the limit unchanged", async () => {
   const limited = await limitedAnswer(answer("application/json", ['{"id"', ":7}"]), 64, 7);
   expect(await limited.json()).toEqual({ id: 7 });
 });

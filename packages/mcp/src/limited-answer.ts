@@ -5,10 +5,10 @@ const [LINE_FEED, CARRIAGE_RETURN] = [10, 13];
 const utf8 = new TextEncoder();
 
 /**
- * An answer over HTTP of which no more is held than a message may have. In place of a larger message stands an error for the
- * request; an event stream ends with it.
+ * Limits the memory for an HTTP answer: at most one message is buffered, up to `maxBytes`. A larger message is replaced
+ * by an error for the request; an event stream then ends.
  *
- * @param requestId of the request that is answered; undefined for a stream of no request, which ends without a word
+ * @param requestId id of the answered request; undefined for a stream without a request, which ends without an error
  */
 export async function limitedAnswer(
   answer: Response,
@@ -19,7 +19,7 @@ export async function limitedAnswer(
   if (body === null) return answer;
   const instead = requestId === undefined ? "" : JSON.stringify(oversize(requestId, maxBytes));
   const plain = new Headers(headers);
-  // The body is decoded by now, and may be another one.
+  // Removes these headers, because the body is decoded and may be replaced.
   for (const name of ["content-length", "content-encoding"]) plain.delete(name);
   const init = { status, statusText, headers: plain };
   if (headers.get("content-type")?.startsWith("text/event-stream") === true) {
@@ -32,11 +32,11 @@ export async function limitedAnswer(
     if (bytes > maxBytes) return new Response(instead, init);
     parts.push(part);
   }
-  // Some answers, as 202, must not have a body that is there.
+  // An empty body is passed as null, because some statuses, such as 202, forbid a body.
   return new Response(bytes === 0 ? null : Buffer.concat(parts), init);
 }
 
-/** Passes events on once they are whole. */
+/** Forwards each event of an event stream only after its last byte has arrived. */
 function limitedEvents(maxBytes: number, instead: string): TransformStream<Uint8Array, Uint8Array> {
   let held: Uint8Array[] = [];
   let bytes = 0;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { Lines } from "./lines.ts";
 
-/** What is told of bytes that come in pieces. */
-function told(text: string, bytes: number, maxBytes = 20, endlessBytes = 1000) {
+/** Returns the events for text that arrives in pieces of some bytes. */
+function eventsOf(text: string, bytes: number, maxBytes = 20, endlessBytes = 1000) {
   const events: unknown[] = [];
   const lines = new Lines({
     maxBytes,
@@ -18,24 +18,28 @@ function told(text: string, bytes: number, maxBytes = 20, endlessBytes = 1000) {
 
 const LONG = `{"result":"${"x".repeat(50)}","id":4}`;
 
-test.each([1, 3, 7, 1000])("lines are told as they are, cut into pieces of %i bytes", (bytes) => {
-  expect(told('{"id":1}\r\n\n{"ü":"€"}\n{"id"', bytes)).toEqual(['{"id":1}', '{"ü":"€"}']);
+test.each([1, 3, 7, 1000])("emits lines unchanged from pieces of %i bytes", (bytes) => {
+  expect(eventsOf('{"id":1}\r\n\n{"ü":"€"}\n{"id"', bytes)).toEqual(['{"id":1}', '{"ü":"€"}']);
 });
 
 test.each([1, 3, 7, 1000])(
-  "a line that is too long is told by its id, and those after it stay: %i bytes",
+  "reports a line over the limit by its id, and keeps the lines after it: %i bytes",
   (bytes) => {
-    expect(told(`{"id":1}\n${LONG}\n{"id":5}\n`, bytes)).toEqual(['{"id":1}', { oversize: 4 }, '{"id":5}']);
+    expect(eventsOf(`{"id":1}\n${LONG}\n{"id":5}\n`, bytes)).toEqual([
+      '{"id":1}',
+      { oversize: 4 },
+      '{"id":5}',
+    ]);
   },
 );
 
 test("a line may have as many bytes as the limit, and no more", () => {
-  expect(told(`${"x".repeat(20)}\n${"x".repeat(21)}\n`, 4)).toEqual([
+  expect(eventsOf(`${"x".repeat(20)}\n${"x".repeat(21)}\n`, 4)).toEqual([
     "x".repeat(20),
     { oversize: undefined },
   ]);
 });
 
-test("a line without an end is told once", () => {
-  expect(told("x".repeat(5000), 100)).toEqual(["endless"]);
+test("reports an endless line once", () => {
+  expect(eventsOf("x".repeat(5000), 100)).toEqual(["endless"]);
 });

@@ -3,16 +3,19 @@ import { TopMembers } from "./rules/top-members.ts";
 const LINE_FEED = 10;
 
 export interface LinesOptions {
-  /** Bytes of a line that is held; of a longer one only its outermost members are looked at. */
+  /**
+   * Maximum length in bytes of a line that is stored in memory. If a line is longer, only its outermost JSON members
+   * are read.
+   */
   readonly maxBytes: number;
   readonly onLine: (line: string) => void;
   readonly onOversize: (members: TopMembers) => void;
-  /** Bytes of one line after which it counts as one without an end. */
+  /** Maximum length of a line in bytes. A longer line is considered endless. */
   readonly endlessBytes: number;
   readonly onEndless: () => void;
 }
 
-/** The lines in a stream of bytes. A line that is too long passes without being held. */
+/** Splits a stream of bytes into lines. Lines above the size limit are not held in memory. */
 export class Lines {
   readonly #options: LinesOptions;
   #held: Uint8Array[] = [];

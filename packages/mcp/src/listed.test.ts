@@ -4,7 +4,7 @@ import { Listed } from "./listed.ts";
 
 const REPORT = { list: "tools", name: "report" } as const;
 
-test("a caller is remembered by what it was shown last", () => {
+test("keeps the latest definitions that a caller listed", () => {
   const listed = new Listed(new ManualClock(0));
   listed.add("one", "tools", new Map([["report", "A"]]));
   listed.add("two", "tools", new Map([["report", "B"]]));

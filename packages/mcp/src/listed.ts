@@ -1,28 +1,31 @@
 import type { Clock } from "@depute/core";
 import type { Pinned, Used } from "./rules/definition.ts";
 
-/** Callers that definitions are remembered for, and definitions of all of them; the caller that listed longest ago goes first. */
+/**
+ * MAX_CALLERS is the maximum number of callers whose lists are stored; MAX_DEFINITIONS is the maximum number of
+ * definitions over all callers. The caller with the oldest list is evicted first.
+ */
 const MAX_CALLERS = 10_000;
 const MAX_DEFINITIONS = 200_000;
-/** As long as a token is good for at most (DelegateOS 3.6). */
+/** Milliseconds for which a caller's list is stored: the maximum lifetime of a token (DelegateOS 3.6). */
 const REMEMBERED_MS = 86_400_000;
 
-interface Shown {
+interface CallerDefinitions {
   readonly digests: Map<string, string>;
   readonly until: number;
 }
 
-/** Which definitions were shown to whom, so that a request uses the one that was seen. */
+/** Remembers the definitions that each caller has listed, so that a request can only use the listed definition. */
 export class Listed {
   readonly #clock: Clock;
-  readonly #callers = new Map<string, Shown>();
+  readonly #callers = new Map<string, CallerDefinitions>();
   #definitions = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** @param digests of definitions, by the entries' names */
+  /** @param digests digests of the definitions, by the names of the entries */
   add(caller: string, list: Pinned, digests: ReadonlyMap<string, string>): void {
     const known = this.#callers.get(caller)?.digests ?? new Map<string, string>();
     this.#forget(caller);
@@ -35,12 +38,12 @@ export class Listed {
     }
   }
 
-  /** Digest of the definition that was shown; undefined where none was. */
+  /** Returns the digest of the definition that was shown to the caller; undefined if none was. */
   of(caller: string, { list, name }: Used): string | undefined {
-    const shown = this.#callers.get(caller);
-    return shown === undefined || shown.until < this.#clock.now()
+    const listed = this.#callers.get(caller);
+    return listed === undefined || listed.until < this.#clock.now()
       ? undefined
-      : shown.digests.get(`${list} ${name}`);
+      : listed.digests.get(`${list} ${name}`);
   }
 
   #forget(caller: string): void {

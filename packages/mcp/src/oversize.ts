@@ -1,11 +1,11 @@
-import { randomUUID } from "node:crypto";
+import { randomUuid } from "@depute/core";
 import type { JSONRPCErrorResponse, RequestId } from "@modelcontextprotocol/client";
 import { INTERNAL_ERROR } from "./rules/refusal.ts";
 
-/** Tells this process's own answers from errors of a server. */
-const MARK = randomUUID();
+/** A random text that distinguishes this process's own errors from errors of a server. */
+const MARK = randomUuid();
 
-/** Stands for an answer that is too large to be taken. */
+/** Creates the answer that replaces an answer over the size limit. */
 export function oversize(id: RequestId, maxBytes: number): JSONRPCErrorResponse {
   const message = `the message has more than ${maxBytes} bytes`;
   return {
@@ -15,7 +15,7 @@ export function oversize(id: RequestId, maxBytes: number): JSONRPCErrorResponse 
   };
 }
 
-/** The bytes that an answer may have, where an error's data is of one that has more; undefined for any other error. */
+/** Returns the size limit in the data of an oversize error; undefined if the data belongs to another error. */
 export function limitOfOversize(data: unknown): number | undefined {
   if (typeof data !== "object" || data === null || !("mark" in data) || data.mark !== MARK) return undefined;
   return "max" in data ? Number(data.max) : undefined;

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type CallOptions, type Client, createClient, type Transport } from "@connectrpc/connect";
 import {
   DenialReasonSchema,
@@ -8,30 +9,33 @@ import {
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { type Clock, type DeputeError, reasonName } from "@depute/core";
+import { type Clock, type DeputeError, decodeBase64Url, reasonName } from "@depute/core";
 import type { Authoriser, Grants, Presented, Reserved, Verdict } from "./authoriser.ts";
 import { Recent } from "./recent.ts";
 import type { Right } from "./rules/visible.ts";
 
-/** Milliseconds that a manifest's answer is believed. A narrower manifest binds every call a second after it was stored. */
+/**
+ * Milliseconds for which an answer about an agent's manifest is cached. A change that forbids a tool therefore takes
+ * effect within a second.
+ */
 const BINDING_MS = 500;
 const MAX_BINDINGS = 10_000;
-/** A reservation outlives the longest call, so that nobody charges it before the proxy has settled it. */
+/** Additional lifetime of a reservation in seconds, so that it does not expire before the longest call is settled. */
 const RESERVATION_MARGIN_S = 300;
 
 export interface PlatformAuthoriserOptions {
   readonly tokens: Transport;
   readonly registry: Transport;
   readonly clock: Clock;
-  /** Options of each call: as whom it is made. */
+  /** Options of each call; they carry the caller's credentials. */
   callOptions(): CallOptions;
-  /** The refusal in whatever a call threw. */
+  /** Converts a thrown value to a DeputeError. */
   refusalIn(thrown: unknown): DeputeError;
-  /** Milliseconds of the longest call. */
+  /** Maximum duration of a call in milliseconds. */
   readonly longestCallMs: number;
 }
 
-/** Depute's own services decide. */
+/** Asks Depute's own services for decisions. */
 export class PlatformAuthoriser implements Authoriser {
   readonly #options: PlatformAuthoriserOptions;
   readonly #tokens: Client<typeof TokenService>;
@@ -55,7 +59,9 @@ export class PlatformAuthoriser implements Authoriser {
     const { result, principal } = await this.#tokens.verifyToken(
       {
         token: serialized(token),
-        ...(proof === undefined ? {} : { proof: { ...proof, argumentsDigest: digest } }),
+        ...(proof === undefined
+          ? {}
+          : { proof: { ...proof, argumentsDigest: decodeBase64Url(digest) ?? new Uint8Array() } }),
         ...(requested !== undefined && { requested }),
         alsoRequested,
         contractId,
@@ -74,7 +80,7 @@ export class PlatformAuthoriser implements Authoriser {
           requestId,
           token: serialized(token),
           amountMicrocents: BigInt(microcents),
-          lifetimeSeconds: Math.min(lifetimeSeconds, 86_400),
+          lifetime: durationFromMs(Math.min(lifetimeSeconds, 86_400) * 1000),
         },
         this.#options.callOptions(),
       );
@@ -121,7 +127,7 @@ export class PlatformAuthoriser implements Authoriser {
     });
   }
 
-  /** The denial in a refusal that is about the token itself. */
+  /** Returns the denial that an error contains, or undefined if the error is not about the token itself. */
   #denialIn(thrown: unknown) {
     const { reason, metadata } = this.#options.refusalIn(thrown);
     const type = DENIALS.get(reasonName(reason));
@@ -133,7 +139,7 @@ export class PlatformAuthoriser implements Authoriser {
   }
 }
 
-/** Refusals of a token by the calls that do not answer with a denial. */
+/** Denial types for the error reasons with which some calls refuse a token. */
 const DENIALS: ReadonlyMap<string, DenialType> = new Map([
   ["BUDGET_EXCEEDED", DenialType.BUDGET_EXCEEDED],
   ["TOKEN_MALFORMED", DenialType.MALFORMED_TOKEN],

@@ -4,19 +4,21 @@ import { decodeValid } from "@depute/wire";
 import type { Presented, Proof } from "./authoriser.ts";
 import { denialOf } from "./rules/refusal.ts";
 
-/** A token, and how its holder proves to be the holder. */
+/** A token, and a function that proves possession of its key. */
 export interface Presentation {
   readonly token: string;
-  /** The contract that is executed; empty for no matter. */
+  /** The id of the contract under which the call is made; empty for none. */
   readonly contractId: string;
-  /** A proof for one call with these arguments; undefined where there is none (any more). */
+  /**
+   * Returns a proof for one call with these arguments. Undefined if there is no proof, or if the only proof was used.
+   */
   prove(args: unknown): Promise<Proof | undefined>;
 }
 
 /**
- * The token in a `_delegateos` member (DelegateOS 11.1). Its proof counts once.
+ * Reads the token in a `_delegateos` member (DelegateOS 11.1). The proof in it can be used once.
  *
- * @param audience what the proof has to name as its target; its method is `MCP`
+ * @param audience the target that the proof must name; the proof's method is `MCP`
  * @throws Refusal malformed_token
  */
 export function fromMember(member: unknown, audience: string): Presentation {
@@ -30,22 +32,22 @@ export function fromMember(member: unknown, audience: string): Presentation {
   return once(token, contractId, own);
 }
 
-/** A token with at most one proof, which its sender made for the call that it came with. */
+/** Presents a token with at most one proof. The sender made that proof for a single call, so it is not used again. */
 export function once(token: string, contractId: string, proof: Proof | undefined): Presentation {
-  let left = proof;
+  let unusedProof = proof;
   return {
     token,
     contractId,
     async prove() {
-      const taken = left;
-      left = undefined;
-      return taken;
+      const callProof = unusedProof;
+      unusedProof = undefined;
+      return callProof;
     },
   };
 }
 
-/** What is shown to the verifier for one call. */
-export async function present(presentation: Presentation, args: unknown): Promise<Presented> {
+/** Returns the token and a new proof for one call, in the form in which the verifier checks them. */
+export async function createPresented(presentation: Presentation, args: unknown): Promise<Presented> {
   const { token, contractId } = presentation;
   const proof = await presentation.prove(args);
   return { token, contractId, ...(proof === undefined ? {} : { proof }) };

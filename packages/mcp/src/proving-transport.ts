@@ -3,9 +3,9 @@ import { createProof, type Keypair } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 
 /**
- * Calls the platform as the owner of a key: every call has a proof of its own (RFC 9449).
+ * Authenticates calls to the platform by a key. Every call gets a new proof (RFC 9449).
  *
- * @param publicUrl the address under which clients know the platform, without a trailing slash
+ * @param publicUrl the platform's public address, without a trailing slash
  */
 export function provingTransport(transport: Transport, key: Keypair, publicUrl: string): Transport {
   return {

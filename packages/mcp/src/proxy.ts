@@ -1,7 +1,4 @@
-import { randomUUID } from "node:crypto";
-import { realpath } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
-import { type Clock, DeputeError, ErrorReason, nextTurn, reasonName } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, randomUuid, reasonName, type Timers } from "@depute/core";
 import type { Authoriser } from "./authoriser.ts";
 import { tokenKey } from "./digest.ts";
 import {
@@ -15,8 +12,9 @@ import {
 } from "./gate.ts";
 import { Listed } from "./listed.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
+import { realPath } from "./real-path.ts";
 import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
-import { askedBy, type List, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
+import { gatedRequestOf, type List, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
 import {
   type BudgetState,
@@ -28,17 +26,17 @@ import {
 } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
 import { visible } from "./rules/visible.ts";
-import { type Held, NOTHING, settle } from "./settle.ts";
+import { type CallReservation, NOTHING, settle } from "./settle.ts";
 import type { CallOptions, Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
 
-/** A request of a client, and with what authority it came apart from its own `_delegateos`. */
+/** A client's request, and the authority that was presented outside of the request's `_delegateos`. */
 export interface ProxyRequest extends CallOptions {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** The token of the header, of the session, or of the proxy's own files. */
+  /** The token from the header, the session, or the proxy's own files. */
   readonly presentation?: Presentation;
-  /** Names the connection or session that it came by, for a caller without a token; absent where there is none. */
+  /** The request's connection or session, which identifies a caller without a token; absent if unknown. */
   readonly session?: string;
 }
 
@@ -47,22 +45,22 @@ export interface ProxyOptions {
   readonly upstream: Upstream;
   readonly authoriser: Authoriser;
   readonly clock: Clock;
-  /** What a proof in `_delegateos` has to name as its target. */
+  readonly timers: Timers;
+  /** The target that a proof in `_delegateos` must name. */
   readonly audience: () => string;
-  /** Told of what a caller is not. */
-  readonly onFault: (what: string, thrown: unknown) => void;
+  /** Receives faults that are not reported to the caller. */
+  readonly onFault: (subject: string, thrown: unknown) => void;
 }
 
 /**
- * Stands between clients and one MCP server, and lets through what the token of each request allows (DelegateOS 11).
- *
- * Nothing of one request is there for another one, but which definitions were listed to whom.
+ * Proxies one MCP server, and forwards only requests that their tokens allow (DelegateOS 11). Requests share no state
+ * except the definitions that each caller has listed.
  */
 export class McpProxy {
   readonly #options: ProxyOptions;
   readonly #gate: GateOptions;
   readonly #listed: Listed;
-  /** Settlements that nobody waits for. */
+  /** Settlements in progress, for which close() waits. */
   readonly #open = new Set<Promise<unknown>>();
 
   constructor(options: ProxyOptions) {
@@ -79,7 +77,7 @@ export class McpProxy {
   /**
    * Answers a request.
    *
-   * @throws Refusal, whose code and data are the answer's error
+   * @throws Refusal, with the code and data of the error answer
    */
   async handle(request: ProxyRequest): Promise<Record<string, unknown>> {
     try {
@@ -104,7 +102,7 @@ export class McpProxy {
     }
   }
 
-  /** Whether a request of the server to the client passes, and what the client then is asked; throws Refusal. */
+  /** Decides whether a server's request may reach the client, and returns the request to forward; throws Refusal. */
   async admitAsk(
     method: string,
     params: Record<string, unknown>,
@@ -113,13 +111,13 @@ export class McpProxy {
     const { map } = this.#options.config;
     if (map.passed.has(method)) return;
     try {
-      await admit(this.#gate, askedBy(method, params, map), presentation);
+      await admit(this.#gate, gatedRequestOf(method, params, map), presentation);
     } catch (thrown) {
       throw this.#refusal(thrown);
     }
   }
 
-  /** Resolves when everything that was begun is settled. */
+  /** Resolves when all calls that were begun are settled. */
   async close(): Promise<void> {
     await this.#options.upstream.close();
     await Promise.all(this.#open);
@@ -134,20 +132,21 @@ export class McpProxy {
     const { config, authoriser, upstream } = this.#options;
     if (presentation === undefined && config.requireToken) return { [list.member]: [] };
     const grants = presentation === undefined ? undefined : await authoriser.grants(presentation.token);
-    // A token that is over shows nothing; a call with it is told why.
+    // If the token grants nothing, for example because it has expired, the list is empty. The reason is given when the
+    // token is used for a call.
     if (grants?.ok === false) return { [list.member]: [] };
-    const { capabilities } = await upstream.about();
+    const { capabilities } = await upstream.description();
     const family = request.method.split("/", 1)[0] as "tools" | "resources" | "prompts";
     if (capabilities[family] === undefined) return { [list.member]: [] };
     const result = await this.#forward(request, params);
     const entries = Array.isArray(result[list.member]) ? (result[list.member] as unknown[]) : [];
-    const shown = visible(entries, list, config.map, grants?.capabilities);
+    const visibleEntries = visible(entries, list, config.map, grants?.capabilities);
     const pinned = PINNED.find((known) => known === list.member);
     if (pinned !== undefined) {
-      const digests = upstream.definitions[pinned].note(shown);
+      const digests = upstream.definitions[pinned].note(visibleEntries);
       this.#listed.add(callerOf(request, presentation), pinned, digests);
     }
-    return { ...kept(result), [list.member]: shown };
+    return { ...withPrivateCache(result), [list.member]: visibleEntries };
   }
 
   async #call(
@@ -156,9 +155,9 @@ export class McpProxy {
     presentation: Presentation | undefined,
   ): Promise<Record<string, unknown>> {
     const { config, upstream } = this.#options;
-    const asked = askedBy(request.method, params, config.map);
-    const admitted = await admit(this.#gate, asked, presentation);
-    if (request.method === TOOLS_CALL) await this.#assertBound(asked.name, admitted);
+    const gatedRequest = gatedRequestOf(request.method, params, config.map);
+    const admitted = await admit(this.#gate, gatedRequest, presentation);
+    if (request.method === TOOLS_CALL) await this.#assertBound(gatedRequest.name, admitted);
     const used = usedBy(request.method, params);
     if (used !== undefined) await this.#assertAsShown(used, admitted, callerOf(request, presentation));
     const held = await this.#reserve(admitted, presentation);
@@ -168,12 +167,14 @@ export class McpProxy {
     } catch (thrown) {
       throw await this.#failed(thrown, held);
     }
-    // The answer does not wait for the books: a charge that is lost is made in full when the reservation is over.
+    // The answer does not wait for the charge. If the charge fails, the whole reservation is charged when it expires.
     if (held !== undefined) {
-      this.#background(nextTurn().then(() => this.#settle(held, { kind: "answered", result })));
+      this.#background(
+        this.#options.timers.nextTurn().then(() => this.#settle(held, { kind: "answered", result })),
+      );
     }
     await this.#assertAnswered(result, presentation);
-    return kept(result);
+    return withPrivateCache(result);
   }
 
   async #assertBound(tool: string, { principal, right }: Admitted): Promise<void> {
@@ -183,13 +184,15 @@ export class McpProxy {
     }
   }
 
-  /** What a caller was shown is what may run. */
+  /**
+   * Refuses the request if the server's definition is not the one that the caller listed, or that the tool map pins.
+   */
   async #assertAsShown(used: Used, admitted: Admitted, caller: string): Promise<void> {
     const definitions = this.#options.upstream.definitions[used.list];
     const fault = definitionFault(used.list, {
-      present: await definitions.present(used.name),
+      currentDigest: await definitions.currentDigest(used.name),
       pinned: admitted.rule.definition,
-      shown: this.#listed.of(caller, used),
+      listedDigest: this.#listed.of(caller, used),
       hasChanged: definitions.hasChanged(used.name),
     });
     if (fault !== undefined) throw otherDefinition(fault, admitted);
@@ -198,15 +201,15 @@ export class McpProxy {
   async #reserve(
     { rule, right }: Admitted,
     presentation: Presentation | undefined,
-  ): Promise<Held | undefined> {
+  ): Promise<CallReservation | undefined> {
     if (rule.cost.most === 0 || presentation === undefined) return undefined;
     const { authoriser } = this.#options;
-    const reserved = await authoriser.reserve(presentation.token, rule.cost.most, randomUUID());
+    const reserved = await authoriser.reserve(presentation.token, rule.cost.most, randomUuid());
     if (!reserved.ok) throw overBudget(reserved.denial, right);
     return { reservationId: reserved.reservationId, cost: rule.cost };
   }
 
-  /** The server wants something of the client before it goes on (revision 2026-07-28): each wish is judged. */
+  /** Admits each request that the server's answer makes to the client (`input_required`, revision 2026-07-28). */
   async #assertAnswered(
     { resultType, inputRequests }: Record<string, unknown>,
     presentation: Presentation | undefined,
@@ -217,7 +220,7 @@ export class McpProxy {
       const { method, params } = (wish ?? {}) as { method?: unknown; params?: Record<string, unknown> };
       const { map } = this.#options.config;
       if (map.passed.has(String(method))) continue;
-      await admitWish(this.#gate, askedBy(String(method), params ?? {}, map), presentation);
+      await admitWish(this.#gate, gatedRequestOf(String(method), params ?? {}, map), presentation);
     }
   }
 
@@ -225,14 +228,14 @@ export class McpProxy {
     return this.#options.upstream.request(request.method, params, request);
   }
 
-  /** What a caller is told of a call that failed after money was set aside. */
-  async #failed(thrown: unknown, held: Held | undefined): Promise<Error> {
+  /** Settles the reservation of a failed call, and returns the error for the caller. */
+  async #failed(thrown: unknown, held: CallReservation | undefined): Promise<Error> {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
     const budget = await this.#settle(held, { kind: fault?.kind === "unsent" ? "unsent" : "unknown" });
     return toldOf(thrown, budget);
   }
 
-  #settle(held: Held | undefined, outcome: Parameters<typeof settle>[2]): Promise<BudgetState> {
+  #settle(held: CallReservation | undefined, outcome: Parameters<typeof settle>[2]): Promise<BudgetState> {
     const { authoriser, onFault } = this.#options;
     return settle(authoriser, held, outcome, (id, thrown) => onFault(`cannot settle ${id}`, thrown));
   }
@@ -246,18 +249,21 @@ export class McpProxy {
     if (thrown instanceof Refusal) return thrown;
     if (thrown instanceof UpstreamError) return toldOf(thrown, NOTHING);
     this.#options.onFault("cannot decide", thrown);
-    // Who cannot ask whether a call is allowed does not make it.
+    // Without a decision of the tokens service the call is not forwarded.
     const reason = thrown instanceof DeputeError ? thrown.reason : ErrorReason.DEPENDENCY_UNAVAILABLE;
     return new Refusal(INTERNAL_ERROR, "Internal error", { reason: reasonName(reason) });
   }
 }
 
-/** Who lists and calls: the holder of a token, else whoever is at the other end of a connection. */
+/**
+ * Returns the key under which a caller's listed definitions are stored: one for each token or, without a token, for
+ * each connection.
+ */
 function callerOf({ session = "" }: ProxyRequest, presentation: Presentation | undefined): string {
   return presentation === undefined ? `session ${session}` : `token ${tokenKey(presentation.token)}`;
 }
 
-/** A fault of the server in the form in which its caller gets it. */
+/** Converts a fault of the server to the error that the caller gets. */
 function toldOf(thrown: unknown, budget: BudgetState): Refusal {
   if (!(thrown instanceof UpstreamError)) return upstreamFailed("INTERNAL", "the call failed", budget);
   const { fault } = thrown;
@@ -275,20 +281,7 @@ function toldOf(thrown: unknown, budget: BudgetState): Refusal {
   }
 }
 
-/** An answer that was for one token is not kept for others (revision 2026-07-28, `cacheScope`). */
-function kept(result: Record<string, unknown>): Record<string, unknown> {
+/** Makes caches keep an answer that depends on a token private to its caller (revision 2026-07-28, `cacheScope`). */
+function withPrivateCache(result: Record<string, unknown>): Record<string, unknown> {
   return result.cacheScope === undefined ? result : { ...result, cacheScope: "private" };
-}
-
-/** A path with its links followed; of one that does not exist yet, the folder that it would be in. */
-async function realPath(path: string): Promise<string | undefined> {
-  let rest = "";
-  for (let at = path; ; at = dirname(at)) {
-    try {
-      return join(await realpath(at), rest);
-    } catch (thrown) {
-      if ((thrown as NodeJS.ErrnoException).code !== "ENOENT" || at === dirname(at)) return undefined;
-      rest = join(basename(at), rest);
-    }
-  }
 }

@@ -1,13 +1,16 @@
 import type { Clock } from "@depute/core";
 
-/** Answers that are believed for a while. Faults are not remembered; what has not been asked for longest goes first. */
+/**
+ * A cache of answers with a limited lifetime. Errors are not cached. The least recently requested entry is evicted
+ * first.
+ */
 export class Recent<Value> {
   readonly #max: number;
   readonly #ms: number;
   readonly #clock: Clock;
   readonly #entries = new Map<string, { readonly value: Promise<Value>; readonly until: number }>();
 
-  /** @param options `max`: entries that are held; `ms`: milliseconds that each counts */
+  /** @param options `max` is the maximum number of entries, `ms` the lifetime of an entry in milliseconds */
   constructor({ max, ms, clock }: { max: number; ms: number; clock: Clock }) {
     this.#max = max;
     this.#ms = ms;

@@ -7,29 +7,32 @@ import { strip } from "./rules/strip.ts";
 import type { ListName } from "./subscription.ts";
 import type { Ask } from "./upstream.ts";
 
-/** One client over stdio, and the server behind the proxy that belongs to it alone. */
+/** One client over stdio. A server behind the proxy serves this client alone. */
 export interface StdioFace {
-  /** Answers what the server asks of the client: judged first, then put to the client. */
+  /** Checks a request that the MCP server sends to its client, and forwards it. */
   ask(method: Ask, params: unknown): Promise<unknown>;
-  /** Tells the client that a list has changed. */
+  /** Notifies the client that a list has changed. */
   changed(list: ListName): void;
-  /** Resolves when the client has left. */
+  /** Resolves when the client has disconnected. */
   readonly ended: Promise<void>;
   close(): Promise<void>;
 }
 
 export interface StdioFaceOptions {
-  /** Known once the proxy is made. */
+  /** Returns the proxy, which is created after these options. */
   readonly proxy: () => McpProxy;
-  /** The token of the proxy's own files, for a client that presents none. */
+  /** Returns the token in the proxy's own files, which applies to clients that present no token. */
   readonly held: () => Presentation | undefined;
   readonly audience: () => string;
   readonly onError: (error: Error) => void;
-  /** Standard input and output unless told otherwise. */
+  /** The client's transport. Default: standard input and output. */
   readonly transport?: Transport;
 }
 
-/** Serves one client over stdio. A `_delegateos` on initialize counts for the session (DelegateOS 11.3). */
+/**
+ * Serves one client over stdio. A `_delegateos` in the request initialize applies to the whole session (DelegateOS
+ * 11.3).
+ */
 export function stdioFace(options: StdioFaceOptions): StdioFace {
   const { proxy, held, audience, onError, transport = new StdioServerTransport() } = options;
   let opened: Presentation | undefined;
@@ -45,7 +48,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     try {
       opened = { ...fromMember(member, audience()), prove: async () => undefined };
     } catch (thrown) {
-      // A token that is none opens no session with it; its calls are denied.
+      // An invalid token is ignored, so the calls of the session are denied.
       onError(thrown as Error);
     }
   };
@@ -61,7 +64,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     ended,
     async ask(method, params) {
       await proxy().admitAsk(method, params as Record<string, unknown>, presentation());
-      if (server === undefined) throw new Error("no client is there to be asked");
+      if (server === undefined) throw new Error("no client is connected, so the server cannot ask one");
       return server.request({ method, params: params as Record<string, unknown> });
     },
     changed(list) {
@@ -71,7 +74,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   };
 }
 
-/** A transport whose messages are seen before they are answered, and whose end is. */
+/** Wraps a transport. Reports each message before it is answered, and the end of the transport. */
 function watched(inner: Transport, seen: (message: JSONRPCMessage) => void, end: () => void): Transport {
   const outer: Transport = {
     async start() {

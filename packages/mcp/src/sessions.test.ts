@@ -15,9 +15,16 @@ function start() {
   const made = bench(ANSWERS);
   const face = new HttpFace({ proxy: made.proxy, clock, audience: () => "mcp:bench", onError: () => {} });
   faces.push(face);
-  const post = (body: Json, headers: Record<string, string> = {}, shown: Presentation = token("one")) =>
-    face.answer(requestOf(headers), body, shown);
-  /** Opens a session of revision 2025-11-25. @returns its id */
+  const post = (
+    body: Json,
+    headers: Record<string, string> = {},
+    presentation: Presentation = token("one"),
+  ) => face.answer(requestOf(headers), body, presentation);
+  /**
+   * Opens a session of revision 2025-11-25.
+   *
+   * @returns the id of the session
+   */
   const open = async () => {
     const answer = await post({
       jsonrpc: "2.0",
@@ -52,7 +59,7 @@ describe("sessions of revisions before 2026-07-28", () => {
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('"fixed"')]);
   });
 
-  test("that nobody opened here are not found, so that their client opens another", async () => {
+  test("an unknown session is not found, so its client opens a new one", async () => {
     const { post } = start();
     expect((await post(LIST_TOOLS, { "mcp-session-id": crypto.randomUUID() })).status).toBe(404);
   });
@@ -78,7 +85,7 @@ describe("sessions of revisions before 2026-07-28", () => {
     expect((await post(LIST_TOOLS, { "mcp-session-id": first })).status).toBe(404);
   });
 
-  test("are told of a list that has changed", async () => {
+  test("are notified of a changed list", async () => {
     const { open, face } = start();
     const id = await open();
     const stream = await face.answer(

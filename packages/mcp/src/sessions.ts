@@ -1,14 +1,16 @@
-import { randomUUID } from "node:crypto";
-import type { Clock } from "@depute/core";
+import { type Clock, randomUuid } from "@depute/core";
 import { type Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 
-/** Sessions of clients of the revisions before 2026-07-28, at most; then the one that was silent longest ends. */
+/**
+ * Maximum number of sessions, which only clients of MCP revisions before 2026-07-28 use. At the limit, the session that
+ * was idle longest ends.
+ */
 const MAX_SESSIONS = 1000;
-/** How long a session may be silent. */
+/** Maximum silence of a session in milliseconds. */
 const IDLE_MS = 1_800_000;
 
-/** What goes with a request: its JSON, and who sent it. */
-type Beside = NonNullable<Parameters<WebStandardStreamableHTTPServerTransport["handleRequest"]>[1]>;
+/** The context of a request: its parsed JSON, and its sender. */
+type RequestContext = NonNullable<Parameters<WebStandardStreamableHTTPServerTransport["handleRequest"]>[1]>;
 
 interface Session {
   readonly server: Server;
@@ -16,7 +18,10 @@ interface Session {
   used: number;
 }
 
-/** Sessions of one address. They belong to this replica; a client whose session is gone begins a new one. */
+/**
+ * The MCP sessions at one URL path. They are only in this process's memory, so after a restart clients begin new
+ * sessions.
+ */
 export class Sessions {
   readonly #clock: Clock;
   readonly #sessions = new Map<string, Session>();
@@ -26,10 +31,10 @@ export class Sessions {
   }
 
   /** Begins a session with its first request. */
-  async begin(server: Server, request: Request, beside: Beside): Promise<Response> {
+  async begin(server: Server, request: Request, context: RequestContext): Promise<Response> {
     this.#sweep();
     const transport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: randomUUID,
+      sessionIdGenerator: randomUuid,
       onsessioninitialized: (id) => {
         this.#sessions.set(id, { server, transport, used: this.#clock.now() });
       },
@@ -38,23 +43,24 @@ export class Sessions {
       if (transport.sessionId !== undefined) this.#sessions.delete(transport.sessionId);
     };
     await server.connect(transport);
-    const answer = await transport.handleRequest(request, beside);
+    const answer = await transport.handleRequest(request, context);
     if (transport.sessionId === undefined || !this.#sessions.has(transport.sessionId)) await server.close();
     return answer;
   }
 
-  /** Goes on with a session; undefined when there is none of that id. */
-  continue(id: string, request: Request, beside: Beside): Promise<Response> | undefined {
+  /** Continues a session; returns undefined for an unknown id. */
+  continue(id: string, request: Request, context: RequestContext): Promise<Response> | undefined {
     const session = this.#sessions.get(id);
     if (session === undefined) return undefined;
     session.used = this.#clock.now();
-    // In the order of their last use, so that the first is the one to end.
+    // Moves the session to the end. The order is that of the last use, so the session that was idle longest comes
+    // first.
     this.#sessions.delete(id);
     this.#sessions.set(id, session);
-    return session.transport.handleRequest(request, beside);
+    return session.transport.handleRequest(request, context);
   }
 
-  /** Every server that has a session, to tell its client something. */
+  /** Iterates over the servers of all sessions, so that each can notify its client. */
   *servers(): Iterable<Server> {
     for (const { server } of this.#sessions.values()) yield server;
   }

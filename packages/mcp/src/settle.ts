@@ -3,23 +3,25 @@ import { type CallOutcome, settlementOf } from "./rules/cost.ts";
 import type { BudgetState } from "./rules/refusal.ts";
 import type { CostRule } from "./rules/tool-map.ts";
 
-/** Money that was set aside for one call. */
-export interface Held {
+/** Money that is reserved for one call. */
+export interface CallReservation {
   readonly reservationId: string;
   readonly cost: CostRule;
 }
 
-/** Told of what could not be settled: the reservation then counts as spent when its time is over. */
+/**
+ * Receives the ids of reservations that could not be settled. Such a reservation is charged in full when it expires.
+ */
 export type SettleFault = (reservationId: string, thrown: unknown) => void;
 
 /**
- * Settles what was set aside for a call.
+ * Settles the reservation of a call.
  *
- * @returns where the money is; `held` when that could not be told to the tokens service
+ * @returns what happened to the money; `held` if the tokens service did not receive the settlement
  */
 export async function settle(
   authoriser: Authoriser,
-  held: Held | undefined,
+  held: CallReservation | undefined,
   outcome: CallOutcome,
   onFault: SettleFault,
 ): Promise<BudgetState> {

@@ -6,7 +6,7 @@ import memory from "../maps/memory.json" with { type: "json" };
 import sequentialThinking from "../maps/sequential-thinking.json" with { type: "json" };
 import time from "../maps/time.json" with { type: "json" };
 
-/** Tool maps for common servers, by the names that a configuration gives them in `maps`. */
+/** Tool maps for common servers. Configuration refers to them by name in `maps`. */
 export const SHIPPED_MAPS: ReadonlyMap<string, unknown> = new Map(
   Object.entries({
     everything,

@@ -1,6 +1,6 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
-import { systemTimers, type Timers } from "@depute/core";
+import type { Timers } from "@depute/core";
 import {
   deserializeMessage,
   isJSONRPCNotification,
@@ -15,23 +15,23 @@ import { Lines } from "./lines.ts";
 import { oversize } from "./oversize.ts";
 import type { UpstreamAddress } from "./rules/read-config.ts";
 
-/** Bytes that may wait for a server that does not read; what would be more is refused. */
+/** Maximum number of bytes that wait for a server that does not read. Further messages are refused. */
 const MAX_WAITING_BYTES = 67_108_864;
-/** Bytes of one line; a server that goes on beyond is ended. */
+/** Maximum length of a line in bytes. A server that exceeds it is stopped. */
 const MAX_LINE_BYTES = 1_073_741_824;
-/** Time for a server to end by itself, and then by a signal. */
+/** Milliseconds within which a server must end after its input was closed, and again after a signal. */
 const END_MS = 2000;
-/** Time for the last output of a server that has ended, which a child of its own may keep open. */
+/** Milliseconds to wait for the last output of an ended server, whose child processes may keep the pipe open. */
 const LAST_OUTPUT_MS = 1000;
 
-/** A message was not sent: the server has seen no byte of it. */
+/** Thrown for a message that was not sent: the server has received none of its bytes. */
 export class NotWritten extends Error {
   override readonly name = "NotWritten";
 }
 
-/** A request on its way. */
+/** The state of a request that `follow` tracks. */
 export interface Sent {
-  /** Whether any byte of it may have reached the server. */
+  /** Whether any byte of the request may have reached the server. */
   readonly isWritten: boolean;
 }
 
@@ -46,34 +46,34 @@ interface Waiting {
 
 export interface StdioOptions {
   readonly address: Extract<UpstreamAddress, { kind: "stdio" }>;
-  /** Bytes of one message of the server; the caller of a larger answer gets an error instead. */
+  /** Maximum size in bytes of one message from the server. If an answer is larger, the caller gets an error instead. */
   readonly maxAnswerBytes: number;
-  readonly timers?: Timers;
+  readonly timers: Timers;
 }
 
 /**
- * A server that runs as a child process. Unlike the SDK's own transport it outlives an answer that is too large, and knows
- * which requests the server cannot have seen: one message at a time is written, and the others wait here.
+ * An MCP server in a child process. Unlike the SDK's transport it survives an oversized answer. It writes one message
+ * at a time and queues the others, so it knows which requests the server has certainly not received.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** By its presence, and that of `pid`, the SDK knows that the server speaks over stdio. */
+  /** The SDK recognizes a server over stdio by the members `stderr` and `pid`. */
   readonly stderr = null;
   readonly #options: StdioOptions;
   readonly #timers: Timers;
   readonly #waiting: Waiting[] = [];
   #waitingBytes = 0;
   #isWriting = false;
-  /** Whether a write failed: the server reads no more. */
+  /** Whether a write failed, which means that the server no longer reads. */
   #isBroken = false;
   #last: Waiting | undefined;
   #child: ChildProcessByStdio<Writable, Readable, null> | undefined;
 
   constructor(options: StdioOptions) {
     this.#options = options;
-    this.#timers = options.timers ?? systemTimers;
+    this.#timers = options.timers;
   }
 
   get pid(): number | null {
@@ -83,7 +83,7 @@ export class StdioTransport implements Transport {
   start(): Promise<void> {
     const { command, args, env, cwd } = this.#options.address;
     const child = spawn(command, [...args], {
-      // The proxy's own environment holds secrets that are no business of the server's.
+      // The server does not inherit the proxy's environment, which contains secrets.
       env: { ...getDefaultEnvironment(), ...env },
       stdio: ["pipe", "pipe", "inherit"],
       windowsHide: true,
@@ -94,30 +94,30 @@ export class StdioTransport implements Transport {
     child.stdout.on("data", (chunk: Buffer) => lines.feed(chunk));
     for (const stream of [child.stdin, child.stdout]) stream.on("error", (error) => this.onerror?.(error));
     child.once("exit", () => {
-      // A child of the server's own may hold its output open.
-      const cancel = this.#timers.after(LAST_OUTPUT_MS, () => this.#gone(child));
+      // Waits only for a limited time, because a child process of the server may keep the output open.
+      const cancel = this.#timers.after(LAST_OUTPUT_MS, () => this.#onChildExit(child));
       child.once("close", () => {
         cancel();
-        this.#gone(child);
+        this.#onChildExit(child);
       });
     });
     return new Promise((resolve, reject) => {
       child.once("spawn", resolve);
       child.once("error", (error) => {
         reject(error);
-        this.#gone(child);
+        this.#onChildExit(child);
       });
     });
   }
 
-  /** Resolves when the message has been handed to the system. Rejects with NotWritten where that will not happen. */
+  /** Resolves when the message was passed to the operating system. Rejects with NotWritten if that will not happen. */
   send(message: JSONRPCMessage): Promise<void> {
     if (this.#child === undefined) return Promise.reject(new NotWritten("the server has ended"));
     if (this.#withdraws(message)) return Promise.resolve();
     const text = serializeMessage(message);
     const bytes = Buffer.byteLength(text);
     if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) {
-      return Promise.reject(new NotWritten("the server does not read what it is sent"));
+      return Promise.reject(new NotWritten("the server does not read its standard input"));
     }
     return new Promise((done, failed) => {
       const id = isJSONRPCRequest(message) ? message.id : undefined;
@@ -130,9 +130,10 @@ export class StdioTransport implements Transport {
   }
 
   /**
-   * Begins a request, and follows it.
+   * Begins a request, and tracks whether it was sent.
    *
-   * @param begin sends the request before it returns; otherwise nothing is known of it, and it counts as written
+   * @param begin must send the request before it returns; otherwise the request counts as sent, because its state is
+   *   unknown
    */
   follow<T>(begin: () => T): { result: T; sent: Sent } {
     this.#last = undefined;
@@ -150,10 +151,10 @@ export class StdioTransport implements Transport {
       return Promise.race([ended, promise]).finally(cancel);
     };
     child.stdin.end();
-    if (hasEnded(child) || (await endsIn(END_MS))) return this.#gone(child);
+    if (hasEnded(child) || (await endsIn(END_MS))) return this.#onChildExit(child);
     child.kill("SIGTERM");
     if (!(await endsIn(END_MS))) child.kill("SIGKILL");
-    this.#gone(child);
+    this.#onChildExit(child);
   }
 
   #lines(): Lines {
@@ -165,7 +166,7 @@ export class StdioTransport implements Transport {
         try {
           message = deserializeMessage(line);
         } catch (thrown) {
-          // A server that prints what is no message goes on.
+          // An invalid line is skipped, so that it does not end the connection.
           if (!(thrown instanceof SyntaxError)) this.onerror?.(thrown as Error);
           return;
         }
@@ -175,7 +176,8 @@ export class StdioTransport implements Transport {
         this.onerror?.(new Error(`the server sent a message of more than ${maxAnswerBytes} bytes`));
         if (id === undefined) return;
         const answer = oversize(id, maxAnswerBytes);
-        // A request of the server gets the answer itself, so that the server does not wait for one.
+        // If an oversized message is a request of the server, the server gets an error as its answer, so that it does
+        // not wait.
         if (hasMethod) this.send(answer).catch((error: Error) => this.onerror?.(error));
         else this.onmessage?.(answer);
       },
@@ -187,7 +189,10 @@ export class StdioTransport implements Transport {
     });
   }
 
-  /** Takes a request back that still waits here, instead of sending its cancellation after it. */
+  /**
+   * Removes the request that a cancellation names, if it is still queued. Returns true if so; the cancellation then
+   * need not be sent.
+   */
   #withdraws(message: JSONRPCMessage): boolean {
     if (!isJSONRPCNotification(message) || message.method !== "notifications/cancelled") return false;
     const { requestId } = (message.params ?? {}) as { requestId?: RequestId };
@@ -222,7 +227,7 @@ export class StdioTransport implements Transport {
     });
   }
 
-  /** What waits now will not be sent. */
+  /** Rejects all queued messages. */
   #drop(): void {
     for (const waiting of this.#waiting.splice(0)) {
       this.#waitingBytes -= waiting.bytes;
@@ -230,11 +235,11 @@ export class StdioTransport implements Transport {
     }
   }
 
-  #gone(child: object): void {
+  #onChildExit(child: object): void {
     if (this.#child !== child) return;
     this.#child = undefined;
     this.#drop();
-    // What was not sent is told first, so that the SDK does not tell it as lost.
+    // Unsent requests are rejected first, because the SDK would report them as lost after onclose.
     setImmediate(() => this.onclose?.());
   }
 }

@@ -5,20 +5,23 @@ import type { Client, McpSubscription } from "@modelcontextprotocol/client";
 export const LISTS = ["tools", "resources", "prompts"] as const;
 export type ListName = (typeof LISTS)[number];
 
-/** Milliseconds before a subscription that ended is asked for again: doubled each time, up to the last. */
+/**
+ * Milliseconds before an ended subscription is requested again. Each further wait is twice as long, up to LAST_WAIT_MS.
+ */
 const FIRST_WAIT_MS = 1000;
 const LAST_WAIT_MS = 60_000;
 
 export interface SubscriptionOptions {
   readonly client: Client;
   readonly timers: Timers;
-  /** Called for a list whose changes went unheard for a while. */
+  /** Called for a list of which changes may have been missed. */
   readonly onGap: (list: ListName) => void;
 }
 
 /**
- * Hears of a server's list changes for as long as its connection stands. A server of revision 2026-07-28 announces them to
- * its subscribers alone; over stdio those before announce them unasked. Over HTTP their stream may be gone unnoticed.
+ * Receives a server's list changes while the connection to the server is open. A server of revision 2026-07-28
+ * announces changes only to subscribers. Over stdio, older revisions announce them without a subscription. Over HTTP a
+ * lost stream may go unnoticed.
  */
 export class Subscription {
   readonly #options: SubscriptionOptions;
@@ -35,7 +38,7 @@ export class Subscription {
     if (client.getProtocolEra() === "modern" && this.#announced().length > 0) void this.#keep(FIRST_WAIT_MS);
   }
 
-  /** Whether every change of the list is announced from now on. */
+  /** Whether every later change of the list will be announced. */
   covers(list: ListName): boolean {
     if (this.#ended) return false;
     if (this.#options.client.getProtocolEra() !== "modern") {
@@ -70,7 +73,7 @@ export class Subscription {
       if (cause === "local") return;
       nextMs = FIRST_WAIT_MS;
     } catch {
-      // A server that takes no subscription now may take one later.
+      // Subscribes again later, because a server that refuses a subscription now may accept one then.
     } finally {
       this.#standing = undefined;
     }

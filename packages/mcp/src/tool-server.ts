@@ -4,13 +4,13 @@ import { createMcpHandler, Server, type Tool } from "@modelcontextprotocol/serve
 import { held } from "./held-answer.ts";
 import { INVALID_PARAMS, Refusal } from "./rules/refusal.ts";
 
-/** A tool that is served rather than proxied. `Call` is what the request came with. */
+/** A tool that this process itself implements. `Call` is the type of the request's context. */
 export interface OwnTool<Call> {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of the arguments; for who calls, since the tool checks them itself. */
+  /** JSON Schema of the arguments, for callers only, because the tool itself validates its arguments. */
   readonly inputSchema: Tool["inputSchema"];
-  /** Whether it changes nothing. */
+  /** Whether the tool only reads. */
   readonly isReadOnly: boolean;
   run(args: Readonly<Record<string, unknown>>, call: Call): Promise<JsonObject>;
 }
@@ -20,9 +20,9 @@ export interface ToolServerOptions<Call> {
   readonly version: string;
   readonly instructions: string;
   readonly tools: readonly OwnTool<Call>[];
-  /** What a model is told of whatever a tool threw. */
+  /** Returns the refusal that the model reads after a tool has thrown. */
   refusalOf(thrown: unknown, call: Call): JsonObject;
-  /** The HTTP answer to whatever a tool threw, where the client has to act before any model reads it; undefined otherwise. */
+  /** Returns the HTTP answer after a tool has thrown, if the client must act before the model; undefined otherwise. */
   httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
   readonly timers: Timers;
   readonly onError: (error: Error) => void;
@@ -33,16 +33,19 @@ export interface ToolServer<Call> {
   close(): Promise<void>;
 }
 
-/** The name under which the SDK carries what a request came with. */
+/** The key under which the SDK stores the request's context. */
 const CALL = "depute.dev/call";
 
-/** A request, and how its tool was refused. */
+/** A request, and the refusal by its tool if there was one. */
 interface Exchange<Call> {
   readonly call: Call;
   refusal?: Response;
 }
 
-/** An MCP server of these tools over Streamable HTTP, without sessions, in the present revision and those before. */
+/**
+ * Creates an MCP server of these tools over Streamable HTTP, without sessions, for the current revision and earlier
+ * ones.
+ */
 export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<Call> {
   const { name, version, instructions, onError } = options;
   const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
@@ -59,7 +62,8 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
       server.setRequestHandler("tools/list", () => ({ tools: listed }));
       server.setRequestHandler("tools/call", async ({ params }, { http, mcpReq }) => {
         const tool = tools.get(params.name);
-        if (tool === undefined) throw new Refusal(INVALID_PARAMS, "there is no such tool", {});
+        if (tool === undefined)
+          throw new Refusal(INVALID_PARAMS, "no such tool: list the tools for their names", {});
         const exchange = http?.authInfo?.extra?.[CALL] as Exchange<Call>;
         const { call } = exchange;
         try {
@@ -68,7 +72,8 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
         } catch (thrown) {
           const refused = options.httpRefusalOf(thrown, mcpReq.id, call);
           if (refused !== undefined) exchange.refusal = refused;
-          // As a result rather than an error, so that a model reads it and can do better (MCP, "Error Handling").
+          // The refusal is sent as a result instead of an error, so that a model can read it and correct the call (MCP,
+          // "Error Handling").
           const refusal = options.refusalOf(thrown, call);
           return {
             isError: true,

@@ -1,3 +1,4 @@
+import type { Timers } from "@depute/core";
 import {
   isJSONRPCRequest,
   StreamableHTTPClientTransport,
@@ -8,18 +9,19 @@ import type { UpstreamAddress } from "./rules/read-config.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
 /**
- * The way to a server.
+ * Creates the transport to a server.
  *
- * @param maxAnswerBytes bytes of one message of the server
+ * @param maxAnswerBytes maximum size in bytes of one message from the server
+ * @param timers limit the wait for the end of a server process
  */
-export function transportTo(address: UpstreamAddress, maxAnswerBytes: number): Transport {
-  if (address.kind === "stdio") return new StdioTransport({ address, maxAnswerBytes });
+export function transportTo(address: UpstreamAddress, maxAnswerBytes: number, timers: Timers): Transport {
+  if (address.kind === "stdio") return new StdioTransport({ address, maxAnswerBytes, timers });
   const { origin } = new URL(address.url);
   return new StreamableHTTPClientTransport(new URL(address.url), {
     requestInit: { headers: { ...address.headers }, redirect: "error" },
     fetch: async (input, init) => {
       const target = new URL(input instanceof Request ? input.url : input);
-      // Whatever the server says, nothing is sent anywhere else than configuration allows.
+      // A redirect must not send requests to an origin outside the configuration.
       if (target.origin !== origin) throw new Error(`no request to ${target.origin}: it is not configured`);
       const answer = await fetch(input, { ...init, redirect: "error" });
       return limitedAnswer(answer, maxAnswerBytes, requestIn(init?.body));

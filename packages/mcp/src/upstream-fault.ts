@@ -2,17 +2,17 @@ import { ProtocolError, SdkError, SdkErrorCode } from "@modelcontextprotocol/cli
 import { limitOfOversize } from "./oversize.ts";
 import { NotWritten, type Sent } from "./stdio-transport.ts";
 
-/** What happened to a call that brought no result. */
+/** The reason why a call has no result. */
 export type UpstreamFault =
-  /** It never reached the server. */
+  /** The call never reached the server. */
   | { readonly kind: "unsent"; readonly detail: string }
-  /** It may have been carried out. */
+  /** The call may have been carried out. */
   | {
       readonly kind: "lost" | "timeout" | "malformed" | "cancelled";
       readonly detail: string;
     }
   | { readonly kind: "oversize"; readonly detail: string; readonly maxBytes: number }
-  /** The server's own error. */
+  /** The server answered with an error of its own. */
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };
 
 export class UpstreamError extends Error {
@@ -25,13 +25,13 @@ export class UpstreamError extends Error {
   }
 }
 
-/** Errors of the system that come before a byte is sent over HTTP. */
+/** System errors that occur before any byte is sent over HTTP. */
 const NO_CONNECTION: ReadonlySet<unknown> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
 /**
- * What became of a call that threw.
+ * Converts the exception of a call to a fault.
  *
- * @param sent what is known of its way to the server; undefined where nothing is
+ * @param sent whether the call was sent; undefined if unknown
  */
 export function faultOf(
   thrown: unknown,
@@ -64,7 +64,7 @@ export function faultOf(
   }
 }
 
-/** Whether a server has not said which revisions it speaks. */
+/** Whether an exception means that the server did not announce its revisions. */
 export function isNoEra(thrown: unknown): boolean {
   return thrown instanceof SdkError && thrown.code === SdkErrorCode.EraNegotiationFailed;
 }
@@ -74,7 +74,7 @@ function isNoConnection(thrown: unknown): boolean {
   return thrown instanceof TypeError && NO_CONNECTION.has(cause?.code);
 }
 
-/** A fault in a few words. */
+/** Returns the message of an Error; any other exception as text. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,4 +1,4 @@
-import { type Clock, systemClock, systemTimers, type Timers } from "@depute/core";
+import type { Clock, Timers } from "@depute/core";
 import {
   Client,
   type Progress,
@@ -14,9 +14,13 @@ import { LISTS, type ListName, Subscription } from "./subscription.ts";
 import { transportTo } from "./transports.ts";
 import { faultOf, isNoEra, messageOf, UpstreamError } from "./upstream-fault.ts";
 
-/** Time for a server to say which revisions it speaks; one that does not answer speaks an old one. */
+/**
+ * Maximum time in milliseconds for a server to announce its revisions. A server that does not answer counts as legacy.
+ */
 const PROBE_MS = 5000;
-/** Methods that the protocol has. Others pass when configuration says so, and have results that only their users know. */
+/**
+ * Methods of MCP, whose results the SDK checks. Configuration can allow other methods, whose results pass unchecked.
+ */
 const KNOWN = /^(tools|resources|prompts|completion|logging)\/|^ping$/;
 const ANY_RESULT: StandardSchemaV1<unknown, Record<string, unknown>> = {
   "~standard": {
@@ -29,10 +33,10 @@ const ANY_RESULT: StandardSchemaV1<unknown, Record<string, unknown>> = {
   },
 };
 const MODES = { auto: "auto", modern: { pin: "2026-07-28" }, legacy: "legacy" } as const;
-/** Time for a server to start and to shake hands. */
+/** Maximum time in milliseconds for a server to start and to complete the handshake. */
 const CONNECT_MS = 30_000;
 
-/** Requests by which a server asks its client for something. */
+/** Requests that a server may send to its client. */
 export const ASKS = ["sampling/createMessage", "elicitation/create", "roots/list"] as const;
 export type Ask = (typeof ASKS)[number];
 
@@ -44,17 +48,16 @@ export interface CallOptions {
 export interface UpstreamOptions {
   readonly config: UpstreamConfig;
   readonly address: UpstreamAddress;
-  /** Called when a list of the server changed: by its announcement, or because it was found to differ. */
+  /** Called when a list of the server has changed, either as announced or as found by comparison. */
   readonly onListChanged?: (list: ListName) => void;
-  /** The system's time unless told otherwise. */
-  readonly clock?: Clock;
-  readonly timers?: Timers;
+  readonly clock: Clock;
+  readonly timers: Timers;
   /**
-   * Puts to the client what the server asks of it; absent where several clients share the server, since a question then
-   * is nobody's. What a call's result asks for (revision 2026-07-28) does not come here: it is the caller's.
+   * Forwards a request of the server to the client. Absent if several clients share the server, because such a request
+   * names no client. From revision 2026-07-28 on, servers put their requests into the result of a call instead.
    */
   readonly ask?: (method: Ask, params: unknown) => Promise<unknown>;
-  /** How the server is reached, where it is not by its address: for tests. */
+  /** Replaces the connection to the server's address in tests. */
   readonly transport?: () => Transport;
 }
 
@@ -63,13 +66,13 @@ interface Connection {
   readonly transport: Transport;
 }
 
-/** One server behind the proxy: started or connected to when it is first needed, and again after it was lost. */
+/** One server behind the proxy. It is started or connected to at its first use, and again after it was lost. */
 export class Upstream {
   readonly #options: UpstreamOptions;
-  /** The definitions of the lists whose entries are pinned. */
+  /** The server's tool and prompt definitions, whose digests a rule may pin. */
   readonly definitions: Readonly<Record<Pinned, Definitions>>;
   #connection: Promise<Connection> | undefined;
-  /** The client of the connection that stands. */
+  /** The client of the open connection. */
   #live: Client | undefined;
   #subscription: Subscription | undefined;
   #closed = false;
@@ -83,8 +86,8 @@ export class Upstream {
     return this.#options.config.name;
   }
 
-  /** What the server says of itself. Throws UpstreamError where it cannot be reached. */
-  async about(): Promise<{ capabilities: ServerCapabilities; instructions?: string }> {
+  /** Returns the server's description of itself. Throws UpstreamError if the server is unreachable. */
+  async description(): Promise<{ capabilities: ServerCapabilities; instructions?: string }> {
     const { client } = await this.#connected();
     const instructions = client.getInstructions();
     return {
@@ -94,9 +97,9 @@ export class Upstream {
   }
 
   /**
-   * Makes a request of the server.
+   * Sends a request to the server.
    *
-   * @returns its result, which has the form that the protocol wants
+   * @returns the result in the form that the protocol defines
    * @throws UpstreamError
    */
   async request(
@@ -114,7 +117,7 @@ export class Upstream {
       ...(signal === undefined ? {} : { signal }),
       ...(onProgress === undefined ? {} : { onprogress: onProgress }),
     };
-    // The SDK checks the form of a known method's result.
+    // For a known method, the SDK also checks the form of the result.
     const begin = () =>
       KNOWN.test(method)
         ? client.request({ method: method as "tools/call", params }, options)
@@ -136,7 +139,7 @@ export class Upstream {
   }
 
   #definitionsOf(list: Pinned): Definitions {
-    const { config, clock = systemClock, onListChanged } = this.#options;
+    const { config, clock, onListChanged } = this.#options;
     return new Definitions({
       list,
       clock,
@@ -162,9 +165,10 @@ export class Upstream {
   }
 
   async #connect(): Promise<Connection> {
-    const { config, address, timers = systemTimers } = this.#options;
+    const { config, address, timers } = this.#options;
     const connection = await this.#open(config.revision).catch((thrown: unknown) => {
-      // A server of an old SDK may end where it is asked which revisions it speaks.
+      // A server with an old SDK may exit when it is asked for its revisions, so it is started again without that
+      // question.
       const mayBeOld = config.revision === "auto" && address.kind === "stdio" && isNoEra(thrown);
       if (mayBeOld) return this.#open("legacy");
       throw thrown;
@@ -179,18 +183,18 @@ export class Upstream {
   }
 
   async #open(revision: UpstreamConfig["revision"]): Promise<Connection> {
-    const { config, ask, address } = this.#options;
+    const { config, ask, address, timers } = this.#options;
     const { methods, passed } = config.map;
-    const asked = ASKS.filter((method) => methods.has(method) || passed.has(method));
+    const allowedMethods = ASKS.filter((method) => methods.has(method) || passed.has(method));
     const client = new Client(
       { name: "depute-mcp-proxy", version: "0.1.0" },
       {
-        capabilities: capabilitiesFor(asked),
+        capabilities: capabilitiesFor(allowedMethods),
         versionNegotiation: { mode: MODES[revision], probe: { timeoutMs: PROBE_MS } },
         inputRequired: { autoFulfill: false },
       },
     );
-    for (const method of ask === undefined ? [] : asked) {
+    for (const method of ask === undefined ? [] : allowedMethods) {
       client.setRequestHandler(method, (async (request: { params?: unknown }) =>
         ask?.(method, request.params ?? {})) as never);
     }
@@ -198,11 +202,11 @@ export class Upstream {
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) this.#changed(list);
     };
-    // What was lost is started again by the next call; by then another one may be there.
+    // The next call starts the server again. If a newer connection already exists, its state must stay.
     client.onclose = () => {
       if (this.#live === client) this.#forget();
     };
-    const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes);
+    const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
     await client.connect(transport, { timeout: CONNECT_MS });
     return { client, transport };
   }

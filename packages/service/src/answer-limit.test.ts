@@ -7,14 +7,14 @@ import {
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AnswerRoom, bytesOf, checkAnswer, cutPage, MAX_ANSWER_BYTES } from "./answer-limit.ts";
+import { AnswerRoom, bytesOf, checkAnswer, cutPage, MAX_ANSWER_BYTES, pageOfList } from "./answer-limit.ts";
 
 const MIB = 1024 * 1024;
 const agents = (...bytes: number[]) =>
   bytes.map((size, index) => create(AgentSchema, { id: `a${index}`, description: "d".repeat(size) }));
 const sizeOf = (agent: Agent) => bytesOf(AgentSchema, agent);
-const cut = (found: Agent[], size: number) => {
-  const { items, more } = cutPage(found, size, sizeOf);
+const cut = (agentList: Agent[], size: number) => {
+  const { items, more } = cutPage(agentList, size, sizeOf);
   return [items.length, more];
 };
 
@@ -26,8 +26,8 @@ describe("a page", () => {
     ["has one element that is too large alone", agents(5 * MIB, 1), 10, [1, true]],
     ["ends before one that is too large alone", agents(1, 5 * MIB), 10, [1, true]],
     ["of nothing is empty", [], 10, [0, false]],
-  ])("%s", (_, found, size, expected) => {
-    expect(cut(found, size)).toEqual(expected);
+  ])("%s", (_, agentList, size, expected) => {
+    expect(cut(agentList, size)).toEqual(expected);
   });
 
   it("after page brings each element once, and no answer is above the limit but for one element alone", () => {
@@ -60,10 +60,34 @@ describe("a page", () => {
   });
 });
 
+describe("a page of a list in memory", () => {
+  const page = (agentList: Agent[], pageToken: string, list = "l") =>
+    pageOfList(agentList, { pageSize: 2, pageToken }, { list }, ({ id }) => id, sizeOf);
+  const ids = (agentList: Agent[]) => agentList.map(({ id }) => id);
+
+  it("follows the last element of the page before, also after an insertion or a removal", () => {
+    const all = agents(1, 1, 1, 1, 1);
+    const first = page(all, "");
+    expect(ids(first.items)).toEqual(["a0", "a1"]);
+    expect(ids(page([create(AgentSchema, { id: "new" }), ...all], first.nextPageToken).items)).toEqual([
+      "a2",
+      "a3",
+    ]);
+    const removed = all.filter(({ id }) => id !== "a1");
+    expect(ids(page(removed, first.nextPageToken).items)).toEqual(["a2", "a3"]);
+    expect(page(all.slice(0, 2), "").nextPageToken).toBe("");
+  });
+
+  it("refuses the token of another list", () => {
+    const { nextPageToken } = page(agents(1, 1, 1), "");
+    expect(() => page(agents(1, 1, 1), nextPageToken, "other")).toThrow(/page_token/);
+  });
+});
+
 describe("the last line", () => {
   const { listAgents, watchAgents } = AgentService.method;
-  const check = (found: Agent[]) => {
-    const message = create(ListAgentsResponseSchema, { agents: found });
+  const check = (agentList: Agent[]) => {
+    const message = create(ListAgentsResponseSchema, { agents: agentList });
     checkAnswer(listAgents, message, bytesOf(ListAgentsResponseSchema, message));
   };
 
@@ -76,7 +100,7 @@ describe("the last line", () => {
   it("lets one element pass that is larger alone, and a message without lists", () => {
     check(agents(5 * MIB));
     const [agent] = agents(5 * MIB);
-    const change = { event: { case: "change", value: { agent: agent as Agent } } } as const;
+    const change = { change: { agent: agent as Agent } };
     checkAnswer(watchAgents, create(WatchAgentsResponseSchema, change), 5 * MIB);
   });
 });

@@ -1,35 +1,50 @@
-import type { DescMessage, DescMethod, Message, MessageShape } from "@bufbuild/protobuf";
-import { DeputeError, ErrorReason } from "@depute/core";
-import { encode } from "@depute/core/encode";
+import {
+  type DescMessage,
+  type DescMethod,
+  type Message,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  type PageFilters,
+  pageSize,
+} from "@depute/core";
 
-/** Bytes of an answer in protobuf's binary form: stock gRPC clients read 4 MiB, and headers and frames need room. */
+/**
+ * Maximum size of an answer, in bytes of protobuf's binary form. Stock gRPC clients read up to 4 MiB, and headers and
+ * frames need a part of that.
+ */
 export const MAX_ANSWER_BYTES = 3 * 1024 * 1024;
 
-/** Bytes that an answer keeps for what stands beside its list: a page token, a revision. */
+/** Bytes that an answer reserves for its fields beside the list, such as a page token or a revision. */
 const BESIDE_BYTES = 16 * 1024;
 
-/** Bytes of an element's tag and length. */
+/** Bytes for the tag and the length of one element. */
 const ELEMENT_BYTES = 6;
 
-/** Room for the elements of one answer. */
+/** Counts the bytes that one answer still has for its elements. */
 export class AnswerRoom {
-  #left: number;
+  #remainingBytes: number;
   #isEmpty = true;
 
   /** @param maxBytes bytes for all elements together */
   constructor(maxBytes: number = MAX_ANSWER_BYTES - BESIDE_BYTES) {
-    this.#left = maxBytes;
+    this.#remainingBytes = maxBytes;
   }
 
   /**
-   * Takes room for one more element. The first element always fits, because no smaller answer could hold it.
+   * Reserves room for one more element. The first element always fits, because no smaller answer could hold it.
    *
-   * @param bytes of the element in protobuf's binary form
-   * @returns false for one that belongs to the next answer; nothing fits from then on
+   * @param bytes the size of the element in protobuf's binary form
+   * @returns false if the element belongs on the next page; every later call then returns false too
    */
   takes(bytes: number): boolean {
-    this.#left -= bytes + ELEMENT_BYTES;
-    const fits = this.#left >= 0 || this.#isEmpty;
+    this.#remainingBytes -= bytes + ELEMENT_BYTES;
+    const fits = this.#remainingBytes >= 0 || this.#isEmpty;
     this.#isEmpty = false;
     return fits;
   }
@@ -42,11 +57,8 @@ export interface CutPage<Item> {
 }
 
 /**
- * The elements of one answer, from the first: at most `size`, and no more bytes than an answer may have. Callers get the
- * rest with the page token, or the cursor, behind the last element.
- *
- * @param found the elements in their order, one more than `size` where there is more
- * @param bytesOf bytes of an element in protobuf's binary form, see {@link bytesOf}
+ * Cuts a page to at most `size` elements and to the maximum bytes of an answer. The page token or cursor of the page's
+ * last element leads to the elements that were cut off.
  */
 export function cutPage<Item>(
   found: readonly Item[],
@@ -62,16 +74,52 @@ export function cutPage<Item>(
   return { items, more: false };
 }
 
-/** Bytes of a message in protobuf's binary form. */
-export function bytesOf<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): number {
-  return encode(schema, message).length;
+/** One page of a list, and the token that requests the next page. */
+export interface ListPage<Item> {
+  readonly items: Item[];
+  /** The token of the next page; empty on the last page. */
+  readonly nextPageToken: string;
 }
 
 /**
- * Refuses an answer of several elements that stock clients could not read. It is the last line: methods cut their lists
- * with {@link cutPage} before.
+ * Returns one page of a short list that is held in memory.
  *
- * @param bytes of the whole answer in protobuf's binary form
+ * @param request the fields of the list request
+ * @param filters the other criteria of the request; a page token is valid only for the list that it was made for
+ * @param keyOf the key of an element in the list
+ * @param bytesOf bytes of an element in protobuf's binary form, see {@link bytesOf}
+ * @throws DeputeError PAGE_TOKEN_INVALID
+ */
+export function pageOfList<Item>(
+  all: readonly Item[],
+  request: { readonly pageSize: number; readonly pageToken: string },
+  filters: PageFilters,
+  keyOf: (item: Item) => string,
+  bytesOf: (item: Item) => number,
+): ListPage<Item> {
+  const [place, key] = decodePageToken(request.pageToken, filters) ?? [0, ""];
+  const last = all.findIndex((item) => keyOf(item) === key);
+  // If the element that the page token names was removed, the next element now has its index.
+  const start = last === -1 ? Number(place) : last + 1;
+  const { items, more } = cutPage(all.slice(start), pageSize(request.pageSize), bytesOf);
+  const end = items.at(-1);
+  const isMore = more && end !== undefined;
+  return {
+    items,
+    nextPageToken: isMore ? encodePageToken([start + items.length - 1, keyOf(end)], filters) : "",
+  };
+}
+
+/** Returns the size of a message in protobuf's binary form, in bytes. */
+export function bytesOf<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): number {
+  return toBinary(schema, message).length;
+}
+
+/**
+ * Refuses an answer of several elements that is too long for stock clients. This is the last check, because methods cut
+ * their lists with {@link cutPage} first.
+ *
+ * @param bytes the size of the whole answer in protobuf's binary form
  * @throws DeputeError LIMIT_EXCEEDED (`answer_bytes`)
  */
 export function checkAnswer(method: DescMethod, message: Message, bytes: number): void {
@@ -83,7 +131,7 @@ export function checkAnswer(method: DescMethod, message: Message, bytes: number)
   );
 }
 
-/** Elements of the lists that a message holds itself. */
+/** Counts the elements of a message's own lists, without those of nested messages. */
 export function countElements({ fields }: DescMessage, message: Message): number {
   const values = message as unknown as Readonly<Record<string, unknown>>;
   let count = 0;

@@ -1,8 +1,8 @@
-/** The host in the URL of a request whose authority is no URL host. */
+/** The placeholder host for a request whose authority cannot be the host of a URL. */
 const UNNAMED = "unnamed.invalid";
 
 /**
- * The host to put in a request's URL for its `:authority` or `Host` header. gRPC clients send the target of their
+ * Returns the host for a request's URL, from its `:authority` or `Host` header. gRPC clients send the target of their
  * resolver, such as `team%2Fsvc`, which no URL can hold.
  *
  * @returns the authority itself, or a placeholder

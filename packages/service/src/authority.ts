@@ -8,98 +8,101 @@ import {
   type HolderProof,
   HolderProofSchema,
   type TokenBlock,
-} from "@depute/contracts/depute/tokens/v1/verification_pb";
+} from "@depute/contracts/depute/tokens/v1/token_verification_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { principalKey, type WithValues } from "./call-values.ts";
-import { type Caller, callerOf } from "./caller.ts";
-import { ownOptions } from "./forward.ts";
+import { type Caller, callerOf, organizationOf } from "./caller.ts";
+import { ownOptions } from "./calls.ts";
 
-/** Who a caller was found to be. */
+/** The identity that a caller's credentials prove. */
 export interface Identity {
   /** A public key in base64url, a configured credential's principal, or `local`. */
   principal: string;
-  /** True for `local`: no credentials, on an open loopback or from the platform itself. */
+  /**
+   * True for the caller `local`: a call without credentials on an open loopback server, or a call of the platform
+   * itself.
+   */
   local: boolean;
+  /** The organization that owns the records that the caller creates; empty for none. */
+  organization: string;
 }
 
-/** A right, as a DelegateOS token grants it. */
+/** A right in the form in which a DelegateOS token grants it. */
 export interface Right {
   namespace: string;
   action: string;
   resource: string;
 }
 
-/** What a presented token is further held to. (DelegateOS 5.2) */
+/** Further conditions that a call places on the presented token. (DelegateOS 5.2) */
 export interface Binding {
   contractId?: string;
-  /** Each `namespace:action`. */
+  /** Capabilities, each in the form `namespace:action`. */
   requiredCapabilities?: readonly string[];
 }
 
-/** A caller that may. */
+/** A caller whose credentials passed the check of its rights. */
 export interface Authorised extends Identity {
-  /** What its token grants; absent for a caller without one. */
+  /** The scope that the caller's token grants; absent for a caller without a token. */
   scope?: AuthorizedScope;
-  /** The token's blocks, the authority first; empty without one. */
+  /** The blocks of the caller's token, starting with the authority block; empty without a token. */
   blocks: readonly TokenBlock[];
 }
 
-/** How services learn who calls and whether they may; the tokens service decides. */
+/** Identifies callers and checks their rights. The tokens service makes the decisions. */
 export interface Authority {
   /**
-   * Says who calls, for calls that need no right of a token.
+   * Identifies the caller of a method that needs no capability of a token.
    *
-   * @throws DeputeError UNAUTHENTICATED (also for a proof without a token that does not count), TOKEN_DENIED (the proof
-   *   beside a token does not count), DEPENDENCY_UNAVAILABLE
+   * @throws DeputeError UNAUTHENTICATED (also for an invalid proof without a token), TOKEN_DENIED (an invalid proof
+   *   with a token), DEPENDENCY_UNAVAILABLE
    */
   identify(context: HandlerContext): Promise<Identity>;
   /**
-   * Holds the caller's token to one right. A caller without a token is let through as who it is: what it may do then is
-   * a matter of its identity.
+   * Checks the caller's token against one right. A caller without a token passes with its identity, and the method
+   * decides what that identity may do.
    *
    * @throws DeputeError as identify
    */
   authorise(context: HandlerContext, right: Right, binding?: Binding): Promise<Authorised>;
 }
 
-/** Whether a caller may act as the owner of `principal`: `local` for anybody, others for themselves. */
+/**
+ * Whether a caller may act as the owner of `principal`. `local` may act for any principal, every other caller only for
+ * its own.
+ */
 export function mayActFor(identity: Identity, principal: string): boolean {
   return identity.local || (principal !== "" && identity.principal === principal);
 }
 
-/** A bound caller's credentials, as VerifyProof takes them. */
+/** The credentials of a bound caller, in the form of a VerifyProof request. */
 export interface PresentedProof {
   readonly proof: HolderProof;
   readonly token?: SerializedDCT;
 }
 
-/** The answer of VerifyProof. */
+/** The result in the answer of VerifyProof. */
 export type ProofVerdict = VerifyProofResponse["result"];
 
-/**
- * The one rule that derives the caller's identity from its credentials.
- *
- * @param verifyProof the tokens service's judgement of a bound caller's proof
- * @throws DeputeError as {@link Authority.identify}
- */
+/** Derives the caller's identity from its credentials. All services derive identities by this function alone. */
 export async function identityOf(
   context: WithValues,
   verifyProof: (presented: PresentedProof) => Promise<ProofVerdict>,
 ): Promise<Identity> {
   const caller = callerOf(context);
-  const { kind, principal, token } = caller;
+  const { kind, principal, organization = "", token } = caller;
   if (kind === "message") throw new DeputeError(ErrorReason.UNAUTHENTICATED, "credentials are required");
-  if (kind !== "bound") return { principal, local: kind === "local" };
+  if (kind !== "bound") return { principal, local: kind === "local", organization };
   const verdict = await verifyProof({
     proof: proofOf(caller),
     ...(token !== undefined && { token: tokenOf(token) }),
   });
   if (verdict.case !== "principal") throw callerDenied(caller, verdict.value);
   context.values.set(principalKey, verdict.value);
-  return { principal: verdict.value, local: false };
+  return { principal: verdict.value, local: false, organization: organizationOf(context, verdict.value) };
 }
 
-/** Asks the tokens service behind `transport`. */
+/** Creates an authority that asks the tokens service behind `transport`. */
 export function createAuthority(transport: Transport, clock: Clock): Authority {
   const tokens = createClient(TokenService, transport);
 
@@ -125,13 +128,19 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
         ownOptions(context, clock),
       );
       context.values.set(principalKey, principal);
-      if (result.case === "scope") return { principal, local: false, scope: result.value, blocks };
+      if (result.case === "scope") {
+        const organization = organizationOf(context, principal);
+        return { principal, local: false, organization, scope: result.value, blocks };
+      }
       throw tokenDenied(result.value);
     },
   };
 }
 
-/** The refusal of a token that was denied. What it grants is not repeated: the metadata says the type and the detail. */
+/**
+ * Returns the error for a denied token. Its metadata has the denial's type and detail, and never the token's
+ * capabilities.
+ */
 export function tokenDenied(denial: DenialReason | undefined): DeputeError {
   const type = denialWord(denial?.type ?? DenialType.INTERNAL_CONTEXT);
   const detail = denial?.detail ?? "";
@@ -141,8 +150,8 @@ export function tokenDenied(denial: DenialReason | undefined): DeputeError {
 }
 
 /**
- * The refusal of who calls: its proof does not count. Beside a token the token is denied; a proof alone says who calls, so
- * that the caller is not known (RFC 9449 7.1). The message names the member at fault.
+ * Returns the refusal of an invalid proof. With a token it is TOKEN_DENIED. Without a token the proof only identifies
+ * the caller, so it is UNAUTHENTICATED (RFC 9449 7.1). The message names the invalid claim.
  */
 export function callerDenied(
   { token, htm, htu }: Pick<Caller, "token" | "htm" | "htu">,
@@ -153,8 +162,8 @@ export function callerDenied(
   const { detail = "" } = denial ?? {};
   const claim = type === DenialType.REPLAYED_PROOF ? "jti" : detail;
   const fault = type === DenialType.REPLAYED_PROOF ? "replayed" : detail;
-  const [what, expected] = proofFault(fault, htm, htu);
-  const message = `the holder proof does not count: ${what}; send a new proof for this call`;
+  const [description, expected] = proofFault(fault, htm, htu);
+  const message = `the holder proof does not count: ${description}; send a new proof for this call`;
   return new DeputeError(ErrorReason.UNAUTHENTICATED, message, {
     metadata: {
       denial: denialWord(type),
@@ -165,8 +174,8 @@ export function callerDenied(
   });
 }
 
-/** What is wrong with a proof, and what the claim at fault has to be. */
-function proofFault(fault: string, htm: string, htu: string): [what: string, expected?: string] {
+/** Describes what is wrong with a proof, and the value that its invalid claim should have. */
+function proofFault(fault: string, htm: string, htu: string): [description: string, expected?: string] {
   switch (fault) {
     case "htm":
       return [`htm is not ${htm}`, htm];
@@ -187,7 +196,7 @@ function proofFault(fault: string, htm: string, htu: string): [what: string, exp
   }
 }
 
-/** A denial's type as DelegateOS writes it: `capability_not_granted`. */
+/** Returns the type of a denial in DelegateOS's spelling, such as `capability_not_granted`. */
 export function denialWord(type: DenialType): string {
   const name = DenialTypeSchema.value[type]?.name ?? "DENIAL_TYPE_INTERNAL_CONTEXT";
   return name.slice("DENIAL_TYPE_".length).toLowerCase();

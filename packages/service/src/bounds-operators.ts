@@ -1,7 +1,10 @@
 import type { Identity } from "./authority.ts";
 import type { Logger } from "./log.ts";
 
-/** The setting of every service that keeps bounds of agents. */
+/**
+ * The setting for the principals that may widen the bounds of agents. Every service that enforces such bounds declares
+ * it.
+ */
 export const BOUNDS_OPERATORS = {
   type: "list",
   default: [],
@@ -11,7 +14,10 @@ export const BOUNDS_OPERATORS = {
   group: "Registry",
 } as const;
 
-/** Who may widen what bounds an agent. Its owner may always narrow it. */
+/**
+ * The principals that may widen the bounds of agents: permissions, overseer, limits. An agent's owner may always narrow
+ * the bounds.
+ */
 export class BoundsOperators {
   readonly #operators: ReadonlySet<string>;
   readonly #isOpen: boolean;
@@ -22,12 +28,12 @@ export class BoundsOperators {
     this.#isOpen = auth === "open";
   }
 
-  /** Whether the owners of agents may widen their bounds themselves. */
+  /** Whether every owner may widen the bounds of its agents: on an open server without bounds operators. */
   get ownersMay(): boolean {
     return this.#isOpen && this.#operators.size === 0;
   }
 
-  /** Whether the setting names the caller. */
+  /** Whether the caller is one of the principals in the setting. */
   includes({ principal }: Pick<Identity, "principal">): boolean {
     return this.#operators.has(principal);
   }
@@ -37,7 +43,7 @@ export class BoundsOperators {
     return this.ownersMay || this.includes(identity);
   }
 
-  /** Says at start-up what an empty setting means. */
+  /** Logs the effect of an empty setting at start-up. */
   announce(log: Pick<Logger, "info" | "warn">): void {
     if (this.#operators.size > 0) return;
     if (this.ownersMay) log.info("DEPUTE_BOUNDS_OPERATORS is empty: owners may widen their agents' bounds");

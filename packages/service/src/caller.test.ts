@@ -2,14 +2,17 @@ import { createHash } from "node:crypto";
 import { createContextValues } from "@connectrpc/connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { describe, expect, it } from "vitest";
-import { authenticate, type Caller, callerOf, HOP } from "./caller.ts";
-import { isSecret, noCredentials, parseCredentials, readCredentials } from "./credentials.ts";
+import { authenticate, type Caller, callerOf, HOP, isSecret } from "./caller.ts";
+import { noCredentials, parseCredentials, readCredentials } from "./credentials.ts";
 
+const KEY = "A".repeat(43);
 const digest = (secret: string) => createHash("sha256").update(secret).digest("hex");
 const credentials = parseCredentials(
   JSON.stringify([
     { principal: "ada", sha256: digest("s3cret") },
     { principal: "bob", sha256: digest("other") },
+    { principal: "eve", sha256: digest("eve's"), organization: "acme" },
+    { principal: KEY, organization: "acme" },
   ]),
 );
 const wire = { htm: "POST", htu: "http://public/a.B/C" };
@@ -85,6 +88,30 @@ describe("authenticate", () => {
     expect(call({ ...hop, "x-api-key": "wrong" }, "required", true)).toBe(refused);
   });
 
+  it.each([
+    ["a hop of the platform", true, "acme & söhne"],
+    ["a stranger", false, undefined],
+  ])("takes the organization of a service's own call from %s", (_, trusted, organization) => {
+    const header = { ...hop, [HOP.organization]: encodeURIComponent("acme & söhne") };
+    expect((call(header, "open", trusted) as Caller).organization).toBe(organization);
+  });
+
+  it("refuses a hop whose organization is not percent-encoded", () => {
+    expect(call({ ...hop, [HOP.organization]: "%" }, "required", true)).toBe(refused);
+  });
+
+  it("does not take the organization of a caller with credentials from a hop", () => {
+    const header = { ...hop, "x-api-key": "s3cret", [HOP.organization]: "globex" };
+    expect(call(header, "required", true)).not.toHaveProperty("organization");
+  });
+
+  it("knows the organization of a configured credential", () => {
+    expect(call({ "x-api-key": "eve's" }, "required")).toMatchObject({
+      principal: "eve",
+      organization: "acme",
+    });
+  });
+
   it("holds a forwarded caller without credentials to the mode", () => {
     expect(call({}, "required", true)).toBe(refused);
   });
@@ -110,9 +137,29 @@ describe("credentials", () => {
       ]),
       "credentials[1].sha256: the same secret twice",
     ],
+    [`[{"principal":"a","organization":"acme"}]`, "credentials[0].sha256"],
+    [`[{"principal":"${KEY}"}]`, "credentials[0].sha256"],
+    [`[{"principal":"${KEY}","organization":7}]`, "credentials[0].organization"],
+    [`[{"principal":"${KEY}","organization":"${"a".repeat(129)}"}]`, "credentials[0].organization"],
+    [
+      JSON.stringify([
+        { principal: KEY, organization: "acme" },
+        { principal: KEY, sha256: digest("a"), organization: "globex" },
+      ]),
+      "credentials[1].organization: the principal has another one",
+    ],
   ])("refuse %s", (json, message) => {
     expect(() => parseCredentials(json)).toThrow(message);
     expect(() => parseCredentials(json)).not.toThrow(/s3cret/);
+  });
+
+  it.each([
+    ["a secret's principal", "eve", "acme"],
+    ["a key without a secret", KEY, "acme"],
+    ["a principal without organization", "ada", ""],
+    ["an unknown principal", "mallory", ""],
+  ])("name the organization of %s", (_, principal, organization) => {
+    expect(credentials.organizationOf(principal)).toBe(organization);
   });
 
   it("are none without a file, and an error without the file that was named", () => {

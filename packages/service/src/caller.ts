@@ -1,43 +1,61 @@
-import { type ContextKey, createContextKey } from "@connectrpc/connect";
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { getOption, hasOption } from "@bufbuild/protobuf";
+import { type ContextKey, createContextKey, type Interceptor } from "@connectrpc/connect";
+import { message_proves_caller } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
-import type { WithValues } from "./call-values.ts";
-import type { Credentials } from "./credentials.ts";
+import { inProcessKey, principalKey, type WithValues } from "./call-values.ts";
+import { type Credentials, noCredentials } from "./credentials.ts";
 
-/** Who calls. */
+/** The caller of a method. */
 export interface Caller {
   /**
-   * `local`: no credentials were asked for; the caller may act for any agent that it names.
-   * `credential`: a configured secret; the principal is whom it belongs to.
-   * `bound`: a token or a holder proof, kept as presented. Nothing of it is verified here, so the principal is empty
-   * until the tokens service has said whose it is.
-   * `message`: no credentials, where they are required, to a method whose request can prove its sender
-   * (depute.auth.v1.message_proves_caller). Nothing is known of the caller until the method has looked.
+   * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret; the
+   * principal is its owner. `bound`: an unverified token or holder proof; the principal stays empty until the tokens
+   * service verifies it. `message`: no credentials, at a method whose request can prove its sender
+   * (depute.rpc.v1.message_proves_caller); the method itself identifies the caller.
    */
   readonly kind: "local" | "credential" | "bound" | "message";
   readonly principal: string;
+  /**
+   * The organization that owns the records that the call creates; absent for none. A configured credential names it. A
+   * service of the platform names the organization of the record that it works on. For a public key see {@link
+   * organizationOf}.
+   */
+  readonly organization?: string;
   /** The token of `Authorization: DPoP <token>`, for kind `bound`. */
   readonly token?: string;
   /** The holder proof of the `DPoP` header (RFC 9449), for kind `bound`. */
   readonly proof?: string;
-  /** The method that a proof must name: of the request as it reached the platform. */
+  /** The HTTP method that a holder proof must name: the method of the request when it reached the platform. */
   readonly htm: string;
-  /** The address that a proof must name: of the request as it reached the platform, without its query. */
+  /** The URL that a holder proof must name: the URL of the request when it reached the platform, without its query. */
   readonly htu: string;
 }
 
 /** The principal of callers without credentials. */
 export const LOCAL_PRINCIPAL = "local";
 
-/** Headers of a hop between Depute's own processes; a process believes them only of another one of its own. */
+/**
+ * Headers that Depute's own processes add to calls between them. A process trusts them only from another Depute
+ * process.
+ */
 export const HOP = {
-  /** The method that the wire's client used. */
+  /** The HTTP method that the client used. */
   htm: "depute-htm",
-  /** The address that the wire's client called. */
+  /** The URL that the client called. */
   htu: "depute-htu",
   /** The secret that the platform's processes share. */
   internal: "depute-internal",
-  /** `service`: the call is a service's own and made for no caller. Never copied from a caller's request. */
+  /**
+   * `service` marks a call that a service makes on its own behalf. This header is never copied from a caller's request.
+   */
   origin: "depute-origin",
+  /**
+   * The organization that owns the records of a service's own call, percent-encoded. This header is never copied from a
+   * caller's request.
+   */
+  organization: "depute-organization",
 } as const;
 
 export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller | undefined>(undefined, {
@@ -45,9 +63,9 @@ export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller
 });
 
 /**
- * Who makes the call that a handler answers.
+ * Returns the caller of the call that a handler answers.
  *
- * @throws DeputeError UNAUTHENTICATED when no interceptor said: what forgot to ask must not be let in
+ * @throws DeputeError UNAUTHENTICATED when no interceptor set a caller: a missing check must fail closed
  */
 export function callerOf(context: WithValues): Caller {
   const caller = context.values.get(callerKey);
@@ -55,13 +73,32 @@ export function callerOf(context: WithValues): Caller {
   return caller;
 }
 
+const credentialsKey: ContextKey<Credentials> = createContextKey<Credentials>(noCredentials, {
+  description: "credentials",
+});
+
+/**
+ * Returns the organization that owns the records of a proven principal, as the configured credentials name it.
+ *
+ * @returns empty for none
+ */
+export function organizationOf(context: WithValues, principal: string): string {
+  return context.values.get(credentialsKey).organizationOf(principal);
+}
+
+/** Returns the organization of a call's caller; empty for none, and for credentials that are not yet proven. */
+export function organizationOfCaller(context: WithValues): string {
+  const { organization } = context.values.get(callerKey) ?? {};
+  return organization ?? organizationOf(context, context.values.get(principalKey));
+}
+
 export interface AuthenticationOptions {
-  /** `open`: a caller without credentials is `local`; `required`: it is refused. */
+  /** `open` treats a caller without credentials as `local`; `required` refuses it. */
   mode: "open" | "required";
   credentials: Credentials;
 }
 
-/** What is looked at to tell who calls. */
+/** The parts of a request that authentication reads. */
 export interface Presented {
   header: Headers;
   htm: string;
@@ -73,7 +110,7 @@ export interface Presented {
 }
 
 /**
- * Tells who calls. A caller that presents credentials is held to them, also where none are needed.
+ * Authenticates a caller. Presented credentials must be valid, even where none are required.
  *
  * @throws DeputeError UNAUTHENTICATED
  */
@@ -92,17 +129,19 @@ export function authenticate({ mode, credentials }: AuthenticationOptions, prese
   switch (scheme) {
     case "": {
       if (proof !== null) return { kind: "bound", principal: "", proof, htm, htu };
-      const own = trusted && header.get(HOP.origin) === "service";
-      if (mode === "open" || own) return { kind: "local", principal: LOCAL_PRINCIPAL, htm, htu };
+      const isOwnCall = trusted && header.get(HOP.origin) === "service";
+      if (isOwnCall) return ownCaller(header, { htm, htu });
+      if (mode === "open") return { kind: "local", principal: LOCAL_PRINCIPAL, htm, htu };
       if (messageProves) return { kind: "message", principal: "", htm, htu };
       throw unauthenticated("credentials are required");
     }
     case "bearer": {
       if (proof !== null)
         throw unauthenticated("a token with a holder proof is presented as `Authorization: DPoP`");
-      const principal = credentials.principalOf(credential);
-      if (principal === undefined) throw unauthenticated("the credentials are not known here");
-      return { kind: "credential", principal, htm, htu };
+      const holder = credentials.holderOf(credential);
+      if (holder === undefined) throw unauthenticated("the credentials are not known here");
+      const { principal, organization } = holder;
+      return withOrganization({ kind: "credential", principal, htm, htu }, organization);
     }
     case "dpop": {
       const bound = { kind: "bound", principal: "", token: credential, htm, htu } as const;
@@ -113,7 +152,47 @@ export function authenticate({ mode, credentials }: AuthenticationOptions, prese
   }
 }
 
-/** Scheme in lower case, and credentials; both empty without the header. */
+function withOrganization(caller: Caller, organization: string): Caller {
+  return organization === "" ? caller : { ...caller, organization };
+}
+
+/**
+ * Creates the caller of a call that a service of the platform makes on its own behalf. The headers name the
+ * organization.
+ */
+function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
+  const caller = { kind: "local", principal: LOCAL_PRINCIPAL, ...wire } as const;
+  try {
+    return withOrganization(caller, decodeURIComponent(header.get(HOP.organization) ?? ""));
+  } catch {
+    throw unauthenticated(`the header ${HOP.organization} is not percent-encoded; encode it`);
+  }
+}
+
+/**
+ * Returns the principal of a request, for a log line: the owner of a configured credential, `local`, `none` when
+ * required credentials are missing, or `unknown` for invalid credentials. It is empty for a token or a holder proof,
+ * which only the tokens service can verify.
+ */
+export function presentedPrincipal(options: AuthenticationOptions, headers: IncomingHttpHeaders): string {
+  const header = new Headers();
+  for (const name of ["authorization", "x-api-key", "dpop"]) {
+    const value = headers[name];
+    if (typeof value === "string") header.set(name, value);
+  }
+  try {
+    const presented = { header, htm: "", htu: "", trusted: false, messageProves: true };
+    const { kind, principal } = authenticate(options, presented);
+    return kind === "message" ? "none" : principal;
+  } catch {
+    return "unknown";
+  }
+}
+
+/**
+ * Splits an `Authorization` header into the scheme, in lower case, and the credentials. Both are empty without the
+ * header.
+ */
 function split(authorization: string | null): [scheme: string, credential: string] {
   if (authorization === null) return ["", ""];
   const match = /^([!-~]+) +([!-~]+) *$/.exec(authorization);
@@ -123,4 +202,52 @@ function split(authorization: string | null): [scheme: string, credential: strin
 
 function unauthenticated(message: string): DeputeError {
   return new DeputeError(ErrorReason.UNAUTHENTICATED, message);
+}
+
+/** The address at which callers reach a server. */
+export interface Reach {
+  /**
+   * The address under which callers know the server, without a trailing slash. It may change when the server begins to
+   * listen.
+   */
+  readonly publicUrl: string;
+}
+
+export interface CallerOptions extends AuthenticationOptions {
+  reach: Reach;
+  /** The secret that the platform's processes share; empty when there is none. */
+  internalSecret: string;
+  /** Full names of services that need no credentials, such as `grpc.health.v1.Health`. */
+  exempt: readonly string[];
+}
+
+/** Stores the Caller in the call's values, or refuses the call. */
+export function callerInterceptor(options: CallerOptions): Interceptor {
+  const exempt = new Set(options.exempt);
+  return (next) => async (request) => {
+    if (exempt.has(request.service.typeName)) return next(request);
+    const { header, contextValues, requestMethod, method } = request;
+    const trusted =
+      contextValues.get(inProcessKey) || isSecret(options.internalSecret, header.get(HOP.internal));
+    const caller = authenticate(options, {
+      header,
+      htm: requestMethod,
+      htu: `${options.reach.publicUrl}/${method.parent.typeName}/${method.name}`,
+      trusted,
+      messageProves: hasOption(method, message_proves_caller) && getOption(method, message_proves_caller),
+    });
+    contextValues.set(callerKey, caller);
+    contextValues.set(credentialsKey, options.credentials);
+    return next(request);
+  };
+}
+
+/** Compares a text with the secret in constant time. An empty secret never matches. */
+export function isSecret(secret: string, text: string | null): boolean {
+  if (secret === "" || text === null) return false;
+  return timingSafeEqual(sha256(secret), sha256(text));
+}
+
+function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }

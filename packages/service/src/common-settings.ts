@@ -1,17 +1,26 @@
+import { join } from "node:path";
 import { LOG_LEVELS } from "./log.ts";
 import type { ModuleName, ServiceName } from "./names.ts";
 import { defineSettings, type Settings } from "./settings.ts";
+import { type Place, urlOfHost } from "./tls/listener.ts";
 
 const PLACE = "Where";
 const ACCESS = "Who may call";
 const LIMITS = "Limits";
 const SIGHT = "What is seen";
 const CARRIAGE = "How calls are carried";
+const TLS = "TLS";
 
-/** The settings that every process has, whatever it hosts. */
+/** The settings of every process, independent of the services that it hosts. */
 export const commonSettings = defineSettings({
   dataDir: { type: "string", default: "./data", help: "folder for the services' files", group: PLACE },
   host: { type: "string", default: "127.0.0.1", help: "address to listen on", group: PLACE },
+  socketDir: {
+    type: "string",
+    default: "",
+    help: "folder of UNIX sockets to listen on, such as gateway.sock, in place of host and port; empty: none",
+    group: PLACE,
+  },
   gatewayPort: { type: "int", default: 8080, min: 0, max: 65535, help: "0: any free port", group: PLACE },
   registryPort: { type: "int", default: 8081, min: 0, max: 65535, help: "0: any free port", group: PLACE },
   tasksPort: { type: "int", default: 8082, min: 0, max: 65535, help: "0: any free port", group: PLACE },
@@ -52,17 +61,25 @@ export const commonSettings = defineSettings({
     default: "",
     help: "Redis for wake-ups between processes; empty: none",
     group: PLACE,
+    isSecret: true,
   },
   postgresUrl: {
     type: "url",
     default: "",
     help: "Postgres database for what the services keep; empty: SQLite files in the data folder",
     group: PLACE,
+    isSecret: true,
   },
   postgresSchemaPrefix: {
     type: "string",
     default: "depute",
     help: "how the names of the services' schemas begin: PREFIX_tasks",
+    group: PLACE,
+  },
+  masterKeyFile: {
+    type: "string",
+    default: "",
+    help: "the key that seals other keys, 32 bytes in base64url; empty: master.key in the data folder; with it, keys on Postgres are rows",
     group: PLACE,
   },
   replaceKeys: {
@@ -98,6 +115,7 @@ export const commonSettings = defineSettings({
     default: "",
     help: "secret that the platform's processes prove to one another that they are its own with",
     group: ACCESS,
+    isSecret: true,
   },
   allowedHosts: {
     type: "list",
@@ -160,7 +178,54 @@ export const commonSettings = defineSettings({
     help: "serve plain unary calls over HTTP/2 beside Connect's adapter, at a fraction of its cost",
     group: CARRIAGE,
   },
+  maxConnectionAge: {
+    type: "duration",
+    default: "0s",
+    help: "age at which a connection is asked to reconnect, so that clients spread over replicas; 0s: none",
+    group: CARRIAGE,
+  },
 
+  tlsCertFile: {
+    type: "string",
+    default: "",
+    help: "PEM file with the certificate of every listener and its chain; empty: no TLS",
+    group: TLS,
+  },
+  tlsKeyFile: { type: "string", default: "", help: "PEM file with the certificate's key", group: TLS },
+  tlsClientCaFile: {
+    type: "string",
+    default: "",
+    help: "PEM file with the authorities of client certificates; empty: clients present none",
+    group: TLS,
+  },
+  tlsClientAuth: {
+    type: "string",
+    choices: ["required", "optional"],
+    default: "required",
+    help: "whether a client must present a certificate, where authorities are set",
+    group: TLS,
+  },
+  tlsCaFile: {
+    type: "string",
+    default: "",
+    help: "PEM file with the authorities of the platform's own processes and of Redis; empty: the system's",
+    group: TLS,
+  },
+  tlsMinVersion: {
+    type: "string",
+    choices: ["1.2", "1.3"],
+    default: "1.2",
+    help: "oldest version of TLS that is accepted",
+    group: TLS,
+  },
+
+  metricsToken: {
+    type: "string",
+    default: "",
+    help: "bearer token that GET /metrics requires; empty: none",
+    group: SIGHT,
+    isSecret: true,
+  },
   logLevel: {
     type: "string",
     choices: LOG_LEVELS,
@@ -178,12 +243,26 @@ export const commonSettings = defineSettings({
 
 export type CommonSettings = Settings<typeof commonSettings>;
 
-/** The port that a module listens on. */
+/** Returns the address that a module listens on. */
+export function placeOf(settings: CommonSettings, name: ModuleName): Place {
+  const { socketDir, host } = settings;
+  return socketDir === ""
+    ? { host, port: portOf(settings, name) }
+    : { path: join(socketDir, `${name}.sock`) };
+}
+
+/** Returns the URL of a module that listens on the configured host and port. */
+export function addressOf(settings: CommonSettings, name: ModuleName): string {
+  const scheme = settings.tlsCertFile === "" ? "http" : "https";
+  return urlOfHost(scheme, settings.host, portOf(settings, name));
+}
+
+/** Returns the port that a module listens on. */
 export function portOf(settings: CommonSettings, name: ModuleName): number {
   return settings[`${name}Port`];
 }
 
-/** Where a service that does not run in this process is called. */
+/** Returns the address of a service that does not run in this process. */
 export function urlOf(settings: CommonSettings, name: ServiceName): string {
   return settings[`${name}Url`];
 }

@@ -1,50 +1,83 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** The configured Bearer and X-API-Key secrets, by whom they belong to. Only their digests are held. */
+/** The owner of a configured secret. */
+export interface CredentialHolder {
+  readonly principal: string;
+  /** The organization that owns the records of this principal. Maximum 128 characters; empty for none. */
+  readonly organization: string;
+}
+
+/** The configured Bearer and X-API-Key secrets and their owners. Only the digests of the secrets are held. */
 export interface Credentials {
-  /** The principal that a secret belongs to; undefined when it is nobody's. */
-  principalOf(secret: string): string | undefined;
+  /** Returns the owner of a secret; undefined for an unknown secret. */
+  holderOf(secret: string): CredentialHolder | undefined;
+  /**
+   * Returns the organization of a principal; empty for none. The principal may be a public key, which has no secret.
+   */
+  organizationOf(principal: string): string;
   /** Whether some secret belongs to the principal. */
   names(principal: string): boolean;
   readonly size: number;
 }
 
+/** The form of a principal that is a public key: 32 bytes in base64url. */
+const KEY = /^[A-Za-z0-9_-]{43}$/;
+
+/** Maximum length of an organization's name in characters, as in the registry's contracts. */
+const MAX_ORGANIZATION = 128;
+
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
 
-/** Nobody's secret is right. */
+/** The credentials of a server without any configured secret. */
 export const noCredentials: Credentials = {
-  principalOf: () => undefined,
+  holderOf: () => undefined,
+  organizationOf: () => "",
   names: () => false,
   size: 0,
 };
 
 /**
- * Reads a JSON array of `{principal, sha256}`, the digest in lower-case hex.
+ * Reads a JSON array of `{principal, sha256, organization}`: the digest in lower-case hex. The organization is
+ * optional. A public key with an organization needs no digest, because its holder sends proofs.
  *
- * @throws Error that names the faulty entry by its index, never by its content
+ * @throws Error that names the invalid entry by its index, never by its content
  */
 export function parseCredentials(json: string): Credentials {
   const entries: unknown = JSON.parse(json);
   if (!Array.isArray(entries)) throw new Error("credentials: not a JSON array");
-  const principals = new Map<string, string>();
+  const holders = new Map<string, CredentialHolder>();
+  const organizations = new Map<string, string>();
   entries.forEach((entry: unknown, index) => {
-    const { principal, sha256 } = (entry ?? {}) as { principal?: unknown; sha256?: unknown };
+    const { principal, sha256, organization = "" } = (entry ?? {}) as Partial<Record<string, unknown>>;
     if (typeof principal !== "string" || principal === "") {
       throw new Error(`credentials[${index}].principal: not a text`);
     }
+    if (typeof organization !== "string" || [...organization].length > MAX_ORGANIZATION) {
+      throw new Error(
+        `credentials[${index}].organization: not a text of at most ${MAX_ORGANIZATION} characters`,
+      );
+    }
+    if ((organizations.get(principal) ?? organization) !== organization) {
+      throw new Error(
+        `credentials[${index}].organization: the principal has another one; name one organization`,
+      );
+    }
+    organizations.set(principal, organization);
+    if (sha256 === undefined && organization !== "" && KEY.test(principal)) return;
     if (typeof sha256 !== "string" || !HEX_SHA256.test(sha256)) {
       throw new Error(`credentials[${index}].sha256: not 64 lower-case hex digits`);
     }
-    if (principals.has(sha256)) throw new Error(`credentials[${index}].sha256: the same secret twice`);
-    principals.set(sha256, principal);
+    if (holders.has(sha256)) throw new Error(`credentials[${index}].sha256: the same secret twice`);
+    holders.set(sha256, { principal, organization });
   });
-  // The look-up compares digests: what its time tells is about a hash that nobody can steer, not about the secret.
-  const named = new Set(principals.values());
+  // The map is keyed by digests. Therefore the duration of a look-up reveals nothing about a secret.
+  const principals = new Set([...holders.values()].map(({ principal }) => principal));
   return {
-    principalOf: (secret) => principals.get(sha256Hex(secret)),
-    names: (principal) => named.has(principal),
-    size: principals.size,
+    holderOf: (secret) => holders.get(sha256Hex(secret)),
+    organizationOf: (principal) => organizations.get(principal) ?? "",
+    names: (principal) => principals.has(principal),
+    size: holders.size,
   };
 }
 
@@ -58,16 +91,6 @@ export function readCredentials(path: string): Credentials {
   }
 }
 
-/** Whether a text is the secret, in a time that does not depend on where they differ; an empty secret is nobody's. */
-export function isSecret(secret: string, text: string | null): boolean {
-  if (secret === "" || text === null) return false;
-  return timingSafeEqual(sha256(secret), sha256(text));
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
-}
-
 function sha256Hex(text: string): string {
-  return sha256(text).toString("hex");
+  return createHash("sha256").update(text).digest("hex");
 }

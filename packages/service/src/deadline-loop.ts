@@ -5,33 +5,33 @@ export interface DeadlineLoopOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The log's words for a look that failed: "time limits could not be applied". */
-  readonly what: string;
-  /** The longest time between two looks, and the wait after one that failed; milliseconds. */
+  /** The message of the log line for a failed run, such as "time limits could not be applied". */
+  readonly failureMessage: string;
+  /** The longest wait between two runs, which is also the wait after a failed run, in milliseconds. */
   readonly maxWaitMs: number;
   /**
-   * Does what is due. A look that the signal aborts returns early.
+   * Does the work that is due. It returns early when the signal aborts.
    *
-   * @returns the next deadline, epoch milliseconds; nothing when there is none
+   * @returns the next deadline in epoch milliseconds; undefined when there is none
    */
-  readonly look: (signal: AbortSignal) => Promise<number | undefined> | Promise<void>;
+  readonly runDueWork: (signal: AbortSignal) => Promise<number | undefined> | Promise<void>;
 }
 
 /**
- * Looks at deadlines: does what is due, sleeps until the next deadline, and looks again, one look at a time. Deadlines live in
- * the store, so a restart catches up with those that passed, and a deadline of another process is seen within
- * {@link DeadlineLoopOptions.maxWaitMs}.
+ * Does the work of stored deadlines, sleeps until the next deadline, and starts again. Only one run is active at a
+ * time. Deadlines live in the store, so a restart catches up with missed ones. A deadline that another process stored
+ * is noticed within {@link DeadlineLoopOptions.maxWaitMs}.
  */
 export class DeadlineLoop {
   readonly #options: DeadlineLoopOptions;
   readonly #closing = new AbortController();
   #cancel: () => void = () => {};
-  /** When the next look is, epoch milliseconds. */
+  /** The time of the next run, epoch milliseconds. */
   #wakeMs = Number.POSITIVE_INFINITY;
-  /** The earliest deadline that came during the present look, epoch milliseconds. */
+  /** The earliest deadline that was noticed during the current run, epoch milliseconds. */
   #noticedMs = Number.POSITIVE_INFINITY;
-  #isLooking = false;
-  #looking: Promise<void> | undefined;
+  #isRunning = false;
+  #running: Promise<void> | undefined;
 
   constructor(options: DeadlineLoopOptions) {
     this.#options = options;
@@ -41,56 +41,60 @@ export class DeadlineLoop {
     return this.#closing.signal.aborted;
   }
 
-  /** Begins with a look now, or after some milliseconds. */
+  /** Starts the loop. The first run is after `afterMs` milliseconds. */
   start(afterMs = 0): void {
     if (afterMs === 0) this.wake();
     else this.#sleepUntil(this.#options.clock.now() + afterMs);
   }
 
-  /** Looks now; during a look, once more after it. */
+  /** Starts a run now. If a run is active, one more follows it. */
   wake(): void {
     this.#noticedMs = Number.NEGATIVE_INFINITY;
-    this.#look();
+    this.#startRun();
   }
 
-  /** A deadline was set: epoch milliseconds. */
+  /**
+   * Notes a new deadline, so that the loop runs at that time.
+   *
+   * @param atMs epoch milliseconds
+   */
   notice(atMs: number): void {
-    if (this.#isLooking) this.#noticedMs = Math.min(this.#noticedMs, atMs);
+    if (this.#isRunning) this.#noticedMs = Math.min(this.#noticedMs, atMs);
     else if (atMs < this.#wakeMs) this.#sleepUntil(atMs);
   }
 
-  /** Resolves when no look is under way; for tests, whose clocks stand still. */
+  /** Resolves when no run is active. For tests, whose clocks stand still. */
   async idle(): Promise<void> {
-    while (this.#looking !== undefined) await this.#looking;
+    while (this.#running !== undefined) await this.#running;
   }
 
-  /** Ends the loop; a look that is under way is waited for. */
+  /** Ends the loop. Resolves after a run that is still active. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#cancel();
     await this.idle();
   }
 
-  #look(): void {
-    if (this.#isLooking || this.isClosed) return;
+  #startRun(): void {
+    if (this.#isRunning || this.isClosed) return;
     this.#cancel();
     this.#noticedMs = Number.POSITIVE_INFINITY;
-    this.#isLooking = true;
-    this.#looking = this.#nextOf().then((nextMs) => {
-      this.#isLooking = false;
-      this.#looking = undefined;
+    this.#isRunning = true;
+    this.#running = this.#nextOf().then((nextMs) => {
+      this.#isRunning = false;
+      this.#running = undefined;
       const atMs = Math.min(nextMs, this.#noticedMs);
-      if (atMs === Number.NEGATIVE_INFINITY) this.#look();
+      if (atMs === Number.NEGATIVE_INFINITY) this.#startRun();
       else this.#sleepUntil(atMs);
     });
   }
 
   async #nextOf(): Promise<number> {
-    const { look, log, what } = this.#options;
+    const { runDueWork, log, failureMessage } = this.#options;
     try {
-      return (await look(this.#closing.signal)) ?? Number.POSITIVE_INFINITY;
+      return (await runDueWork(this.#closing.signal)) ?? Number.POSITIVE_INFINITY;
     } catch (err) {
-      if (!this.isClosed) log.error({ err }, `${what}; trying again`);
+      if (!this.isClosed) log.error({ err }, `${failureMessage}; trying again`);
       return Number.POSITIVE_INFINITY;
     }
   }
@@ -102,6 +106,6 @@ export class DeadlineLoop {
     const nowMs = clock.now();
     const waitMs = Math.min(Math.max(0, atMs - nowMs), maxWaitMs);
     this.#wakeMs = nowMs + waitMs;
-    this.#cancel = timers.after(waitMs, () => this.#look());
+    this.#cancel = timers.after(waitMs, () => this.#startRun());
   }
 }

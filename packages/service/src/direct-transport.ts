@@ -19,21 +19,42 @@ import {
   runStreamingCall,
   transformInvokeImplementation,
 } from "@connectrpc/connect/protocol";
-import { iterateUntilAborted, untilAborted } from "./abort.ts";
-import { CallEnd } from "./call-end.ts";
-import { callEndKey, inProcessKey } from "./call-values.ts";
+import type { Clock, Timers } from "@depute/core";
+import { inProcessKey } from "./call-values.ts";
+import { CallEnd, callEndKey, iterateUntilAborted, untilAborted } from "./calls.ts";
 import { toConnectError } from "./errors-on-wire.ts";
-import { PlainHeaders } from "./fast/plain-headers.ts";
-import { PlainValues } from "./fast/plain-values.ts";
+import { PlainHeaders, PlainValues } from "./fast/plain-values.ts";
+import { unavailable } from "./interceptors/client.ts";
+
+/**
+ * Creates a transport to a service of this process that may start later. Until it starts, calls fail with UNAVAILABLE.
+ */
+export function createLateTransport<Name extends string>(
+  service: Name,
+  started: ReadonlyMap<Name, Transport>,
+): Transport {
+  const target = () => {
+    const transport = started.get(service);
+    if (transport === undefined) throw unavailable(service);
+    return transport;
+  };
+  return {
+    unary: async (...call) => target().unary(...call),
+    stream: async (...call) => target().stream(...call),
+  };
+}
 
 type Next = Parameters<Interceptor>[0];
 
 export interface DirectTransportOptions {
-  /** Registers the implementations, as for a server. */
+  /** The clock and the timers that limit the time of calls and streams. */
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** Registers the implementations, as a server does. */
   routes: (router: ConnectRouter) => void;
-  /** What calls pass on the server's side, outermost first: the same as over a socket. */
+  /** Interceptors on the server's side, outermost first: the same as over a socket. */
   interceptors?: Interceptor[];
-  /** What calls pass on the client's side, outermost first. */
+  /** Interceptors on the client's side, outermost first. */
   clientInterceptors?: Interceptor[];
 }
 
@@ -41,25 +62,24 @@ type RequestCommon = Omit<UnaryRequest, "stream" | "message" | "method">;
 type Specs = Map<DescMethod, MethodImplSpec>;
 
 /**
- * Calls implementations in this process behind the interface of a client's transport: no socket, no codec.
- *
- * A call behaves as over the wire: the same interceptors in the same order, headers and trailers, deadlines, aborts and
- * errors; the server's context values are its own. Only messages are not copied: neither side may change one that it has
- * handed over.
+ * A client transport that calls implementations in this process, without socket or codec. A call behaves as over a
+ * socket: the same interceptors in the same order, headers, trailers, deadlines, aborts and errors. The server has its
+ * own context values. Unlike over a socket, messages are not copied, so neither side may change a message after the
+ * call.
  */
 export function createDirectTransport(options: DirectTransportOptions): Transport {
-  const { interceptors = [], clientInterceptors = [] } = options;
+  const { interceptors = [], clientInterceptors = [], clock, timers } = options;
   const specs = collectSpecs(options.routes);
   return {
     async unary(method, signal, timeoutMs, header, input, contextValues) {
-      const end = new CallEnd(timeoutMs === undefined || timeoutMs <= 0 ? undefined : timeoutMs);
+      const end = new CallEnd({ timeoutMs: limitOf(timeoutMs), timers });
       const onAbort = () => end.abort(signal?.reason);
       signal?.addEventListener("abort", onAbort, { once: true });
       if (signal?.aborted === true) onAbort();
       let next: Next = async (request) => {
         const arrived = request as UnaryRequest;
         const spec = specOf(specs, method);
-        const context = unaryContext(arrived, timeoutMs, end);
+        const context = unaryContext(arrived, timeoutMs, end, clock);
         try {
           if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
           const answer = invokeUnaryImplementation(spec, context, arrived.message, interceptors);
@@ -90,16 +110,24 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
         const { aborted, reason } = end.signal;
         throw aborted ? ConnectError.from(reason, Code.Canceled) : ConnectError.from(thrown);
       } finally {
-        // From here on the handler's signal stays as it is: nothing that it does is of use to anybody.
+        // From here on nothing aborts the handler's signal, because the caller ignores any further work.
         end.settle();
         signal?.removeEventListener("abort", onAbort);
       }
     },
 
     stream(method, signal, timeoutMs, header, input, contextValues) {
+      const end = new CallEnd({ timeoutMs: limitOf(timeoutMs), timers });
+      const onAbort = () => end.abort(signal?.reason);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted === true) onAbort();
+      const settle = () => {
+        end.settle();
+        signal?.removeEventListener("abort", onAbort);
+      };
       return runStreamingCall({
         interceptors: clientInterceptors,
-        ...limits(signal, timeoutMs),
+        signal: end.signal,
         req: {
           ...requestOf(method, header, timeoutMs, contextValues),
           stream: true,
@@ -107,15 +135,17 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           message: input,
         },
         next: async (request) => {
-          const { spec, context } = arrive(specs, method, request, timeoutMs);
+          // Connect aborts this signal at the end of every call, also of a successful one.
+          request.signal.addEventListener("abort", settle, { once: true });
+          const { spec, context } = arrive(specs, method, request, remaining(timeoutMs, clock));
           const invoke = transformInvokeImplementation(spec, context, interceptors);
           const source = iterateUntilAborted(request.signal, invoke(request.message));
           const iterator = received(source[Symbol.asyncIterator](), context);
-          // A reader that gives up asks for no further message, so the handler has to be told; after a stream's end, when
-          // this signal aborts too, it does nothing.
+          // A reader that stops reads no further message, so the handler must be notified. This signal also aborts
+          // after the end of a stream; then `return` has no effect.
           const leave = () => void iterator.return?.()?.catch(() => {});
           request.signal.addEventListener("abort", leave, { once: true });
-          // As over a socket, an answer begins with its first message: until then a handler may still set headers.
+          // An answer begins with its first message, as over a socket. Until then the handler may still set headers.
           const first = await iterator.next();
           return {
             stream: true,
@@ -133,11 +163,17 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
 
 type CallHeader = ConstructorParameters<typeof Headers>[0];
 
-function limits(signal: AbortSignal | undefined, timeoutMs: number | undefined) {
-  return {
-    ...(signal === undefined ? {} : { signal }),
-    ...(timeoutMs === undefined || timeoutMs <= 0 ? {} : { timeoutMs }),
-  };
+/** Returns the limit of a call in milliseconds. Connect reads 0 and less as "no limit". */
+function limitOf(timeoutMs: number | undefined): number | undefined {
+  return timeoutMs === undefined || timeoutMs <= 0 ? undefined : timeoutMs;
+}
+
+/** Returns a function that returns the remaining milliseconds of a timeout that begins now. */
+function remaining(timeoutMs: number | undefined, clock: Clock): () => number | undefined {
+  const limitMs = limitOf(timeoutMs);
+  if (limitMs === undefined) return () => undefined;
+  const dueMs = clock.now() + limitMs;
+  return () => dueMs - clock.now();
 }
 
 function requestOf(
@@ -165,13 +201,13 @@ function specOf(specs: Specs, method: DescMethod): MethodImplSpec {
   throw toConnectError(new ConnectError(`${name} is not served here`, Code.Unimplemented));
 }
 
-/** The server's end of a unary call; Connect's own context costs more than many a handler. */
+/** Creates the handler's context of a unary call. Connect's own context would cost more than many handlers do. */
 function unaryContext(
   { method, header, requestMethod, url }: UnaryRequest,
   timeoutMs: number | undefined,
   end: CallEnd,
+  clock: Clock,
 ): HandlerContext {
-  const dueMs = timeoutMs === undefined || timeoutMs <= 0 ? undefined : Date.now() + timeoutMs;
   return {
     service: method.parent,
     method,
@@ -183,12 +219,17 @@ function unaryContext(
     responseTrailer: PlainHeaders.toSend({}),
     values: new PlainValues().set(inProcessKey, true).set(callEndKey, end),
     signal: end.signal,
-    timeoutMs: () => (dueMs === undefined ? undefined : dueMs - Date.now()),
+    timeoutMs: remaining(timeoutMs, clock),
   };
 }
 
-/** The server's end of a stream. */
-function arrive(specs: Specs, method: DescMethod, request: RequestCommon, timeoutMs: number | undefined) {
+/** Creates the handler's context of a streaming call. */
+function arrive(
+  specs: Specs,
+  method: DescMethod,
+  request: RequestCommon,
+  timeoutMs: HandlerContext["timeoutMs"],
+) {
   const spec = specOf(specs, method);
   const context = createHandlerContext({
     service: method.parent,
@@ -199,14 +240,18 @@ function arrive(specs: Specs, method: DescMethod, request: RequestCommon, timeou
     requestSignal: request.signal,
     requestHeader: request.header,
     contextValues: createContextValues().set(inProcessKey, true),
-    ...(timeoutMs === undefined || timeoutMs <= 0 ? {} : { timeoutMs }),
   });
-  return { spec, context };
+  // Connect would enforce a timeout by the system clock. Here the request's signal enforces it by the clock of the
+  // options.
+  return { spec, context: { ...context, timeoutMs } };
 }
 
 type Abortable = HandlerContext & { abort(reason?: unknown): void };
 
-/** A stream as its client sees it; the handler's signal aborts when it has ended or its reader has left. */
+/**
+ * Returns a stream as its client reads it. The handler's signal aborts when the stream has ended or its reader has
+ * left.
+ */
 function received<T>(source: AsyncIterator<T>, context: Abortable): AsyncIterator<T> {
   return {
     async next() {
@@ -242,7 +287,10 @@ function startingWith<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): Asyn
   };
 }
 
-/** An error as a client gets it: a ConnectError, with the response's headers and trailers in its metadata. */
+/**
+ * Converts an error to the form that a client receives: a ConnectError whose metadata has the response's headers and
+ * trailers.
+ */
 function asReceived(thrown: unknown, context: HandlerContext): ConnectError {
   const error = toConnectError(thrown);
   for (const headers of [context.responseHeader, context.responseTrailer]) {
@@ -253,7 +301,7 @@ function asReceived(thrown: unknown, context: HandlerContext): ConnectError {
   return error;
 }
 
-/** Runs the registration against a router that only takes note. */
+/** Collects the method implementations that `routes` registers, with a router that only records them. */
 function collectSpecs(routes: (router: ConnectRouter) => void): Specs {
   const specs: Specs = new Map();
   const router: ConnectRouter = {

@@ -1,7 +1,36 @@
 import { reasonName } from "@depute/core";
 import { describe, expect, it, test } from "vitest";
-import { assertDoorSettings, createDoor, type DoorOptions, REFUSE_PAGES } from "./door.ts";
+import {
+  assertBindable,
+  assertDoorSettings,
+  createDoor,
+  type DoorOptions,
+  isLoopback,
+  REFUSE_PAGES,
+} from "./door.ts";
 import { SettingsError } from "./settings.ts";
+
+describe("isLoopback", () => {
+  it.each(["127.0.0.1", "127.8.9.10", "::1", "localhost"])("%s", (host) => {
+    expect(isLoopback(host)).toBe(true);
+    expect(() => assertBindable(host, "open")).not.toThrow();
+  });
+
+  it.each([
+    "0.0.0.0",
+    "::",
+    "10.0.0.1",
+    "fe80::1",
+    "localhost.example.org",
+    "127.0.0.1.example.org",
+    "127.1",
+    "",
+  ])("not %j", (host) => {
+    expect(isLoopback(host)).toBe(false);
+    expect(() => assertBindable(host, "open")).toThrow("DEPUTE_HOST");
+    expect(() => assertBindable(host, "required")).not.toThrow();
+  });
+});
 
 const LOCAL = "http://127.0.0.1:8080";
 const PUBLIC = "https://depute.example";
@@ -19,7 +48,7 @@ const ask = (headers: Record<string, string>, options: Partial<DoorOptions> = {}
 const FORBIDDEN = "403 CALLER_NOT_ALLOWED";
 
 describe("a page with an origin", () => {
-  it.each<[what: string, origin: string, publicUrl: string, isIn: boolean]>([
+  it.each<[description: string, origin: string, publicUrl: string, isIn: boolean]>([
     ["the platform's own page", PUBLIC, `${PUBLIC}/`, true],
     ["a page of this machine", "http://localhost:8080", LOCAL, true],
     ["a page of this machine over IPv6", "http://[::1]:8080", "http://localhost:8080", true],
@@ -89,7 +118,8 @@ it.each([
 ])("on an open loopback the host %j over HTTP/1.1", (host, isIn) => {
   const options = { publicUrl: () => PUBLIC, allowedHosts: () => ["*.Virtual.example"] };
   expect(ask({ host }, options, 1)).toBe(isIn ? "in" : FORBIDDEN);
-  // Browsers do not use HTTP/2 without TLS. With credentials required, a page's GET reads nothing.
+  // Any host may send HTTP/2, because browsers do not use it without TLS. A server that requires credentials (isOpen:
+  // false) admits any host too, because a page has no credentials to send.
   expect(ask({ ":authority": host }, options, 2)).toBe("in");
   expect(ask({ host }, { ...options, isOpen: false }, 1)).toBe("in");
 });

@@ -1,25 +1,51 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { isIP } from "node:net";
+import { BlockList, isIP } from "node:net";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { isLoopback } from "./loopback.ts";
 import { SettingsError } from "./settings.ts";
 
-/** The settings of a server's admission check. */
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+/** Whether only this machine can reach an address. Names other than `localhost` count as reachable from outside. */
+export function isLoopback(host: string): boolean {
+  if (host === "localhost") return true;
+  const family = isIP(host);
+  return family !== 0 && loopback.check(host, family === 6 ? "ipv6" : "ipv4");
+}
+
+/**
+ * Refuses to open a server without authentication to a network.
+ *
+ * @throws SettingsError when callers without credentials could reach the address from other machines
+ */
+export function assertBindable(host: string, auth: "open" | "required"): void {
+  if (auth === "required" || isLoopback(host)) return;
+  throw new SettingsError(
+    `DEPUTE_HOST is ${host}, which is not a loopback address, while DEPUTE_AUTH is open: ` +
+      "set DEPUTE_AUTH=required and DEPUTE_CREDENTIALS_FILE, or listen on 127.0.0.1",
+  );
+}
+
+/** The settings of a Door: the check of each request's head before any handler. */
 export interface DoorOptions {
   /** The URL under which clients know the server. */
   readonly publicUrl: () => string;
-  /** Hosts besides loopback names and the public URL's host; `*.example.org` matches every name below `example.org`. */
+  /**
+   * Allowed hosts, in addition to loopback names and the public URL's host. `*.example.org` matches every name below
+   * `example.org`.
+   */
   readonly allowedHosts: () => readonly string[];
-  /** Page origins besides those of the public URL and of loopback names with its port. */
+  /** Allowed origins of pages, in addition to those of the public URL and of loopback names with its port. */
   readonly allowedOrigins: readonly string[];
   /** Whether the server accepts calls without credentials. */
   readonly isOpen: boolean;
 }
 
-/** The head of a request. */
+/** The parts of a request that are known before its body. */
 export interface RequestHead {
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in turn, as received. */
+  /** Header names and values in turn, as received. */
   readonly rawHeaders: readonly string[];
   readonly httpVersion: 1 | 2;
 }
@@ -33,18 +59,21 @@ export interface DoorRefusal {
 /** Checks the head of a request before any handler runs; undefined admits the request. */
 export type Door = (head: RequestHead) => DoorRefusal | undefined;
 
-/** Node keeps the first value of some repeated headers, while a proxy may have checked another value. */
-const CREDENTIALS = new Set(["authorization", "dpop", "x-api-key"]);
+/**
+ * Headers that no request may repeat. Node keeps the first value of a repeated header, while a proxy may have checked
+ * another one.
+ */
+export const CREDENTIAL_HEADERS = ["authorization", "dpop", "x-api-key"] as const;
+const CREDENTIALS: ReadonlySet<string> = new Set(CREDENTIAL_HEADERS);
 const LONGEST_CREDENTIAL = Math.max(...[...CREDENTIALS].map((name) => name.length));
 
 /**
  * Refuses requests that pages of other sites make a browser send (MCP, Streamable HTTP; RFC 6455 section 10.2), and
  * requests that repeat a credential header.
- *
  * - A request with `Origin` or `Sec-Fetch-Site` comes from a browser: its host and its page must be allowed.
- * - DNS rebinding makes a page's own name resolve to loopback, and its GET requests carry neither header. An open server
+ * - DNS rebinding resolves a page's own name to loopback, and its GET requests carry neither header. An open server
  *   therefore checks the host of every HTTP/1.1 request. Browsers do not use HTTP/2 without TLS.
- * - All other clients may send any authority, because resolvers and client-side balancing make up names.
+ * - All other clients may send any authority, because resolvers and client-side balancing invent names.
  */
 export function createDoor(options: DoorOptions): Door {
   return ({ headers, rawHeaders, httpVersion }) => {
@@ -92,7 +121,7 @@ export function assertDoorSettings(hosts: readonly string[], origins: readonly s
   }
 }
 
-/** The check of a server without settings: it refuses all pages. */
+/** A Door without settings, which refuses requests of all pages. */
 export const REFUSE_PAGES: Door = createDoor({
   publicUrl: () => "http://unnamed.invalid",
   allowedHosts: () => [],
@@ -106,21 +135,21 @@ function refuse(status: 401 | 403, reason: DoorReason, message: string): DoorRef
   return { status, error: new DeputeError(reason, message) };
 }
 
-/** The first credential header that occurs twice. */
+/** Returns the name of the first credential header that occurs twice. */
 function repeatedCredential(rawHeaders: readonly string[]): string | undefined {
-  const seen = new Set<string>();
+  const seenHeaders = new Set<string>();
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] ?? "";
     if (raw.length > LONGEST_CREDENTIAL) continue;
     const name = raw.toLowerCase();
     if (!CREDENTIALS.has(name)) continue;
-    if (seen.has(name)) return name;
-    seen.add(name);
+    if (seenHeaders.has(name)) return name;
+    seenHeaders.add(name);
   }
   return undefined;
 }
 
-/** The host of an authority, without its port and without a final dot. */
+/** Returns the host of an authority, without its port and without a final dot. */
 function hostOf(authority: string): string {
   return URL.parse(`http://${authority}`)?.hostname.replace(/\.$/, "") ?? "";
 }
@@ -141,18 +170,22 @@ function isAllowedHost(authority: string | undefined, { publicUrl, allowedHosts 
   });
 }
 
-/** The host of the request is allowed, so a page of the same host and port is the server's own. */
+/**
+ * Whether the page that caused a request may call the server. Its host is already allowed, so a page of that host and
+ * port is the server's own.
+ */
 function isAllowedPage(
   origin: string | undefined,
   site: string | string[] | undefined,
   authority: string | undefined,
   { publicUrl, allowedOrigins }: DoorOptions,
 ): boolean {
-  // Without `Origin` the page is unknown: admit the server's own pages, and addresses that the user entered.
+  // Without `Origin` the page is unknown. The server's own pages are admitted, and so are addresses that the user
+  // entered.
   if (origin === undefined) return site === "same-origin" || site === "none";
-  const [from, own] = [URL.parse(origin), new URL(publicUrl())];
+  const [from, ownUrl] = [URL.parse(origin), new URL(publicUrl())];
   if (from === null) return false;
   if (allowedOrigins.includes(origin)) return true;
-  if (from.host === own.host || from.host === URL.parse(`http://${authority}`)?.host) return true;
-  return isLoopbackName(from.hostname) && isLoopbackName(own.hostname) && from.port === own.port;
+  if (from.host === ownUrl.host || from.host === URL.parse(`http://${authority}`)?.host) return true;
+  return isLoopbackName(from.hostname) && isLoopbackName(ownUrl.hostname) && from.port === ownUrl.port;
 }

@@ -4,17 +4,17 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { toWire, withNote } from "./errors-on-wire.ts";
 import type { Manners } from "./service-manners.ts";
 
-/** How messages may be compressed, in both directions, beside not at all. */
+/** The compressions that the server supports in both directions. Uncompressed messages are always allowed. */
 export const COMPRESSIONS = [compressionGzip];
 
 const SUPPORTED = COMPRESSIONS.map(({ name }) => name).join(",");
 
-/** Characters of an encoding's name in a refusal. */
+/** Maximum number of characters of an encoding's name that a refusal repeats. */
 const MAX_NAME_CHARS = 64;
 
 /**
- * Refuses requests in an encoding that this server does not read, before their body is looked at. The answer's header
- * names the encodings that it reads. (gRPC "Compression", Connect "Unary-Request")
+ * Refuses a request in an unsupported encoding before its body is read. The answer's header names the supported
+ * encodings. (gRPC "Compression", Connect "Unary-Request")
  *
  * @throws ConnectError UNSUPPORTED_ENCODING
  */
@@ -36,7 +36,7 @@ export function encodingGate(manners: Manners): (context: HandlerContext) => voi
 
 interface Encoding {
   readonly requested: string | null;
-  /** The header with which the answer names what is supported. */
+  /** The response header that names the supported encodings. */
   readonly acceptHeader: string;
 }
 

@@ -14,18 +14,30 @@ import {
 } from "@depute/core";
 import { CHALLENGE } from "./challenge.ts";
 import { type FittedError, fitError } from "./fit-error.ts";
-import type { ErrorNote } from "./service-manners.ts";
+import type { ErrorNote, NotedError } from "./service-manners.ts";
 
-/** A refusal as it travels, cut so that every client can read it: the reason's status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest. */
-export function toWire(error: DeputeError): ConnectError {
+/**
+ * Converts a refusal to a Connect error, short enough for every client to read. It has the reason's status,
+ * google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest.
+ */
+export function toWire(error: DeputeError, info?: NotedError["info"]): ConnectError {
   const code = statusOf(error.reason) as number as Code;
   const fitted = fitError(error);
   // Connect answers UNAUTHENTICATED with HTTP's 401, which names the ways to authenticate.
   const headers = code === Code.Unauthenticated ? CHALLENGE : undefined;
-  return new ConnectError(fitted.message, code, headers, detailsOf(error.reason, fitted) as never, error);
+  return new ConnectError(
+    fitted.message,
+    code,
+    headers,
+    detailsOf(error.reason, fitted, info) as never,
+    error,
+  );
 }
 
-/** The same within a message: for calls that do several things, of which some may be refused. */
+/**
+ * Converts a refusal to a google.rpc.Status inside an answer, with the same content as toWire. Batch methods need it,
+ * because each item may be refused separately.
+ */
 export function toStatus(error: DeputeError): Status {
   const { reason } = error;
   const fitted = fitError(error);
@@ -33,18 +45,23 @@ export function toStatus(error: DeputeError): Status {
   return create(StatusSchema, { code: statusOf(reason), message: fitted.message, details });
 }
 
-function detailsOf(reason: ErrorReason, { metadata, violations }: FittedError): Detail[] {
-  const info = { reason: reasonName(reason), domain: ERROR_DOMAIN, metadata };
-  if (violations.length === 0) return [{ desc: ErrorInfoSchema, value: info }];
+function detailsOf(
+  reason: ErrorReason,
+  { metadata, violations }: FittedError,
+  first?: NotedError["info"],
+): Detail[] {
+  const ownInfo = { reason: reasonName(reason), domain: ERROR_DOMAIN };
+  const infos = (first === undefined ? [ownInfo] : [first, ownInfo]).map((names) => ({
+    desc: ErrorInfoSchema,
+    value: { ...names, metadata },
+  }));
+  if (violations.length === 0) return infos;
   const fieldViolations = violations.map(({ field, description, reason: rule = "" }) => ({
     field,
     description,
     reason: rule,
   }));
-  return [
-    { desc: ErrorInfoSchema, value: info },
-    { desc: BadRequestSchema, value: { fieldViolations } },
-  ];
+  return [...infos, { desc: BadRequestSchema, value: { fieldViolations } }];
 }
 
 interface Detail {
@@ -53,10 +70,9 @@ interface Detail {
 }
 
 /**
- * What a server answers for whatever was thrown.
- *
- * A refusal keeps its reason, also one that another service sent. Codes that Connect itself raises get the reason that
- * means the same. Everything else is INTERNAL, and says nothing but the request id.
+ * Converts any exception to a Connect error. A refusal keeps its reason, also a refusal of another service. A code that
+ * Connect raises gets the reason of the same meaning. Every other exception is INTERNAL, and its message carries only
+ * the request id.
  */
 export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   if (thrown instanceof DeputeError) {
@@ -73,18 +89,18 @@ export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   return toWire(withoutReason(reason, thrown));
 }
 
-/** The same error with a note of its service; one without a reason of the vocabulary is left as it is. */
+/** Adds a service's error note to an error. An error without a reason of the vocabulary stays unchanged. */
 export function withNote(error: ConnectError, note: ErrorNote | undefined): ConnectError {
   const known = note === undefined ? undefined : fromErrorInfo(error);
   if (note === undefined || known === undefined) return error;
-  const metadata = { ...note(known.reason), ...known.metadata };
-  return toWire(known.with({ metadata, cause: error.cause }));
+  const { metadata: more, info } = note(known.reason);
+  const metadata = { ...more, ...known.metadata };
+  return toWire(known.with({ metadata, cause: error.cause }), info);
 }
 
 /**
- * The refusal in an error that a client caught; a reason is kept through any number of hops.
- *
- * An error without a reason of the vocabulary gets the one that its code means; INTERNAL where none does.
+ * Converts an error that a client caught to a refusal; its reason survives any number of hops. An error without a
+ * reason of the vocabulary gets the reason that its code means, or INTERNAL.
  */
 export function fromConnectError(caught: unknown): DeputeError {
   if (caught instanceof DeputeError) return caught;
@@ -97,7 +113,7 @@ export function fromConnectError(caught: unknown): DeputeError {
   return withoutReason(reason, caught);
 }
 
-/** The reason of an error if it carries one of the vocabulary. */
+/** Returns the reason that an error carries; undefined if it is not in the vocabulary. */
 export function reasonOf(caught: unknown): ErrorReason | undefined {
   if (caught instanceof DeputeError) return caught.reason;
   return caught instanceof ConnectError ? fromErrorInfo(caught)?.reason : undefined;
@@ -136,18 +152,19 @@ function fromErrorInfo(error: ConnectError): DeputeError | undefined {
   });
 }
 
-/** The refusal of an error that came without a reason of the vocabulary. */
+/** Returns the refusal for an error that came without a reason of the vocabulary. */
 function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
-  const { rawMessage: message } = error;
-  const max = reason === ErrorReason.LIMIT_EXCEEDED ? TOO_LONG.exec(message)?.[1] : undefined;
-  const metadata = max === undefined ? {} : { limit: "message_bytes", max };
-  return DeputeError.received(reason, message, { metadata, cause: error });
+  const { rawMessage } = error;
+  const max = reason === ErrorReason.LIMIT_EXCEEDED ? TOO_LONG.exec(rawMessage)?.[1] : undefined;
+  if (max === undefined) return DeputeError.received(reason, rawMessage, { cause: error });
+  const message = `the message is longer than ${max} bytes; split it, or store its content and send a reference`;
+  return DeputeError.received(reason, message, { metadata: { limit: "message_bytes", max }, cause: error });
 }
 
-/** How Connect refuses a message that is too long. */
+/** Matches the message of Connect's error for a message that is too long. */
 const TOO_LONG = /^message (?:size )?.*is larger than configured readMaxBytes (\d+)/;
 
-/** Bytes that are not of the contract are the caller's fault; Connect raises INTERNAL for them. */
+/** Whether the bytes of a message were invalid. That is the caller's fault, but Connect raises INTERNAL for it. */
 function isUnreadable(error: ConnectError): boolean {
   return error.code === Code.Internal && !error.isWireError && error.rawMessage.startsWith("parse binary: ");
 }

@@ -25,11 +25,11 @@ describe("a refusal on the wire", () => {
     [20, 20, undefined],
     [21, 20, "1"],
     [5000, 20, "4980"],
-  ])("of %i violations names %i, and says how many more there are", (count, named, more) => {
+  ])("of %i violations names %i, and says how many more there are", (count, includedCount, more) => {
     const error = new DeputeError(ErrorReason.INVALID_REQUEST, "wrong", { violations: violations(count) });
-    const { violations: kept, metadata } = fitError(error);
-    expect([kept.length, metadata.more_violations]).toEqual([named, more]);
-    expect(kept).toEqual(violations(named));
+    const { violations: includedViolations, metadata } = fitError(error);
+    expect([includedViolations.length, metadata.more_violations]).toEqual([includedCount, more]);
+    expect(includedViolations).toEqual(violations(includedCount));
     expect(error.message).toBe(more === undefined ? "wrong" : `wrong (and ${more} more violations)`);
   });
 

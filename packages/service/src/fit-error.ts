@@ -1,50 +1,50 @@
 import type { DeputeError, FieldViolation } from "@depute/core";
 
-/** Characters of `grpc-message`, percent-encoded. */
+/** Maximum length of `grpc-message` in characters, after percent-encoding. */
 const MAX_MESSAGE_CHARS = 1800;
-/** Bytes of one value of the metadata, of one path and of one description. */
+/** Maximum bytes of one value of the metadata, of one path and of one description. */
 const MAX_VALUE_BYTES = 400;
 const MAX_FIELD_BYTES = 200;
 const MAX_DESCRIPTION_BYTES = 300;
-/** Bytes of message, metadata and violations, which `grpc-status-details-bin` carries in base64. */
+/** Maximum bytes of message, metadata and violations together. `grpc-status-details-bin` carries them in base64. */
 const MAX_DETAIL_BYTES = 4000;
-/** Bytes of tags and lengths around one value. */
+/** Bytes to reserve for the tags and lengths around one value. */
 const AROUND_BYTES = 12;
 
-/** What travels of a refusal. */
+/** The parts of a refusal that are sent to the client. */
 export type FittedError = Pick<DeputeError, "message" | "metadata" | "violations">;
 
 /**
- * Cuts a refusal so that its trailers stay below 8 KB, which stock gRPC clients and proxies take at most: texts first, then
- * the last violations, which `more_violations` counts.
+ * Shortens a refusal so that its trailers stay below 8 KB, the limit of stock gRPC clients and proxies. Texts are cut
+ * first, then the last violations, which `more_violations` counts.
  */
 export function fitError({ message, metadata, violations }: FittedError): FittedError {
   const short = fitMessage(message);
   const values = Object.entries(metadata).map(([key, value]) => [key, cut(value, MAX_VALUE_BYTES)] as const);
-  let left = MAX_DETAIL_BYTES - Buffer.byteLength(short);
-  const kept: [string, string][] = [];
+  let remainingBytes = MAX_DETAIL_BYTES - Buffer.byteLength(short);
+  const includedEntries: [string, string][] = [];
   for (const [key, value] of values) {
-    left -= Buffer.byteLength(key) + Buffer.byteLength(value) + AROUND_BYTES;
-    if (left < 0) break;
-    kept.push([key, value]);
+    remainingBytes -= Buffer.byteLength(key) + Buffer.byteLength(value) + AROUND_BYTES;
+    if (remainingBytes < 0) break;
+    includedEntries.push([key, value]);
   }
-  const named: FieldViolation[] = [];
+  const includedViolations: FieldViolation[] = [];
   for (const violation of violations) {
     const one = fitViolation(violation);
-    left -= sizeOf(one);
-    if (left < 0) break;
-    named.push(one);
+    remainingBytes -= sizeOf(one);
+    if (remainingBytes < 0) break;
+    includedViolations.push(one);
   }
-  const omitted = violations.length - named.length;
+  const omitted = violations.length - includedViolations.length;
   if (omitted > 0) {
     const more = omitted + Number(metadata.more_violations ?? 0);
     return {
       message: short,
-      metadata: { ...Object.fromEntries(kept), more_violations: String(more) },
-      violations: named,
+      metadata: { ...Object.fromEntries(includedEntries), more_violations: String(more) },
+      violations: includedViolations,
     };
   }
-  return { message: short, metadata: Object.fromEntries(kept), violations: named };
+  return { message: short, metadata: Object.fromEntries(includedEntries), violations: includedViolations };
 }
 
 function fitViolation({ field, description, reason }: FieldViolation): FieldViolation {
@@ -65,7 +65,7 @@ function fitMessage(message: string): string {
   return text;
 }
 
-/** The beginning of a text, without half a character. */
+/** Returns the beginning of a text, without cutting a character in half. */
 function cut(text: string, maxBytes: number): string {
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
   let end = maxBytes;

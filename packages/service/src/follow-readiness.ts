@@ -5,16 +5,16 @@ import type { Readiness } from "./readiness.ts";
 
 type Forwarding = Pick<ServiceModule, "name" | "descriptors" | "forwards">;
 
-/** The services that a module calls for what it serves. */
+/** Returns the services that a module calls to serve its own RPCs. */
 export function forwardedServices({ forwards = {} }: Forwarding): ServiceName[] {
   return Object.keys(forwards) as ServiceName[];
 }
 
 /**
- * Keeps what a server says of its health to what is known of the services behind it. What the module serves itself needs all
- * of them.
+ * Derives the health of a server from the known health of the services behind it. The module's own services are healthy
+ * only if all of these services are.
  *
- * @param stopping aborts when the process drains: nothing serves from then on
+ * @param stopping aborts when the process drains; from then on no service is reported as serving
  */
 export function followReadiness(
   health: HealthState,

@@ -3,15 +3,15 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 
 const MESSAGE = "grpc-message";
 
-/** Writes an error as gRPC's trailers, with a message that every client reads as it is. */
+/** Writes an error as gRPC trailers with a message that every client decodes. */
 export function setGrpcStatus(trailer: Headers, error: ConnectError): void {
   setTrailerStatus(trailer, error);
   respellMessage(trailer);
 }
 
 /**
- * Spells the message of trailers as gRPC over HTTP/2 says: only what is not printable ASCII, and `%`, is escaped. Connect
- * escapes more, as for a part of an address, and clients of gRPC's own libraries leave that as it is.
+ * Encodes the message of trailers as gRPC over HTTP/2 requires: only non-printable characters and `%` are escaped.
+ * Connect escapes more characters, and clients of gRPC's own libraries do not decode those.
  */
 export function respellMessage(trailer: Headers): void {
   const spelled = trailer.get(MESSAGE);

@@ -7,16 +7,16 @@ import { DeputeError, ErrorReason } from "@depute/core";
 
 /** Whether this process serves, as a whole and service by service. */
 export interface HealthState {
-  /** Sets the status of services by their full names; every one of them when none is named. */
+  /** Sets the status of services by their full names, or of all services when no name is given. */
   set(serving: boolean, ...services: string[]): void;
-  /** Whether everything serves. */
+  /** Whether all services serve. */
   readonly serving: boolean;
   readonly services: ReadonlyMap<string, boolean>;
-  /** Calls the listener after each change; gives back how to unsubscribe. */
+  /** Calls the listener after each change. Returns a function that unsubscribes it. */
   onChange(listener: () => void): () => void;
 }
 
-/** All services start as not serving. */
+/** Creates a state in which no service serves yet. */
 export function createHealth(services: readonly string[]): HealthState {
   const states = new Map(services.map((name) => [name, false]));
   const listeners = new Set<() => void>();
@@ -25,8 +25,8 @@ export function createHealth(services: readonly string[]): HealthState {
     get serving() {
       return [...states.values()].every(Boolean);
     },
-    set(serving, ...named) {
-      const changed = (named.length === 0 ? [...states.keys()] : named).filter(
+    set(serving, ...serviceNames) {
+      const changed = (serviceNames.length === 0 ? [...states.keys()] : serviceNames).filter(
         (name) => states.get(name) !== serving,
       );
       for (const name of changed) states.set(name, serving);
@@ -40,7 +40,7 @@ export function createHealth(services: readonly string[]): HealthState {
   };
 }
 
-/** The gRPC Health Checking Protocol. The empty service name means the process as a whole. */
+/** Implements the gRPC Health Checking Protocol. The empty service name means the process as a whole. */
 export function healthService(state: HealthState): ServiceImpl<typeof Health> {
   const statusOf = (service: string): Status | undefined => {
     const serving = service === "" ? state.serving : state.services.get(service);

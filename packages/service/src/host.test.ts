@@ -9,9 +9,9 @@ import type { Bus } from "@depute/bus";
 import { type DeputeError, ErrorReason } from "@depute/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HOP } from "./caller.ts";
+import { forwardHeaders, ownHeaders } from "./calls.ts";
 import { type CommonSettings, commonSettings } from "./common-settings.ts";
 import { fromConnectError } from "./errors-on-wire.ts";
-import { forwardHeaders, ownHeaders } from "./forward.ts";
 import { type Host, hostServices } from "./host.ts";
 import { createLogger } from "./log.ts";
 import { defineService, type ServiceDeps, type ServiceModule } from "./module.ts";
@@ -47,31 +47,31 @@ function common(...args: string[]): CommonSettings {
   };
 }
 
-interface Seen {
+interface EchoState {
   deps?: ServiceDeps;
   closed: boolean;
 }
 
-/** Echoes. */
-function echo(name: ModuleName, seen: Seen = { closed: false }): ServiceModule {
+/** Returns a service that echoes its requests. */
+function echo(name: ModuleName, state: EchoState = { closed: false }): ServiceModule {
   const trace: EchoTrace = { started: 0, ended: [] };
   return defineService({
     name,
     settings: {},
     descriptors: [EchoService],
     async start(deps) {
-      seen.deps = deps;
+      state.deps = deps;
       return {
         routes: echoRoutes(trace),
         async close() {
-          seen.closed = true;
+          state.closed = true;
         },
       };
     },
   });
 }
 
-/** Hands what it is asked on to the tasks service, as its caller or as itself. */
+/** A service that forwards its requests to the tasks service, on its caller's behalf or on its own. */
 const front: ServiceModule = defineService({
   name: "gateway",
   settings: {},
@@ -107,7 +107,10 @@ function overHttp(url: string | undefined): Transport {
 const failure = async (call: Promise<unknown>): Promise<DeputeError> =>
   fromConnectError(await call.then(() => new Error("it did not fail")).catch((caught: unknown) => caught));
 
-/** The same two services in one process, and in two that know each other by address. */
+/**
+ * Two ways to host the services `front` and `tasks`: in one process, or in two processes that know each other's
+ * address.
+ */
 const shapes = {
   async together(settings: CommonSettings) {
     return (await host([front, echo("tasks")], settings)).urls.gateway;
@@ -125,7 +128,8 @@ function secrets(): Partial<CommonSettings> {
   return { auth: "required", credentialsFile, internalSecret: "between-us" };
 }
 
-// The one thing that tells them apart: the adapter names an encoding also when it does not use it.
+// The response's encoding header shows which path served the call: only the adapter sends this header for an
+// uncompressed answer.
 it.each([
   [[], undefined],
   [["--fast-path=false"], "gzip"],
@@ -236,39 +240,39 @@ describe("hostServices", () => {
   });
 
   it("gives each service its dependencies", async () => {
-    const seen: Seen = { closed: false };
-    const { urls } = await host([echo("tasks", seen)], common());
-    expect(seen.deps?.publicUrl).toBe(urls.tasks);
-    expect(seen.deps?.dataDir).toBe(join(folder, "data"));
-    expect(seen.deps?.stopping.aborted).toBe(false);
+    const state: EchoState = { closed: false };
+    const { urls } = await host([echo("tasks", state)], common());
+    expect(state.deps?.publicUrl).toBe(urls.tasks);
+    expect(state.deps?.dataDir).toBe(join(folder, "data"));
+    expect(state.deps?.stopping.aborted).toBe(false);
   });
 
   it("stops once: tells, drains, closes", async () => {
-    const seen: Seen = { closed: false };
-    const started = await host([echo("tasks", seen)], common());
+    const state: EchoState = { closed: false };
+    const started = await host([echo("tasks", state)], common());
     const [first, second] = [started.stop(), started.stop()];
     expect(first).toBe(second);
-    expect(seen.deps?.stopping.aborted).toBe(true);
+    expect(state.deps?.stopping.aborted).toBe(true);
     await first;
-    expect(seen.closed).toBe(true);
+    expect(state.closed).toBe(true);
     await expect(fetch(started.urls.tasks ?? "")).rejects.toThrow();
   });
 
   it("closes what it started when another part fails", async () => {
-    const seen: Seen = { closed: false };
+    const state: EchoState = { closed: false };
     const broken: ServiceModule = {
       name: "registry",
       settings: {},
       descriptors: [],
       start: () => Promise.reject(new Error("no store")),
     };
-    await expect(host([echo("tasks", seen), broken], common())).rejects.toThrow("no store");
-    expect(seen.closed).toBe(true);
+    await expect(host([echo("tasks", state), broken], common())).rejects.toThrow("no store");
+    expect(state.closed).toBe(true);
     const { urls } = await host([echo("tasks")], common());
-    const taken = { ...common(), registryPort: Number(new URL(urls.tasks ?? "").port) };
-    seen.closed = false;
-    await expect(host([echo("registry", seen)], taken)).rejects.toThrow("EADDRINUSE");
-    expect(seen.closed).toBe(true);
+    const conflictingSettings = { ...common(), registryPort: Number(new URL(urls.tasks ?? "").port) };
+    state.closed = false;
+    await expect(host([echo("registry", state)], conflictingSettings)).rejects.toThrow("EADDRINUSE");
+    expect(state.closed).toBe(true);
   });
 
   it.each(["0.0.0.0", "::", "192.0.2.1", "example.org", ""])(

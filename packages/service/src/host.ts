@@ -2,68 +2,81 @@ import { mkdirSync } from "node:fs";
 import type { ConnectRouter, Interceptor, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import { Health } from "@depute/contracts/grpc/health/v1/health_pb";
-import { type Clock, type IdRule, setIdRule, systemClock, systemTimers, type Timers } from "@depute/core";
+import {
+  type Clock,
+  type IdRule,
+  type Random,
+  setIdRule,
+  systemClock,
+  systemRandom,
+  systemTimers,
+  type Timers,
+} from "@depute/core";
 import type { StoreLostError } from "@depute/store";
 import { createAuthority } from "./authority.ts";
-import { type CommonSettings, portOf, urlOf } from "./common-settings.ts";
+import { presentedPrincipal } from "./caller.ts";
+import { addressOf, type CommonSettings, placeOf, urlOf } from "./common-settings.ts";
 import { readCredentials } from "./credentials.ts";
-import { createDirectTransport } from "./direct-transport.ts";
-import { assertDoorSettings, createDoor } from "./door.ts";
+import { createDirectTransport, createLateTransport } from "./direct-transport.ts";
+import { assertBindable, assertDoorSettings, createDoor } from "./door.ts";
 import { createFastPath } from "./fast/fast-path.ts";
 import { followReadiness, forwardedServices } from "./follow-readiness.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
-import { observeRoutes } from "./http-observe.ts";
+import { observeRoutes } from "./http-routes.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
-import { shuttingDown } from "./interceptors/drain.ts";
-import { serverInterceptors } from "./interceptors/server.ts";
-import { createLateTransport } from "./late-transport.ts";
+import { serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 import type { Logger } from "./log.ts";
-import { assertBindable } from "./loopback.ts";
 import { createMetrics, type Registry } from "./metrics.ts";
 import type { OwnPort, ServiceDeps, ServiceInstance, ServiceModule } from "./module.ts";
 import { type ModuleName, SERVICES, type ServiceName } from "./names.ts";
 import { operationsRoutes } from "./operations.ts";
 import { PeerWatch } from "./peer-watch.ts";
+import { platformKeys } from "./platform-keys.ts";
 import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, type ServerOptions, startServer } from "./server.ts";
 import { type Settings, SettingsError, type SettingsTable } from "./settings.ts";
-import { explainStoreKeys, storeAt } from "./store-place.ts";
+import { explainStore, storeAt } from "./store-place.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
+import { Certificates } from "./tls/certificates.ts";
+import type { Place } from "./tls/listener.ts";
+import { publicUrlWarning } from "./tls/public-url.ts";
 import { createServiceTransport, type ServiceTransport } from "./transport.ts";
 
 /** One service to run in this process. */
 export interface HostedModule<Table extends SettingsTable = SettingsTable> {
   readonly module: ServiceModule<Table>;
   readonly settings: Settings<Table>;
-  /** Whether it has a port of its own; without one, only the process's other services reach it. */
+  /** Whether the service has a port of its own. Without one, only the other services of the process can call it. */
   readonly listen: boolean;
 }
 
 export interface HostOptions {
   modules: readonly HostedModule[];
   common: CommonSettings;
-  /** Not closed by the host. */
+  /** The message bus of the process. The host does not close it. */
   bus: Bus;
   log: Logger;
   metrics?: Registry;
   clock?: Clock;
   timers?: Timers;
+  /** Random source that spreads work over time; the system's source when absent. */
+  random?: Random;
   /** The process's name in traces. */
   name?: string;
-  /** Called once when a store can never be used again by this process, which then has to end. */
+  /** Called once when this process can never use one of its stores again; the process must then end. */
   onLost?: (error: StoreLostError) => void;
 }
 
-/** Services that run in this process. */
+/** The running services of this process. */
 export interface Host {
-  /** Where each one that listens is reached, e.g. `http://127.0.0.1:8080`. */
+  /** The base address of each service that listens, e.g. `http://127.0.0.1:8080`. */
   readonly urls: Readonly<Partial<Record<ModuleName, string>>>;
   readonly metrics: Registry;
-  /** A service of this process or of another, as the services see it. */
+  /** Returns a transport to a service of this process or of another one, as the services themselves use it. */
   connect(name: ServiceName): Transport;
-  /** Drains and closes everything; the same promise for every call. */
+  /** Drains and closes everything. Every call returns the same promise. */
   stop(): Promise<void>;
 }
 
@@ -74,18 +87,26 @@ interface Running {
 }
 
 /**
- * Starts services with transports to one another and opens their ports.
+ * Starts services with transports to one another and opens their ports. A service of this process is called directly,
+ * any other at its configured address. No start waits for another service.
  *
- * What runs here is called directly, what does not at its configured address. Nothing waits for a service to be up.
- *
- * @throws SettingsError when a port would be open to a network without authentication, or processes that have to trust
- * one another share no secret, or an allowed host or origin is malformed; whatever a service's start or
- * listening throws, after what had been started was closed again
+ * @throws SettingsError when a port would be open to a network without authentication, when processes that must trust
+ *   one another share no secret, or when an allowed host or origin is malformed; the errors of a service's start or of
+ *   listening, after the started services are closed
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: starts and ends all that a process has, in an order that is its contract
 export async function hostServices(options: HostOptions): Promise<Host> {
-  const { modules, common, bus, log, clock = systemClock, timers = systemTimers } = options;
-  if (modules.some(({ listen }) => listen)) assertBindable(common.host, common.auth);
+  const {
+    modules,
+    common,
+    bus,
+    log,
+    clock = systemClock,
+    timers = systemTimers,
+    random = systemRandom,
+  } = options;
+  if (common.socketDir === "" && modules.some(({ listen }) => listen))
+    assertBindable(common.host, common.auth);
   assertTrust(modules, common);
   assertDoorSettings(common.allowedHosts, common.allowedOrigins);
   setIdRule(common.ids as IdRule);
@@ -105,17 +126,25 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const direct = new Map<ModuleName, Transport>();
   const remote = new Map<ServiceName, ServiceTransport>();
   const { internalSecret } = common;
+  const certificates = Certificates.open({ settings: common, timers, log });
+  const secureContext = () => certificates.caller;
   const connect = (name: ServiceName): Transport => {
-    if (hosted.has(name)) return createLateTransport(name, () => direct.get(name));
+    if (hosted.has(name)) return createLateTransport<ModuleName>(name, direct);
     let transport = remote.get(name);
     if (transport === undefined) {
-      transport = createServiceTransport(urlOf(common, name), { service: name, internalSecret, tracing });
+      const call = { service: name, internalSecret, tracing, secureContext };
+      transport = createServiceTransport(urlOf(common, name), call);
       remote.set(name, transport);
     }
     return transport;
   };
   const publicUrlOf = (name: ModuleName): string =>
-    common.publicUrl || urls[name] || urls.gateway || `http://${common.host}:${portOf(common, name)}`;
+    common.publicUrl || httpUrl(urls[name]) || httpUrl(urls.gateway) || addressOf(common, name);
+  const reaches = new Map<ModuleName, { publicUrl: string }>();
+  const listens = (name: ModuleName, url: string): void => {
+    urls[name] = url;
+    for (const [each, reach] of reaches) reach.publicUrl = publicUrlOf(each);
+  };
 
   const close = async (drainMs: number) => {
     for (const { health } of servers) health.set(false);
@@ -128,6 +157,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     for (const result of closed)
       if (result.status === "rejected") log.error({ err: result.reason }, "closing failed");
     for (const transport of remote.values()) transport.close();
+    certificates.close();
     await telemetry
       ?.shutdown()
       .catch((err: unknown) => log.warn({ err }, "the last traces could not be sent"));
@@ -139,31 +169,35 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       telemetry = startTelemetry({ serviceName: options.name ?? "depute", endpoint: common.otlpEndpoint });
     for (const { module, settings } of modules) {
       const moduleLog = log.child({ service: module.name });
-      const deps: ServiceDeps = {
+      const deps: ServiceDeps & { publicUrl: string } = {
         log: moduleLog,
         clock,
         timers,
+        random,
         bus,
         connect,
         authority: createAuthority(connect("tokens"), clock),
         auth: common.auth,
         hasCredential: (principal) => credentials.names(principal),
+        principalOf: (headers) => presentedPrincipal({ mode: common.auth, credentials }, headers),
+        keys: platformKeys(common, { clock, timers, log: moduleLog }),
         dataDir: common.dataDir,
         storeAt: (name, fingerprints) => ({
           ...storeAt(common, name),
+          timers,
+          clock,
           ...(fingerprints && { keys: { fingerprints, replaced: common.replaceKeys } }),
           onState: (state) => readiness.setStore(module.name, name, state),
         }),
         metrics,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
-        get publicUrl() {
-          return publicUrlOf(module.name);
-        },
+        publicUrl: publicUrlOf(module.name),
         stopping: stopping.signal,
       };
+      reaches.set(module.name, deps);
       const instance = await module
         .start(deps, settings)
-        .catch((error) => Promise.reject(explainStoreKeys(error, common)));
+        .catch((error) => Promise.reject(explainStore(error, module.name, common)));
       const interceptors = serverInterceptors({
         ...common,
         log: moduleLog,
@@ -171,7 +205,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         clock,
         timers,
         credentials,
-        publicUrl: () => publicUrlOf(module.name),
+        reach: deps,
         tracing,
         stopping: stopping.signal,
         ...(instance.manners && { manners: instance.manners }),
@@ -180,6 +214,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       direct.set(
         module.name,
         createDirectTransport({
+          clock,
+          timers,
           routes: instance.routes,
           interceptors,
           clientInterceptors: clientInterceptors({ service: module.name, internalSecret: "", tracing }),
@@ -190,7 +226,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       if (!modules.some((each) => each.module === module && each.listen)) continue;
       const health = createHealth(module.descriptors.map((service) => service.typeName));
       const { maxRequestBytes, bodyTimeout: bodyTimeoutMs, maxConnections, maxConcurrentStreams } = common;
-      const listen = (port: number, served: Pick<OwnPort, "descriptors" | "routes">, more: More) => {
+      const listen = (place: Place, served: Pick<OwnPort, "descriptors" | "routes">, more: More) => {
         const routes = (router: ConnectRouter) => {
           served.routes(router);
           router.service(Health, healthService(health));
@@ -198,10 +234,9 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         };
         const { manners } = instance;
         const bodies = { maxRequestBytes, bodyTimeoutMs, timers };
-        const rpc = { routes, interceptors, ...bodies, log, ...(manners && { manners }) };
+        const rpc = { routes, interceptors, ...bodies, clock, log, ...(manners && { manners }) };
         return startServer({
-          host: common.host,
-          port,
+          place,
           rpc: createRpcHandler(rpc),
           ...(common.fastPath ? { fast: createFastPath(rpc) } : {}),
           door: createDoor({
@@ -210,28 +245,36 @@ export async function hostServices(options: HostOptions): Promise<Host> {
             allowedOrigins: common.allowedOrigins,
             isOpen: common.auth === "open",
           }),
+          origins: common.allowedOrigins,
           ...more,
           ...(manners && { manners }),
           maxConnections,
           maxConcurrentStreams,
+          maxConnectionAgeMs: common.maxConnectionAge,
+          certificates,
+          random,
           log,
           timers,
         });
       };
-      const operations = operationsRoutes(health, metrics);
+      const operations = operationsRoutes(health, metrics, common.metricsToken);
       const { descriptors } = module;
       const server = await listen(
-        portOf(common, module.name),
+        placeOf(common, module.name),
         { descriptors, routes: instance.routes },
         {
-          routes: [...observeRoutes(instance.http ?? [], { metrics, tracing }), ...operations],
+          routes: [...observeRoutes(instance.http ?? [], { metrics, tracing, clock }), ...operations],
           ...(instance.upgrades === undefined ? {} : { upgrades: instance.upgrades }),
         },
       );
       servers.push({ server, health, module });
-      urls[module.name] = server.url;
-      for (const own of instance.ports ?? []) {
-        ownPorts.push(await listen(own.port, own, { routes: operations }));
+      listens(module.name, server.url);
+      const warning = module.name === "gateway" ? publicUrlWarning(common.publicUrl, server.url) : undefined;
+      if (warning !== undefined) log.warn({ listener: server.url, public_url: common.publicUrl }, warning);
+      for (const ownPort of instance.ports ?? []) {
+        ownPorts.push(
+          await listen({ host: common.host, port: ownPort.port }, ownPort, { routes: operations }),
+        );
       }
     }
     for (const name of new Set(modules.flatMap(({ module }) => forwardedServices(module)))) {
@@ -259,10 +302,21 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   };
 }
 
-/** What a server has beside its RPCs. */
+/**
+ * Returns the HTTP URL for a listener's URL: `http://localhost` for a UNIX socket, because clients need some host name;
+ * any other URL unchanged.
+ */
+function httpUrl(url: string | undefined): string | undefined {
+  return url?.startsWith("unix:") ? "http://localhost" : url;
+}
+
+/** Routes and upgrades that a server has in addition to its RPCs. */
 type More = Pick<ServerOptions, "routes" | "upgrades">;
 
-/** Services call one another as themselves: across processes that has to be proved where callers have to prove theirs. */
+/**
+ * Refuses settings without a shared secret if services run in several processes, because a service must recognize calls
+ * of the others.
+ */
 function assertTrust(modules: readonly HostedModule[], { auth, internalSecret }: CommonSettings): void {
   const apart = SERVICES.some((name) => !modules.some(({ module }) => module.name === name));
   if (auth === "open" || !apart || internalSecret !== "") return;
@@ -271,7 +325,7 @@ function assertTrust(modules: readonly HostedModule[], { auth, internalSecret }:
   );
 }
 
-/** Whether a name is one of the services that others call. */
+/** Whether a name is the name of a service that other services call. */
 export function isServiceName(name: string): name is ServiceName {
   return (SERVICES as readonly string[]).includes(name);
 }

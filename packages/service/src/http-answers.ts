@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { JsonValue } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { DeputeError, ErrorReason } from "@depute/core";
@@ -6,8 +7,9 @@ import { CHALLENGE } from "./challenge.ts";
 import type { DoorRefusal } from "./door.ts";
 import { toConnectError, toWire, withNote } from "./errors-on-wire.ts";
 import { setGrpcStatus } from "./grpc-status.ts";
-import type { HttpRequest, HttpResponse } from "./http-routes.ts";
-import { httpStatusOf, wrongMethod } from "./protocol-errors.ts";
+import { HttpRefusal, unknownPath } from "./http-refusal.ts";
+import type { HttpRequest, HttpResponse, Refuse } from "./http-routes.ts";
+import { httpStatusOf } from "./protocol-errors.ts";
 import type { ErrorNote } from "./service-manners.ts";
 import { closingHeaders, endAnswer } from "./unread-body.ts";
 
@@ -50,14 +52,14 @@ export function sendBytes(
   endAnswer(response, bytes);
 }
 
-// The two forms of a response have the same method, with overloads that do not agree.
+// Writes the head of a response. HTTP/1.1 and HTTP/2 need separate calls, because the types of their overloads differ.
 function writeHead(response: HttpResponse, status: number, headers: Record<string, string>): void {
   (response as ServerResponse).writeHead(status, headers);
 }
 
 /**
- * Answers with bytes and trailers, where the whole answer is there; an unread body of the request is disposed of. An answer
- * with trailers has no declared length.
+ * Sends a complete response with bytes and trailers, and discards an unread body of the request. A response with
+ * trailers has no declared length.
  */
 export function sendWhole(
   response: HttpResponse,
@@ -80,21 +82,17 @@ export function sendError(
   sendJson(response, httpStatusOf(error), errorToJson(error, undefined), headers);
 }
 
-/** Answers a path that is not served. */
+/** Answers a request to a path that no route serves. */
 export function sendUnknownPath(
   request: HttpRequest,
   response: HttpResponse,
   path: string,
   note?: ErrorNote,
 ): void {
-  const method = path.slice(0, 200);
-  const refusal = new DeputeError(ErrorReason.UNKNOWN_METHOD, `nothing is served at ${method}`, {
-    metadata: { method },
-  });
-  sendRefusal(request, response, 404, refusal, note);
+  sendRefusal(request, response, 404, unknownPath(path), note);
 }
 
-/** Answers a request whose headers are too long, where the protocol's own parser let them pass. */
+/** Answers a request whose headers are too long, if the protocol's own parser accepted them. */
 export function sendHeadersTooLong(
   request: HttpRequest,
   response: HttpResponse,
@@ -111,7 +109,7 @@ export function sendHeadersTooLong(
   sendRefusal(request, response, 431, refusal, note);
 }
 
-/** Answers a request that the server's door refuses. */
+/** Answers a request that the server's Door (door.ts) refuses. */
 export function sendNotLetIn(
   request: HttpRequest,
   response: HttpResponse,
@@ -121,7 +119,10 @@ export function sendNotLetIn(
   sendRefusal(request, response, refusal.status, refusal.error, note);
 }
 
-/** Refuses a request before it is known to be an RPC: a gRPC client gets a gRPC status, anybody else HTTP's and JSON. */
+/**
+ * Refuses a request before it is known to be an RPC: a gRPC client gets a gRPC status, any other client an HTTP status
+ * and JSON.
+ */
 function sendRefusal(
   request: HttpRequest,
   response: HttpResponse,
@@ -147,13 +148,19 @@ function sendRefusal(
   endAnswer(response, NO_BYTES);
 }
 
-/** Answers a method that a known path does not have. */
-export function sendMethodNotAllowed(response: HttpResponse, allow: readonly string[]): void {
-  const error = toWire(wrongMethod(allow));
-  sendJson(response, 405, errorToJson(error, undefined), { allow: allow.join(", ") });
+/** Writes an HTTP refusal in the Connect protocol's JSON form. */
+export const sendHttpRefusal: Refuse = (_, response, refusal) => {
+  sendJson(response, refusal.status, errorToJson(toWire(refusal), undefined), { ...refusal.headers });
+};
+
+/** Converts an exception to the Connect protocol's JSON form and its HTTP status. */
+export function errorAnswer(thrown: unknown, requestId: string): { status: number; body: JsonValue } {
+  const error = toConnectError(thrown, requestId);
+  const status = thrown instanceof HttpRefusal ? thrown.status : httpStatusOf(error);
+  return { status, body: errorToJson(error, undefined) as JsonValue };
 }
 
-/** Answers for what a route threw, unless it had begun to answer: then the connection says it. */
+/** Answers an exception of a route. If the response has begun, the connection is closed instead. */
 export function sendThrown(response: HttpResponse, thrown: unknown, requestId: string): ConnectError {
   const error = toConnectError(thrown, requestId);
   if (response.headersSent) response.destroy();

@@ -13,7 +13,7 @@ function body(...chunks: readonly (string | Uint8Array)[]) {
 
 const limits = (clock: ManualClock) => ({ maxBytes: 10, timeoutMs: 1000, timers: clock });
 
-/** What a refused body leaves behind: nothing reads it any more. */
+/** Whether nothing reads the body any more, as after its refusal. */
 const isLeft = (source: PassThrough) => source.isPaused() && source.listenerCount("data") === 0;
 
 test("a body is read whole, with what was read of it before", async () => {
@@ -29,8 +29,8 @@ test.each([
   ["by what was read before", {}, []],
 ])("too long %s is refused, and left unread", async (name, headers, chunks) => {
   const source = Object.assign(body(...chunks), { headers });
-  const begun = name.endsWith("before") ? [Buffer.alloc(11)] : [];
-  const { reason, metadata } = await refusal(readBody(source, limits(new ManualClock()), begun));
+  const receivedChunks = name.endsWith("before") ? [Buffer.alloc(11)] : [];
+  const { reason, metadata } = await refusal(readBody(source, limits(new ManualClock()), receivedChunks));
   expect([reason, metadata]).toEqual(["LIMIT_EXCEEDED", { limit: "body_bytes", max: "10" }]);
   expect(source.listenerCount("data")).toBe(0);
 });
@@ -41,9 +41,9 @@ test("an envelope is refused by the length that it claims", async () => {
   expect((await refusal(readBody(body(claim(11)), envelope))).metadata.limit).toBe("body_bytes");
   const split = body(claim(11).subarray(0, 2), claim(11).subarray(2));
   expect((await refusal(readBody(split, envelope))).metadata.max).toBe("10");
-  const whole = body(claim(10), new Uint8Array(10));
-  whole.end();
-  expect(await readBody(whole, envelope)).toHaveLength(15);
+  const completeBody = body(claim(10), new Uint8Array(10));
+  completeBody.end();
+  expect(await readBody(completeBody, envelope)).toHaveLength(15);
 });
 
 test("one that takes too long is refused, however often a byte comes", async () => {

@@ -2,14 +2,15 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { HttpRefusal } from "./http-refusal.ts";
 import type { HttpRequest } from "./http-routes.ts";
 
 /** The bounds of a request's body. */
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Whether the body is a message of at most `maxBytes` behind a flag and its length, as in gRPC. */
+  /** Whether the body is an envelope as in gRPC: a flag, a length, and a message of maximum `maxBytes` bytes. */
   readonly isEnveloped?: boolean;
-  /** The name of the limit in refusals; `body_bytes` when absent. */
+  /** The name of the size limit in refusals; `body_bytes` when absent. */
   readonly name?: "body_bytes" | "message_bytes";
   /** Milliseconds from the call of readBody to the body's last byte. */
   readonly timeoutMs: number;
@@ -17,24 +18,24 @@ export interface BodyLimits {
 }
 
 /**
- * Reads a whole body. A refusal leaves the rest unread and keeps no byte; the answer to it then disposes of the rest (see
- * `endAnswer`).
+ * Reads a whole body. If the body is refused, the rest stays unread and no byte is kept; the response then discards the
+ * rest (see `endAnswer`).
  *
- * @param begun bytes of the body that were read before
- * @throws DeputeError LIMIT_EXCEEDED (`body_bytes`, or the limit's name) as soon as the body is known to be too long, DEADLINE_EXCEEDED
- *   (`body_ms`) when it takes too long; ConnectError CANCELED when the client leaves
+ * @param receivedChunks bytes of the body that were read before
+ * @throws DeputeError LIMIT_EXCEEDED (`body_bytes`, or the limit's name) as soon as the body is known to be too long,
+ *   DEADLINE_EXCEEDED (`body_ms`) when it takes too long; ConnectError CANCELED when the client leaves
  */
 export function readBody(
   source: Readable & { readonly headers?: IncomingHttpHeaders },
   { maxBytes, isEnveloped = false, name = "body_bytes", timeoutMs, timers }: BodyLimits,
-  begun: readonly Buffer[] = [],
+  receivedChunks: readonly Buffer[] = [],
 ): Promise<Buffer> {
   const most = maxBytes + (isEnveloped ? PREFIX_BYTES : 0);
   if (Number(source.headers?.["content-length"] ?? 0) > most)
     return Promise.reject(bodyTooLong(maxBytes, name));
   if (source.destroyed) return Promise.reject(clientLeft());
   return new Promise((resolve, reject) => {
-    let chunks = [...begun];
+    let chunks = [...receivedChunks];
     let length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     const isTooLong = () => length > most || (isEnveloped && claimedBytes(chunks, length) > maxBytes);
     const settle = (): void => {
@@ -59,7 +60,7 @@ export function readBody(
     const onClose = (): void => refuse(clientLeft());
     if (isTooLong()) return reject(bodyTooLong(maxBytes, name));
     const cancel = timers.after(timeoutMs, () => refuse(bodyTooSlow(timeoutMs)));
-    // The end of a broken connection is its "close"; without a listener the error would end the process.
+    // A broken connection is handled by its "close" event. Without this listener the error would end the process.
     source.on("error", () => {});
     source.on("data", onData);
     source.on("end", onEnd);
@@ -68,10 +69,10 @@ export function readBody(
   });
 }
 
-/** A flag, and the length of the message behind it. */
+/** Bytes of an envelope before its message: a flag and the message's length. */
 const PREFIX_BYTES = 5;
 
-/** The length that an enveloped message claims; 0 before that has come. */
+/** Returns the length that an envelope states for its message; 0 while that part has not arrived. */
 function claimedBytes(chunks: Buffer[], length: number): number {
   const [first] = chunks;
   if (first === undefined || length < PREFIX_BYTES) return 0;
@@ -96,8 +97,9 @@ export async function takeBody(
 /**
  * Refuses a body by its headers, before it is read.
  *
- * @param types the media types that are taken, in lower case
- * @throws DeputeError INVALID_REQUEST with metadata `accepted_types` for another `content-type`, and for a `content-encoding`
+ * @param types the accepted media types, in lower case
+ * @throws DeputeError INVALID_REQUEST with metadata `accepted_types` for another `content-type`, and for a
+ *   `content-encoding`
  */
 export function assertMediaType(headers: IncomingHttpHeaders, types: readonly string[]): void {
   const encoding = headers["content-encoding"] ?? "identity";
@@ -108,39 +110,48 @@ export function assertMediaType(headers: IncomingHttpHeaders, types: readonly st
   throw wrongMediaType(types, `the content type must be ${inWords(types)}`);
 }
 
-/** The media type in a content-type header, without parameters, in lower case; empty when the header is absent. */
+/**
+ * Returns the media type in a content-type header, without parameters, in lower case; empty when the header is absent.
+ */
 export function mediaTypeOf(contentType: string | undefined): string {
   return contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-/** The refusal of a media type. */
+/** Returns the refusal of a media type. */
 export function wrongMediaType(types: readonly string[], message: string): DeputeError {
   return new DeputeError(ErrorReason.INVALID_REQUEST, message, {
     metadata: { accepted_types: types.join(", ") },
   });
 }
 
-/** The refusal of a body that is too long. */
+/** Returns the refusal of a body that is too long. */
 function bodyTooLong(maxBytes: number, limit: string): DeputeError {
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the body is longer than ${maxBytes} bytes`, {
     metadata: { limit, max: String(maxBytes) },
   });
 }
 
-/** The refusal of a body that takes too long. */
+/** Returns the refusal of a body that takes too long. */
 export function bodyTooSlow(timeoutMs: number): DeputeError {
   return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the body did not come within ${timeoutMs} ms`, {
     metadata: { limit: "body_ms", max: String(timeoutMs) },
   });
 }
 
-/** Limits on the size of a request. */
+/** Names of the limits that concern the size of a request. */
 const TOO_LARGE = new Set(["body_bytes", "message_bytes", "json_bytes"]);
 
 /**
- * The HTTP status of a refused body: 408, 413 or 415 (RFC 9110 sections 15.5.9, 15.5.14, 15.5.16). Undefined for every
- * other refusal.
+ * Returns the HTTP status of a refusal that HTTP itself defines: 404, 405, 406, 408, 413 or 415 (RFC 9110 section
+ * 15.5). Undefined for every other refusal.
  */
+export function requestStatusOf(
+  refusal: Pick<DeputeError, "reason" | "metadata">,
+): HttpRefusal["status"] | 408 | 413 | 415 | undefined {
+  return refusal instanceof HttpRefusal ? refusal.status : bodyStatusOf(refusal);
+}
+
+/** Returns the HTTP status of a refused body: 408, 413 or 415. Undefined for every other refusal. */
 export function bodyStatusOf({
   reason,
   metadata,

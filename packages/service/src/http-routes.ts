@@ -1,22 +1,47 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { Clock } from "@depute/core";
+import {
+  context,
+  propagation,
+  SpanKind,
+  SpanStatusCode,
+  type TextMapGetter,
+  trace,
+} from "@opentelemetry/api";
+import { Counter, Histogram, type Registry } from "prom-client";
+import type { HttpRefusal } from "./http-refusal.ts";
+import { DURATION_BUCKETS_S } from "./metrics.ts";
 
 /** A request over HTTP/1.1 or HTTP/2, in Node's common form. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
 
-/** What a path's placeholders matched, percent-decoded. */
+/** The percent-decoded values of a path's placeholders. */
 export type PathParameters = Readonly<Record<string, string>>;
 
-/** One plain HTTP address beside the RPCs. */
+/** One plain HTTP route, which a server has in addition to its RPCs. */
 export interface HttpRoute {
-  /** Methods that it answers; others get 405. A route of GET answers HEAD, too: the same without its body. */
+  /**
+   * HTTP methods that the route answers; other methods get 405. A route without methods only claims its paths: they get
+   * 404 from its `refuse`. A route of GET also answers HEAD, without a body.
+   */
   readonly methods: readonly string[];
-  /** Media types of the body that it reads; absent when it reads none. */
+  /** Media types of the body that the route reads; absent when it reads none. */
   readonly takes?: readonly string[];
-  /** An exact path, or one with placeholders: `/nekte/{agent}`; `{rest...}` also matches slashes. */
+  /**
+   * An exact path, or one with placeholders. `/nekte/{agent}` matches one segment; `{rest...}` also matches slashes.
+   */
   readonly path: string;
-  /** Answers the request. A DeputeError that it throws is answered as JSON; anything else is INTERNAL and logged. */
+  /**
+   * Writes the server's refusals at this path: for another method, and for an unknown path where `methods` is empty.
+   * When absent, refusals are the Connect protocol's JSON.
+   */
+  readonly refuse?: Refuse;
+  /**
+   * Answers the request. If it throws a DeputeError, the answer is that error as JSON. Any other exception is answered
+   * as INTERNAL and logged.
+   */
   readonly handle: (
     request: HttpRequest,
     response: HttpResponse,
@@ -24,10 +49,15 @@ export interface HttpRoute {
   ) => Promise<void>;
 }
 
+/** Answers a request with a refusal, in the form of the protocol that the path belongs to. */
+export type Refuse = (request: HttpRequest, response: HttpResponse, refusal: HttpRefusal) => void;
+
 export type RouteMatch =
   | { route: HttpRoute; parameters: PathParameters }
-  /** The path is known, the method is not. */
-  | { allow: readonly string[] };
+  /**
+   * The path is known, but not for the requested method. An empty `allow` means that the route only claims the path.
+   */
+  | { allow: readonly string[]; refuse?: Refuse | undefined };
 
 /** Finds routes: exact paths first, then patterns in the order of the list. */
 export function createRouteTable(
@@ -40,19 +70,21 @@ export function createRouteTable(
     else exact.set(route.path, [...(exact.get(route.path) ?? []), route]);
   }
   return (method, path) => {
-    const allow: string[] = [];
+    const missed: HttpRoute[] = [];
     for (const route of exact.get(path) ?? []) {
       if (answers(route, method)) return { route, parameters: {} };
-      allow.push(...allowed(route));
+      missed.push(route);
     }
     for (const { regex, names, route } of patterns) {
       const match = regex.exec(path);
       const parameters = match === null ? undefined : decode(names, match);
       if (parameters === undefined) continue;
       if (answers(route, method)) return { route, parameters };
-      allow.push(...allowed(route));
+      missed.push(route);
     }
-    return allow.length > 0 ? { allow: [...new Set(allow)] } : undefined;
+    if (missed.length === 0) return undefined;
+    const refuse = missed.find((route) => route.refuse !== undefined)?.refuse;
+    return { allow: [...new Set(missed.flatMap(allowed))], refuse };
   };
 }
 
@@ -83,7 +115,9 @@ function literally(text: string): string {
   return text.replace(/[.*+?^$()|[\]\\{}]/g, "\\$&");
 }
 
-/** Undefined when a part is not percent-encoded UTF-8: such a path matches nothing. */
+/**
+ * Decodes the placeholders. Undefined when a part is not percent-encoded UTF-8, because such a path matches no route.
+ */
 function decode(names: readonly string[], match: RegExpExecArray): PathParameters | undefined {
   const parameters: Record<string, string> = Object.create(null);
   try {
@@ -94,4 +128,78 @@ function decode(names: readonly string[], match: RegExpExecArray): PathParameter
     return undefined;
   }
   return parameters;
+}
+
+type ReceivedHeaders = HttpRequest["headers"];
+
+const getter: TextMapGetter<ReceivedHeaders> = {
+  keys: (headers) => Object.keys(headers),
+  get: (headers, key) => headers[key],
+};
+
+/**
+ * Counts the responses of plain HTTP routes and opens a span for each, below the client's span if it sent one (W3C
+ * `traceparent`). Calls that a route makes become child spans. Metrics and spans name the route's declared path, never
+ * the requested one.
+ */
+export function observeRoutes(
+  routes: readonly HttpRoute[],
+  options: { metrics: Registry; tracing: boolean; clock: Clock },
+): HttpRoute[] {
+  const { clock } = options;
+  const { requests, duration } = httpMetrics(options.metrics);
+  return routes.map((route) => ({
+    ...route,
+    handle(request, response, parameters) {
+      const begin = clock.monotonic();
+      const method = request.method ?? "";
+      response.once("close", () => {
+        requests.inc({ route: route.path, method, status: String(response.statusCode) });
+        duration.observe({ route: route.path }, (clock.monotonic() - begin) / 1000);
+      });
+      const answer = () => route.handle(request, response, parameters);
+      return options.tracing ? traced(`${method} ${route.path}`, request, response, answer) : answer();
+    },
+  }));
+}
+
+function traced<T>(name: string, request: HttpRequest, response: HttpResponse, answer: () => T): T {
+  const parent = propagation.extract(context.active(), request.headers, getter);
+  const span = trace.getTracer("depute").startSpan(name, { kind: SpanKind.SERVER }, parent);
+  response.once("close", () => {
+    span.setAttribute("http.response.status_code", response.statusCode);
+    if (response.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  });
+  return context.with(trace.setSpan(parent, span), answer);
+}
+
+const perRegistry = new WeakMap<Registry, ReturnType<typeof registerHttpMetrics>>();
+
+function httpMetrics(registry: Registry) {
+  let metrics = perRegistry.get(registry);
+  if (metrics === undefined) {
+    metrics = registerHttpMetrics(registry);
+    perRegistry.set(registry, metrics);
+  }
+  return metrics;
+}
+
+function registerHttpMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    requests: new Counter({
+      name: "depute_http_requests_total",
+      help: "Plain HTTP requests that were answered, by status.",
+      labelNames: ["route", "method", "status"],
+      registers,
+    }),
+    duration: new Histogram({
+      name: "depute_http_duration_seconds",
+      help: "Time from a plain HTTP request's arrival to the end of its answer; for streams, to their last event.",
+      labelNames: ["route"],
+      buckets: DURATION_BUCKETS_S,
+      registers,
+    }),
+  };
 }

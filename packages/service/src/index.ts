@@ -1,6 +1,14 @@
+export { messageDigest } from "@depute/core/sha256";
 export type { StoreLostError } from "@depute/store";
-export { abortError, iterateUntilAborted, linkSignals, untilAborted } from "./abort.ts";
-export { AnswerRoom, bytesOf, type CutPage, cutPage, MAX_ANSWER_BYTES } from "./answer-limit.ts";
+export {
+  AnswerRoom,
+  bytesOf,
+  type CutPage,
+  cutPage,
+  type ListPage,
+  MAX_ANSWER_BYTES,
+  pageOfList,
+} from "./answer-limit.ts";
 export {
   type Authorised,
   type Authority,
@@ -16,44 +24,52 @@ export {
   tokenDenied,
 } from "./authority.ts";
 export { BOUNDS_OPERATORS, BoundsOperators } from "./bounds-operators.ts";
-export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL } from "./caller.ts";
+export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL, organizationOf } from "./caller.ts";
+export {
+  abortError,
+  forwardHeaders,
+  forwardOptions,
+  forwardWireHeaders,
+  iterateUntilAborted,
+  linkSignals,
+  optionsForOwner,
+  ownHeaders,
+  ownOptions,
+  REQUEST_ID_HEADER,
+  requestIdFrom,
+  requestIdOf,
+  untilAborted,
+  type WireRequest,
+  withTimeout,
+} from "./calls.ts";
 export { CHALLENGE } from "./challenge.ts";
-export { type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
+export { addressOf, type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { DeadlineLoop, type DeadlineLoopOptions } from "./deadline-loop.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
 export { fromConnectError, reasonOf, toConnectError, toStatus, toWire } from "./errors-on-wire.ts";
 export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
 export { countJsonValues } from "./field-limit/count-fields.ts";
-export { DEFAULT_BATCH, type FollowOptions, follow } from "./follow.ts";
-export {
-  forwardHeaders,
-  forwardOptions,
-  forwardWireHeaders,
-  ownHeaders,
-  ownOptions,
-  type WireRequest,
-} from "./forward.ts";
+export * from "./files.ts";
 export { createHealth, type HealthState, healthService } from "./health.ts";
 export { type Host, type HostedModule, type HostOptions, hostServices, isServiceName } from "./host.ts";
-export { sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
+export { errorAnswer, sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
 export {
   assertMediaType,
   type BodyLimits,
-  bodyStatusOf,
   mediaTypeOf,
   readBody,
+  requestStatusOf,
   takeBody,
 } from "./http-body.ts";
+export { HttpRefusal, notAcceptable } from "./http-refusal.ts";
 export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
 export { unavailable } from "./interceptors/client.ts";
-export { shuttingDown } from "./interceptors/drain.ts";
-export { type ServerInterceptorOptions, serverInterceptors } from "./interceptors/server.ts";
+export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
-export { messageDigest } from "./message-digest.ts";
 export { createMetrics, Registry } from "./metrics.ts";
 export {
   defineService,
@@ -74,12 +90,13 @@ export {
   readText,
 } from "./outbound/outbound.ts";
 export { Outbox, type OutboxOptions } from "./outbox.ts";
+export { type KeyName, type KeySource, keyFiles, openSeed } from "./platform-keys.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
-export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
+export { fingerprintOf, SealedSecrets } from "./sealed-secrets.ts";
 export { type Server, type ServerOptions, startServer } from "./server.ts";
-export type { ErrorNote, Manners, ServiceManners } from "./service-manners.ts";
+export type { ErrorNote, Manners, NotedError, ServiceManners } from "./service-manners.ts";
 export {
   addSettings,
   defineSettings,
@@ -92,12 +109,14 @@ export {
   type Settings,
   SettingsError,
   type SettingsTable,
+  secretFileVariable,
   settingsOf,
 } from "./settings.ts";
 export { onStopSignal } from "./signals.ts";
 export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { startTelemetry, startTracing, type Telemetry } from "./telemetry.ts";
+export { readAuthorities } from "./tls/certificates.ts";
 export { createServiceTransport, type ServiceTransport, type ServiceTransportOptions } from "./transport.ts";
 export { refuseUpgrade, type UpgradeRoute } from "./upgrades.ts";
-export { type WaitOptions, waitFor } from "./wait-for.ts";
-export { WakeUps } from "./wake-ups.ts";
+export { DEFAULT_BATCH, type FollowOptions, follow, type WaitOptions, WakeUps, waitFor } from "./wake-ups.ts";
+export { WEBHOOK_HOSTS } from "./webhook-hosts.ts";

@@ -12,37 +12,39 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-const own = () => join(dataDir, "a.key");
+const keyPath = () => join(dataDir, "a.key");
 const open = (more: Partial<KeyFile> = {}) =>
   openSeedFile({ dataDir, name: "a.key", danger: "it is a test", ...more });
 
 describe("a key file", () => {
   it("is made once, for its owner's eyes only, and is the same afterwards", () => {
-    const made = open();
-    expect(statSync(own()).mode & 0o777).toBe(0o600);
+    const openedKey = open();
+    expect(statSync(keyPath()).mode & 0o777).toBe(0o600);
     expect(readdirSync(dataDir)).toEqual(["a.key"]);
-    expect(open()).toEqual(made);
-    expect(readFileSync(own(), "utf8").trim()).toBe(encodeBase64Url(made));
+    expect(open()).toEqual(openedKey);
+    expect(readFileSync(keyPath(), "utf8").trim()).toBe(encodeBase64Url(openedKey));
   });
 
   it("is made whole although an earlier process ended in the middle of it", () => {
-    writeFileSync(`${own()}.${process.pid}`, "half a");
+    writeFileSync(`${keyPath()}.${process.pid}`, "half a");
     expect(open()).toHaveLength(32);
     expect(readdirSync(dataDir)).toEqual(["a.key"]);
   });
 
   it("is not used once others can read it", () => {
     open();
-    chmodSync(own(), 0o640);
+    chmodSync(keyPath(), 0o640);
     expect(open).toThrow(/chmod 600/);
   });
 
   it("may be a mounted secret that others can read, where that is told", () => {
     const configured = join(dataDir, "secret");
     writeFileSync(configured, encodeBase64Url(new Uint8Array(32).fill(7)), { mode: 0o444 });
-    const told: string[] = [];
-    expect(open({ configured, warn: (message) => told.push(message) })).toEqual(new Uint8Array(32).fill(7));
-    expect(told).toEqual([expect.stringContaining("it is a test")]);
+    const warnings: string[] = [];
+    expect(open({ configured, warn: (message) => warnings.push(message) })).toEqual(
+      new Uint8Array(32).fill(7),
+    );
+    expect(warnings).toEqual([expect.stringContaining("it is a test")]);
     expect(() => open({ configured })).toThrow(SettingsError);
   });
 
@@ -54,9 +56,9 @@ describe("a key file", () => {
   it.each(["", "short", "A".repeat(44), `${"A".repeat(42)}B`, `${"A".repeat(43)}=`, "*".repeat(43)])(
     "of 32 bytes is not %j",
     (text) => {
-      writeFileSync(own(), text, { mode: 0o600 });
+      writeFileSync(keyPath(), text, { mode: 0o600 });
       expect(open).toThrow(SettingsError);
-      expect(readFileSync(own(), "utf8")).toBe(text);
+      expect(readFileSync(keyPath(), "utf8")).toBe(text);
     },
   );
 

@@ -14,29 +14,35 @@ import { decodeBase64Url, encodeBase64Url } from "@depute/core";
 import { SettingsError } from "./settings.ts";
 
 const OTHERS = 0o077;
-const SEED_BYTES = 32;
+/** Number of bytes of a seed. */
+export const SEED_BYTES = 32;
 
-/** Where a key is, and how one is made. */
+/** Returns the text of a new random seed. */
+export function newSeed(): string {
+  return `${encodeBase64Url(crypto.getRandomValues(new Uint8Array(SEED_BYTES)))}\n`;
+}
+
+/** The location of a key. */
 export interface KeyFile {
   readonly dataDir: string;
-  /** Of the file in the data folder, which is made when it is not there. */
+  /** Name of the key's file in the data folder. A missing file is created. */
   readonly name: string;
-  /** A file elsewhere; absent or empty for the one in the data folder. */
+  /** Path of a file elsewhere; absent or empty for the file in the data folder. */
   readonly configured?: string;
-  /** Said of a file that other users can read. */
+  /** The danger that an error or warning states when other users can read the file. */
   readonly danger: string;
   /**
-   * Told of a configured file that other users can read, as secrets that an orchestrator mounts often can be: their
-   * folder is what keeps others out. Without it such a file is refused.
+   * Receives a warning if other users can read a configured file. This is common for secrets that an orchestrator
+   * mounts, because their folder protects them. Without this listener such a file is refused.
    */
   readonly warn?: (message: string) => void;
 }
 
 /**
- * The text of a key file, for its owner's eyes only (mode 0600). A configured file is never made: a mistyped path would
- * start a service with a new identity.
+ * Reads a key file that only its owner may read (mode 0600), or creates the default one. A configured file is never
+ * created: a mistyped path would start a service with a new identity.
  *
- * @param make a new key's text
+ * @param make returns the text of a new key
  * @throws SettingsError when the file is missing, cannot be read or written, or can be read by other users
  */
 export function openKeyFile(
@@ -59,22 +65,30 @@ export function openKeyFile(
 }
 
 /**
- * The 32 bytes that a key file holds in base64url, made at random when it is not there.
+ * Reads the default key file; undefined if it does not exist.
  *
- * @throws SettingsError as openKeyFile, and for a file that holds something else
+ * @throws SettingsError as openKeyFile
+ */
+export function readKeyFile(where: KeyFile): string | undefined {
+  const { configured: _, ...inFolder } = where;
+  if (!isFile(join(where.dataDir, where.name))) return undefined;
+  return openKeyFile(inFolder, () => "");
+}
+
+/**
+ * Reads the 32 bytes that a key file holds in base64url; a missing default file is created with random bytes.
+ *
+ * @throws SettingsError as openKeyFile, and for a file with other content
  */
 export function openSeedFile(where: KeyFile): Uint8Array {
-  const text = openKeyFile(
-    where,
-    () => `${encodeBase64Url(crypto.getRandomValues(new Uint8Array(SEED_BYTES)))}\n`,
-  );
+  const text = openKeyFile(where, newSeed);
   const seed = decodeBase64Url(text);
   if (seed?.length === SEED_BYTES) return seed;
   const file = where.configured === undefined || where.configured === "" ? where.name : where.configured;
   throw new SettingsError(`the key ${file} is not ${SEED_BYTES} bytes in base64url`);
 }
 
-/** Makes the whole file appear at once: a crash between must not leave half a key for the next start. */
+/** Creates the file with its whole content at once. A crash must not leave half a key for the next start. */
 function create(file: string, text: string): void {
   const draft = `${file}.${process.pid}`;
   rmSync(draft, { force: true });
@@ -88,7 +102,7 @@ function create(file: string, text: string): void {
   try {
     linkSync(draft, file);
   } catch (error) {
-    // Another process was first; its key counts.
+    // Another process created the file first, so its key is used.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
     unlinkSync(draft);

@@ -8,9 +8,9 @@ export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "
 
 export interface LogOptions {
   level: string;
-  /** The name of the process, in every line. */
+  /** The name of the process, which every line contains. */
   name: string;
-  /** Standard error by default: standard output belongs to what a command prints. */
+  /** Standard error by default, because commands write their results to standard output. */
   destination?: DestinationStream;
 }
 
@@ -32,10 +32,10 @@ const SECRET_KEYS = [
 
 const PLACES = ["", "*", "*.*"];
 
-// A scheme with credentials after it, and base64url of a text that begins `{"`, as tokens and proofs are.
+// Matches a scheme with credentials after it, and base64url of a text that begins with `{"`, as tokens and proofs do.
 const SECRET_TEXT = /\b(Bearer|DPoP)\s+[\w.~+/=-]{4,}|\beyJ[\w-]{8,}(?:\.[\w-]*)*/g;
 
-/** Structured logs: one JSON object a line, with nothing in it that could be presented as a credential. */
+/** Creates a structured log: one JSON object per line, without anything that could be used as a credential. */
 export function createLogger({ level, name, destination = pino.destination(2) }: LogOptions): Logger {
   return pino(
     {
@@ -50,12 +50,12 @@ export function createLogger({ level, name, destination = pino.destination(2) }:
   );
 }
 
-/** Causes of a fault that are written. */
+/** Maximum number of an error's nested causes that one line contains. */
 const MAX_CAUSES = 4;
 
 /**
- * The fields of a line without the inner parts of errors and messages: an error, in `err`, becomes `error`, `error_type` and
- * `error_reason` or `error_code`, and `error_stack` where it is a fault rather than a refusal.
+ * Returns the fields of a line without the inner parts of errors and messages. An error in `err` becomes `error`,
+ * `error_type` and `error_reason` or `error_code`; an internal fault adds `error_stack`.
  */
 function flat(fields: Record<string, unknown>): Record<string, unknown> {
   const { err, ...others } = fields;
@@ -90,17 +90,17 @@ function stackOf(error: Error): string {
   return stacks.join("\ncaused by: ");
 }
 
-/** A protobuf message, with its descriptors, is told by its name. */
+/** A protobuf message, with its descriptors, is logged by its type name. */
 function shallow(value: unknown): unknown {
   if (value instanceof Error) return value.message;
   if (typeof value !== "object" || value === null) return value;
   if ("$typeName" in value) return value.$typeName;
-  // A detail of an error: a message beside its descriptor.
+  // An outgoing error detail is an object with a message's descriptor in `desc`. It is logged by its type name.
   const { desc } = value as { desc?: { typeName?: unknown } };
   return typeof desc?.typeName === "string" ? desc.typeName : value;
 }
 
-/** A text without what looks like a credential. */
+/** Returns a text without the parts that look like a credential. */
 export function scrub(text: string): string {
   return text.replace(SECRET_TEXT, (_, scheme: string | undefined) =>
     scheme === undefined ? "[redacted]" : `${scheme} [redacted]`,

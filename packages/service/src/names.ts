@@ -1,6 +1,6 @@
-/** The services that others call. */
+/** The services that other services call. */
 export const SERVICES = ["registry", "tasks", "tokens", "verifier"] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
-/** Everything that runs as a server of its own. */
+/** The modules that can run as servers of their own. */
 export type ModuleName = ServiceName | "gateway";

@@ -7,12 +7,12 @@ import {
 } from "@depute/contracts/grpc/health/v1/health_pb";
 import { ServerReflection } from "@depute/contracts/grpc/reflection/v1/reflection_pb";
 import { ServerReflection as ServerReflectionAlpha } from "@depute/contracts/grpc/reflection/v1alpha/reflection_pb";
-import { ErrorReason, systemTimers } from "@depute/core";
+import { ErrorReason, systemClock, systemTimers } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromConnectError } from "./errors-on-wire.ts";
 import { createHealth, healthService } from "./health.ts";
-import { errorsInterceptor } from "./interceptors/errors.ts";
+import { errorsInterceptor } from "./interceptors/server.ts";
 import { createLogger } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { operationsRoutes } from "./operations.ts";
@@ -22,6 +22,7 @@ import { type Server, startServer } from "./server.ts";
 import { EchoService } from "./testing/echo.ts";
 
 const log = createLogger({ level: "silent", name: "test" });
+const METRICS_TOKEN = "scrape";
 const health = createHealth(["a.A", "b.B"]);
 let server: Server;
 let transport: Transport & { close(): void };
@@ -32,17 +33,17 @@ beforeAll(async () => {
     registerReflection(router, [EchoService, Health]);
   };
   server = await startServer({
-    host: "127.0.0.1",
-    port: 0,
+    place: { host: "127.0.0.1", port: 0 },
     rpc: createRpcHandler({
       routes,
       interceptors: [errorsInterceptor()],
       maxRequestBytes: 10_000,
       bodyTimeoutMs: 1000,
+      clock: systemClock,
       timers: systemTimers,
       log,
     }),
-    routes: operationsRoutes(health, createMetrics()),
+    routes: operationsRoutes(health, createMetrics(), METRICS_TOKEN),
     maxConnections: 10,
     maxConcurrentStreams: 10,
     log,
@@ -54,6 +55,17 @@ beforeAll(async () => {
 afterAll(async () => {
   transport.close();
   await server.close(100);
+});
+
+describe("probes", () => {
+  it("say whether the process lives, and whether it should get calls", async () => {
+    health.set(true);
+    const statusOf = async (path: string) => (await fetch(`${server.url}${path}`)).status;
+    expect([await statusOf("/livez"), await statusOf("/readyz")]).toEqual([200, 200]);
+    health.set(false, "a.A");
+    expect([await statusOf("/livez"), await statusOf("/readyz")]).toEqual([200, 503]);
+    health.set(false);
+  });
 });
 
 describe("health", () => {
@@ -115,8 +127,23 @@ describe("health", () => {
 });
 
 describe("metrics", () => {
+  it.each([
+    ["no token", {}, 401],
+    ["another token", { authorization: "Bearer other" }, 401],
+    ["the token as another scheme", { authorization: `Basic ${METRICS_TOKEN}` }, 401],
+    ["the token", { authorization: `Bearer ${METRICS_TOKEN}` }, 200],
+  ])("with %s", async (_, headers: Record<string, string>, status) => {
+    const answer = await fetch(`${server.url}/metrics`, { headers });
+    const text = await answer.text();
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get("www-authenticate") === null).toBe(status === 200);
+    expect(text.includes("# HELP")).toBe(status === 200);
+    expect(text).not.toContain(METRICS_TOKEN);
+  });
+
   it("are told in Prometheus's format", async () => {
-    const answer = await fetch(`${server.url}/metrics`);
+    const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+    const answer = await fetch(`${server.url}/metrics`, { headers });
     expect(answer.headers.get("content-type")).toContain("text/plain");
     expect(await answer.text()).toContain("process_cpu_user_seconds_total");
   });

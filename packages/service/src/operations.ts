@@ -1,29 +1,55 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { DeputeError, ErrorReason } from "@depute/core";
 import type { HealthState } from "./health.ts";
 import { sendJson, sendText } from "./http-answers.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Registry } from "./metrics.ts";
 
-/** What whoever operates a process asks it over plain HTTP: `/health` and `/metrics`. */
-export function operationsRoutes(health: HealthState, metrics: Registry): HttpRoute[] {
+/**
+ * Returns the plain HTTP addresses for operators. `/readyz`, also called `/health`: whether the process should get calls.
+ * `/livez`: whether it answers at all. `/metrics`: metrics in the format of Prometheus.
+ *
+ * @param metricsToken the bearer token that `/metrics` requires; empty for none
+ */
+export function operationsRoutes(health: HealthState, metrics: Registry, metricsToken = ""): HttpRoute[] {
+  const readiness: HttpRoute["handle"] = async (_, response) => {
+    const services = Object.fromEntries([...health.services].map(([name, serving]) => [name, word(serving)]));
+    sendJson(response, health.serving ? 200 : 503, { status: word(health.serving), services });
+  };
   return [
+    { methods: ["GET"], path: "/health", handle: readiness },
+    { methods: ["GET"], path: "/readyz", handle: readiness },
     {
       methods: ["GET"],
-      path: "/health",
+      path: "/livez",
       async handle(_, response) {
-        const services = Object.fromEntries(
-          [...health.services].map(([name, serving]) => [name, word(serving)]),
-        );
-        sendJson(response, health.serving ? 200 : 503, { status: word(health.serving), services });
+        sendJson(response, 200, { status: "LIVE" });
       },
     },
     {
       methods: ["GET"],
       path: "/metrics",
-      async handle(_, response) {
+      async handle(request, response) {
+        if (metricsToken !== "" && !isBearer(request.headers.authorization, metricsToken)) {
+          response.setHeader("www-authenticate", 'Bearer realm="metrics"');
+          throw new DeputeError(
+            ErrorReason.UNAUTHENTICATED,
+            "GET /metrics requires the bearer token of metrics",
+          );
+        }
         sendText(response, 200, await metrics.metrics(), { "content-type": metrics.contentType });
       },
     },
   ];
+}
+
+/** Compares digests in constant time, so that the duration reveals nothing about the token. */
+function isBearer(authorization: string | undefined, token: string): boolean {
+  return timingSafeEqual(digestOf(authorization ?? ""), digestOf(`Bearer ${token}`));
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }
 
 function word(serving: boolean): string {

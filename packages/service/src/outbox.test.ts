@@ -5,22 +5,22 @@ import { Outbox } from "./outbox.ts";
 
 let clock: ManualClock;
 let rows: number[];
-let told: number[];
+let delivered: number[];
 let away: boolean;
 let tries: number;
 let outbox: Outbox<number>;
 
 beforeEach(() => {
-  [clock, rows, told, away, tries] = [new ManualClock(0), [], [], false, 0];
+  [clock, rows, delivered, away, tries] = [new ManualClock(0), [], [], false, 0];
   outbox = new Outbox<number>({
     timers: clock,
     log: createLogger({ level: "silent", name: "test" }),
-    what: "a number cannot be told",
+    failureMessage: "a number cannot be told",
     first: async (limit) => rows.slice(0, limit),
     async tell(row) {
       tries++;
       if (away) throw new Error("away");
-      told.push(row);
+      delivered.push(row);
     },
     drop: async (row) => {
       rows = rows.filter((other) => other !== row);
@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(() => outbox.close());
 
-/** Lets what hangs on the present moment happen. */
+/** Waits until all pending work that needs no timer has run. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 const pass = async (ms: number) => {
   clock.advance(ms);
@@ -45,7 +45,7 @@ test("what is there at the start is told in order, and what comes is told when i
   rows = [120];
   outbox.wake();
   await settle();
-  expect([told, rows]).toEqual([all, []]);
+  expect([delivered, rows]).toEqual([all, []]);
 });
 
 test("while nobody answers the waits grow, whatever comes meanwhile, and nothing is dropped", async () => {
@@ -63,14 +63,14 @@ test("while nobody answers the waits grow, whatever comes meanwhile, and nothing
   away = false;
   rows.push(2);
   await pass(30_000);
-  expect([told, rows]).toEqual([[1, 2], []]);
+  expect([delivered, rows]).toEqual([[1, 2], []]);
 });
 
 test("what nobody announced is found at the next look", async () => {
   await pass(0);
   rows = [1];
   await pass(30_000);
-  expect(told).toEqual([1]);
+  expect(delivered).toEqual([1]);
 });
 
 test("nothing is told after it was closed", async () => {
@@ -79,5 +79,5 @@ test("nothing is told after it was closed", async () => {
   rows = [1];
   outbox.wake();
   await pass(60_000);
-  expect(told).toEqual([]);
+  expect(delivered).toEqual([]);
 });

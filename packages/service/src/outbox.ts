@@ -2,36 +2,36 @@ import type { Timers } from "@depute/core";
 import type { Logger } from "./log.ts";
 import { pause } from "./stream-follower.ts";
 
-/** Rows that are read at once. */
+/** Maximum number of rows in one read. */
 const BATCH = 50;
 
-/** How long to wait when one cannot be told, in milliseconds: doubled each time, up to the second. */
+/** Milliseconds until a failed delivery is retried. The wait doubles each time, up to LONGEST_WAIT_MS. */
 const FIRST_WAIT_MS = 250;
-/** Also the longest time without a look. */
+/** The maximum wait, which is also the longest time between two reads of the rows. */
 const LONGEST_WAIT_MS = 30_000;
 
 export interface OutboxOptions<Row> {
   readonly timers: Timers;
   readonly log: Logger;
-  /** Said in the log when a row cannot be told. */
-  readonly what: string;
-  /** Up to so many rows that are still to be told, the first of them first. */
+  /** The log message of a failed delivery. */
+  readonly failureMessage: string;
+  /** Reads up to `limit` undelivered rows, oldest first. */
   readonly first: (limit: number) => Promise<Row[]>;
-  /** Tells one; throws where another try may succeed, and only there. */
+  /** Delivers one row. It throws only errors after which a retry may succeed. */
   readonly tell: (row: Row, signal: AbortSignal) => Promise<void>;
-  /** Forgets one that was told. */
+  /** Deletes a delivered row. */
   readonly drop: (row: Row) => Promise<void>;
 }
 
 /**
- * Tells another service what a store keeps for it, one after the other and each at least once: rows are written in the
- * transaction of what they tell, and dropped when they were told. While that service is away, the rows wait.
+ * Delivers rows of a store to another service, in order and each at least once. The transaction that makes a change
+ * also writes its row. A delivered row is deleted. While the other service is unavailable, the rows wait.
  */
 export class Outbox<Row> {
   readonly #options: OutboxOptions<Row>;
   readonly #closing = new AbortController();
   #wake: () => void = () => {};
-  /** Whether something came while this looked at what was there. */
+  /** Whether a wake-up came during the current read, so that another read must follow. */
   #woken = false;
   #done: Promise<void> = Promise.resolve();
 
@@ -40,11 +40,11 @@ export class Outbox<Row> {
   }
 
   start(): void {
-    // The services of one process start one after the other; nobody is called before all of them are up.
+    // The services of one process start in sequence; the first delivery waits until all of them listen.
     this.#done = pause(0, this.#options.timers, this.#closing.signal).then(() => this.#run());
   }
 
-  /** There is something new. */
+  /** Notes that there is a new row, and wakes the delivery. */
   wake(): void {
     this.#woken = true;
     this.#wake();
@@ -71,15 +71,19 @@ export class Outbox<Row> {
         }
       } catch (error) {
         if (signal.aborted) return;
-        this.#options.log.warn({ err: error, waitMs }, `${this.#options.what}; trying again`);
-        // What comes meanwhile does not make the other service answer any sooner.
+        this.#options.log.warn({ err: error, waitMs }, `${this.#options.failureMessage}; trying again`);
+        // A wake-up during the pause does not make the other service available sooner.
         await pause(waitMs, timers, signal);
         waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
       }
     }
   }
 
-  /** @returns whether there may be more */
+  /**
+   * Delivers the next rows.
+   *
+   * @returns whether there may be more
+   */
   async #tellBatch(onTold: () => void): Promise<boolean> {
     const { first, tell, drop } = this.#options;
     const { signal } = this.#closing;

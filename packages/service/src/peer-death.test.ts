@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { constants, createServer, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { createClient, type Transport } from "@connectrpc/connect";
-import { ErrorReason } from "@depute/core";
+import { ErrorReason, systemClock, systemTimers } from "@depute/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { createDirectTransport } from "./direct-transport.ts";
 import { fromConnectError, toConnectError } from "./errors-on-wire.ts";
-import { errorsInterceptor } from "./interceptors/errors.ts";
+import { errorsInterceptor } from "./interceptors/server.ts";
 import { EchoService } from "./testing/echo.ts";
 import { createServiceTransport } from "./transport.ts";
 
-/** How a peer ends while it serves a call. */
+/** Ends a peer while it serves a call. */
 type Death = (stream: ServerHttp2Stream, socket: Socket) => void;
 
 const RESETS = [
@@ -40,7 +40,7 @@ const DEATHS: readonly [string, Death][] = [
     (stream) => stream.close(constants[`NGHTTP2_${name}`]),
   ]),
   ...(["application/proto", "application/connect+proto"] as const).flatMap((type): [string, Death][] => {
-    // A message of 32 bytes, of which four come.
+    // The first part of a message of 32 bytes.
     const half = Buffer.from(type === "application/proto" ? [0x0a, 0x20, 1, 2] : [0, 0, 0, 0, 32, 0x0a]);
     const begin = (stream: ServerHttp2Stream, then: () => void) => {
       stream.respond({ ":status": 200, "content-type": type });
@@ -65,7 +65,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** A transport to a peer that dies in each call. */
+/** Returns a transport to a peer that dies in each call. */
 async function dyingPeer(die: Death): Promise<Transport> {
   const server = createServer();
   const sockets = new Set<Socket>();
@@ -92,10 +92,12 @@ async function dyingPeer(die: Death): Promise<Transport> {
   return transport;
 }
 
-/** The same behind a service that forwards its calls, as the gateway does. */
+/** Returns a transport to a service that forwards its calls to the dying peer, as the gateway does. */
 function forwarded(transport: Transport): Transport {
   const echo = createClient(EchoService, transport);
   return createDirectTransport({
+    clock: systemClock,
+    timers: systemTimers,
     interceptors: [errorsInterceptor()],
     routes: (router) =>
       router.service(EchoService, {

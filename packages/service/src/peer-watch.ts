@@ -4,17 +4,17 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from "@depute/contracts/grpc/health/v1/health_pb";
 import type { Timers } from "@depute/core";
-import { ownHeaders } from "./forward.ts";
+import { ownHeaders } from "./calls.ts";
 import { pause } from "./stream-follower.ts";
 
-/** Milliseconds before a peer that does not answer is asked again. */
+/** Milliseconds before a peer that did not answer is asked again. */
 const RETRY_MS = 1_000;
 
 export interface PeerWatchOptions {
-  /** The peer's whole process is asked. */
+  /** The transport to the peer. The health check concerns the peer's whole process. */
   readonly transport: Transport;
   readonly timers: Timers;
-  /** Told what the peer says, and `false` when it does not answer. */
+  /** Receives the peer's answer, or `false` when the peer does not answer. */
   readonly onServing: (serves: boolean) => void;
 }
 
@@ -38,7 +38,7 @@ export class PeerWatch {
     await this.#done;
   }
 
-  /** Never rejects. */
+  /** Asks until the watch is closed. It never rejects. */
   async #run(): Promise<void> {
     const { transport, timers, onServing } = this.#options;
     const { signal } = this.#closing;
@@ -49,7 +49,7 @@ export class PeerWatch {
           onServing(status === Status.SERVING);
         }
       } catch {
-        // It does not answer, which is all that is asked.
+        // The peer did not answer. It counts as not serving, whatever the reason.
       }
       if (signal.aborted) return;
       onServing(false);

@@ -7,18 +7,19 @@ import {
 import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
-import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { invalid } from "@depute/core";
 import { fromConnectError, reasonOf, toConnectError, toWire, withNote } from "./errors-on-wire.ts";
 import { respellMessage } from "./grpc-status.ts";
 import { bodyStatusOf, wrongMediaType } from "./http-body.ts";
+import { methodNotAllowed } from "./http-refusal.ts";
 import type { ErrorNote } from "./service-manners.ts";
 
 /** Answers one RPC. */
 export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => ReturnType<UniversalHandler>;
 
 /**
- * Gives a reason to the errors that Connect answers with before any interceptor runs: bytes that are no message of the
- * contract, a message that is too long, a compression or a time limit that it does not understand.
+ * Adds a reason to errors that Connect raises before any interceptor runs: invalid bytes, a message that is too long,
+ * an unknown compression, or an invalid timeout.
  */
 export function withReasons(
   handler: ReasonedHandler,
@@ -32,27 +33,28 @@ export function withReasons(
     const type = response.header?.get("content-type") ?? "";
     if (type.startsWith("application/grpc-web")) return webWithReason(response, note);
     if (type.startsWith("application/grpc")) return grpcWithReason(response, note);
-    // Errors of Connect streams come through the interceptors, which give them their reasons.
+    // Interceptors have already added the reasons to errors of Connect streams.
     if (response.status !== 200 && type === "application/json") return connectWithReason(response, note);
     return response;
   };
 }
 
-/** Connect answers another method, and another media type, with a status alone. */
+/** Returns an error with a reason for a wrong HTTP method or media type, which Connect answers with a status alone. */
 function bareRefusal(
   status: number,
   allowed: readonly string[],
   note: ErrorNote | undefined,
 ): UniversalServerResponse | undefined {
   if (status === 405) {
-    return bareError(status, withNote(toWire(wrongMethod(allowed)), note), { allow: allowed.join(", ") });
+    const refusal = methodNotAllowed(allowed);
+    return bareError(status, withNote(toWire(refusal), note), refusal.headers);
   }
   if (status !== 415) return undefined;
   const text = `the content type is none of this method's: use one of ${RPC_TYPES.join(", ")}`;
   return bareError(status, withNote(toWire(wrongMediaType(RPC_TYPES, text)), note));
 }
 
-/** What clients of the three protocols send; some methods take a part of these. */
+/** The media types of the three protocols. Some methods accept only a part of them. */
 const RPC_TYPES = [
   "application/json",
   "application/proto",
@@ -62,17 +64,10 @@ const RPC_TYPES = [
   "application/grpc-web",
 ];
 
-/** The refusal of a method that a known path does not have. */
-export function wrongMethod(allowed: readonly string[]): DeputeError {
-  return new DeputeError(ErrorReason.UNKNOWN_METHOD, `use ${allowed.join(" or ")}`, {
-    metadata: { method: allowed.join(",") },
-  });
-}
-
 function bareError(
   status: number,
   error: ConnectError,
-  headers: Record<string, string> = {},
+  headers: Readonly<Record<string, string>> = {},
 ): UniversalServerResponse {
   const body = errorToJsonBytes(error, undefined);
   const header = new Headers({
@@ -83,7 +78,9 @@ function bareError(
   return { status, header, body: once(body) };
 }
 
-/** gRPC's status stands in the trailer, which is complete when the body has been read. */
+/**
+ * Adds a reason to a gRPC error. The error's status is in the trailer, which is complete only after the body was read.
+ */
 function grpcWithReason(
   response: UniversalServerResponse,
   note: ErrorNote | undefined,
@@ -93,7 +90,7 @@ function grpcWithReason(
   return { ...response, body: thenCall(body, () => addReason(trailer, note)) };
 }
 
-/** Completes the error that stands in a gRPC trailer, if one does and nothing but its code says what it is. */
+/** Adds a reason to the error of a gRPC trailer that has only a code. */
 export function addReason(trailer: Headers, note?: ErrorNote): void {
   const status = trailer.get("grpc-status");
   if (status === null || status === grpcStatusOk) return;
@@ -107,7 +104,10 @@ async function* thenCall(body: AsyncIterable<Uint8Array>, done: () => void): Asy
   done();
 }
 
-/** gRPC-Web's trailer is the body's last frame; the adapter gives each frame as one chunk. */
+/**
+ * Adds a reason to a gRPC-Web error. The trailer is the last frame of the body, and the adapter sends each frame as one
+ * chunk.
+ */
 function webWithReason(
   response: UniversalServerResponse,
   note: ErrorNote | undefined,
@@ -131,10 +131,10 @@ async function* withTrailerReason(
   }
 }
 
-/** Bytes before the content of a gRPC-Web frame: one of flags and four of the content's length. */
+/** Number of bytes before the content of a gRPC-Web frame: one byte with flags, and four with the content's length. */
 const PREFIX_BYTES = 5;
 
-/** A unary Connect error is a JSON body. */
+/** Adds a reason to a unary Connect error, whose body is JSON. */
 async function connectWithReason(
   response: UniversalServerResponse,
   note: ErrorNote | undefined,
@@ -143,7 +143,7 @@ async function connectWithReason(
   for await (const chunk of response.body ?? []) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   const header = new Headers(response.header);
-  // A compressed error is one that an interceptor made and that is long; it has its reason.
+  // Only a long error of an interceptor is compressed, and it already has its reason.
   const error = header.has("content-encoding") ? undefined : parse(bytes);
   if (error === undefined) return { ...response, body: once(bytes) };
   const better = reasonOf(error) === undefined ? withNote(reasoned(error), note) : error;
@@ -155,15 +155,15 @@ async function connectWithReason(
 }
 
 /**
- * The HTTP status of a unary error: Connect's for its code, but 413 and 408 for a refused body. Clients of Connect take the
- * code from the JSON of an error, whatever its status is.
+ * Returns the HTTP status of a unary error: Connect's status for its code, but 413 and 408 for a refused body. Connect
+ * clients read the code from the JSON error, whatever the status.
  */
 export function httpStatusOf(error: ConnectError): number {
   const mayBeBody = error.code === Code.ResourceExhausted || error.code === Code.DeadlineExceeded;
   return (mayBeBody ? bodyStatusOf(fromConnectError(error)) : undefined) ?? codeToHttpStatus(error.code);
 }
 
-/** An error as Connect answers it: with a reason of the vocabulary, or the one that its code means. */
+/** Returns an error in Connect's form, with its own reason or the one that its code means. */
 export function withReason(error: ConnectError): ConnectError {
   return reasonOf(error) === undefined ? reasoned(error) : error;
 }
@@ -176,7 +176,9 @@ function parse(bytes: Uint8Array): ConnectError | undefined {
   }
 }
 
-/** Read back from the answer, it looks like another server's: it is made anew, as this server raised it. */
+/**
+ * Creates the error anew as an error of this server. An error parsed from an answer would count as another server's.
+ */
 function reasoned({ code, rawMessage }: ConnectError): ConnectError {
   const unknown = code === Code.InvalidArgument ? UNKNOWN_FIELD.exec(rawMessage)?.[1] : undefined;
   if (unknown !== undefined) {
@@ -186,7 +188,7 @@ function reasoned({ code, rawMessage }: ConnectError): ConnectError {
   return toConnectError(new ConnectError(rawMessage, code));
 }
 
-/** How protobuf names a member of JSON that a message does not have. */
+/** Protobuf's message for a JSON member that a request does not have. */
 const UNKNOWN_FIELD = /: key "(.*)" is unknown$/s;
 
 async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {

@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-/** A service whose store is in the state that the test says. */
+/** Returns a service with a store whose state the test sets. */
 function withStore(name: ModuleName) {
   let tell: (state: StoreState) => void = () => {};
   const module: ServiceModule = {
@@ -74,7 +74,7 @@ async function host(modules: ServiceModule[], args: readonly string[] = [], onLo
   return { urls: running.urls, stop };
 }
 
-/** What a process says of its health: over gRPC, as a whole and of one service, and over HTTP. */
+/** Asks a process for its health: over gRPC as a whole and for one service, and over HTTP. */
 async function healthOf(url = "") {
   const transport = createGrpcJsTransport(new URL(url).host);
   closing.push(() => transport.close());
@@ -85,14 +85,14 @@ async function healthOf(url = "") {
   };
   return async () => {
     const { status, body } = await page();
-    const said = [
+    const servingFlags = [
       (await health.check({})).status === Status.SERVING,
       (await health.check({ service: ECHO })).status === Status.SERVING,
       status === 200,
       body.services[ECHO] === "SERVING",
     ];
-    expect(new Set(said).size).toBe(1);
-    return said[0];
+    expect(new Set(servingFlags).size).toBe(1);
+    return servingFlags[0];
   };
 }
 

@@ -10,12 +10,15 @@ export interface ReadinessOptions {
   readonly onLost: (error: StoreLost) => void;
 }
 
-/** Which services can do their work: those of this process as their stores say, those of others as they say themselves. */
+/**
+ * Determines which services can do their work. A service of this process depends on its stores; another process reports
+ * its own health.
+ */
 export class Readiness {
   readonly #options: ReadinessOptions;
-  /** The stores, by service, that cannot be used. */
+  /** The unusable stores of each service. */
   readonly #failing = new Map<ModuleName, Set<string>>();
-  /** Services of other processes, and whether they serve. */
+  /** Whether each service of another process serves. */
   readonly #peers = new Map<ModuleName, boolean>();
   readonly #listeners = new Set<() => void>();
   #isLost = false;
@@ -33,7 +36,7 @@ export class Readiness {
     this.#listeners.add(listener);
   }
 
-  /** The state of one store of a service of this process. */
+  /** Sets the state of one store of a service in this process. */
   setStore(name: ModuleName, store: string, state: StoreState): void {
     const { log, onLost } = this.#options;
     if (state.kind === "ready") log.info({ service: name, store }, "the store can be used again");

@@ -19,7 +19,7 @@ import { ServerReflection as ServerReflectionAlpha } from "@depute/contracts/grp
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
-/** What reflection looks things up in. */
+/** The data in which reflection looks up names. */
 interface Index {
   services: string[];
   byName: Map<string, DescFile>;
@@ -27,25 +27,25 @@ interface Index {
   extensions: Map<string, Map<number, DescFile>>;
 }
 
-/** Registers gRPC server reflection, in its present version and in the one that old tools ask for. */
+/** Registers gRPC server reflection, in the present version and in the older one (v1alpha) that old tools use. */
 export function registerReflection(router: ConnectRouter, services: readonly DescService[]): void {
-  const own = [...services, ServerReflection, ServerReflectionAlpha];
-  const implementation = reflectionService(own, ERRORS);
+  const listedServices = [...services, ServerReflection, ServerReflectionAlpha];
+  const implementation = reflectionService(listedServices, ERRORS);
   router.service(ServerReflection, implementation);
-  // The two contracts are the same but for the package's name.
+  // Reflection v1 and v1alpha differ only in the name of their package, so one implementation serves both.
   router.service(
     ServerReflectionAlpha,
     implementation as unknown as ServiceImpl<typeof ServerReflectionAlpha>,
   );
 }
 
-/** What no service's file imports: the details of an error, and the reasons that they name. */
+/** Files that no service imports: the details of errors, and their reasons. */
 const ERRORS = [file_google_rpc_error_details, file_depute_errors_v1_error_reason];
 
 /**
- * Answers about the given services and everything that their files import.
+ * Answers questions about the given services and everything that their files import.
  *
- * @param more files that are answered about besides
+ * @param more additional files
  */
 export function reflectionService(
   services: readonly DescService[],
@@ -90,19 +90,19 @@ function answer(index: Index, { messageRequest: ask }: ServerReflectionRequest):
   }
 }
 
-/** A file with everything that it imports, so that one answer is enough to build its descriptors. */
-function files(file: DescFile | undefined, asked: string): Answer {
-  if (file === undefined) return notFound(asked);
-  const found = new Map<string, DescFile>();
-  collect(file, found);
-  const fileDescriptorProto = [...found.values()].map((each) =>
+/** Answers with a file and all of its imports, so that one answer is enough to build the file's descriptors. */
+function files(file: DescFile | undefined, requestedName: string): Answer {
+  if (file === undefined) return notFound(requestedName);
+  const filesByName = new Map<string, DescFile>();
+  collect(file, filesByName);
+  const fileDescriptorProto = [...filesByName.values()].map((each) =>
     toBinary(FileDescriptorProtoSchema, each.proto),
   );
   return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
 }
 
-function notFound(asked: string): Answer {
-  return error(Code.NotFound, `not found: ${asked.slice(0, 200)}`);
+function notFound(requestedName: string): Answer {
+  return error(Code.NotFound, `not found: ${requestedName.slice(0, 200)}`);
 }
 
 function error(errorCode: Code, errorMessage: string): Answer {

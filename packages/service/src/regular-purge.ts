@@ -2,7 +2,7 @@ import type { Clock, Timers } from "@depute/core";
 import { DeadlineLoop } from "./deadline-loop.ts";
 import type { Logger } from "./log.ts";
 
-/** How often a purge looks, milliseconds. */
+/** Milliseconds between two purges. */
 const INTERVAL_MS = 60_000;
 
 export interface RegularPurgeOptions {
@@ -11,23 +11,25 @@ export interface RegularPurgeOptions {
   readonly log: Logger;
 }
 
-/** Forgets what ended long ago: looks once a minute, the first time a minute after the start. */
+/**
+ * Deletes data of objects that ended long ago. It runs once a minute, for the first time one minute after the start.
+ */
 export abstract class RegularPurge {
   readonly #loop: DeadlineLoop;
 
-  /** @param what it purges, for the log */
-  constructor({ clock, timers, log }: RegularPurgeOptions, what: string) {
+  /** @param subject names the purged rows in the log */
+  constructor({ clock, timers, log }: RegularPurgeOptions, subject: string) {
     this.#loop = new DeadlineLoop({
       clock,
       timers,
       log,
-      what: `${what} could not be purged`,
+      failureMessage: `${subject} could not be purged`,
       maxWaitMs: INTERVAL_MS,
-      look: () => this.purge(),
+      runDueWork: () => this.purge(),
     });
   }
 
-  /** Purges what is due, in short transactions; stops between two of them once it is closed. */
+  /** Deletes the rows that are due, in short transactions. After close it stops before the next transaction. */
   abstract purge(): Promise<void>;
 
   get isClosed(): boolean {
@@ -38,7 +40,7 @@ export abstract class RegularPurge {
     this.#loop.start(INTERVAL_MS);
   }
 
-  /** Resolves when nothing is being done; for tests, whose clocks stand still. */
+  /** Resolves when no purge is active. For tests, whose clocks stand still. */
   idle(): Promise<void> {
     return this.#loop.idle();
   }

@@ -7,7 +7,7 @@ import {
 } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
-import type { Timers } from "@depute/core";
+import type { Clock, Timers } from "@depute/core";
 import { hostOfUrl } from "./authority-host.ts";
 import { COMPRESSIONS, encodingGate } from "./encodings.ts";
 import { toConnectError, withNote } from "./errors-on-wire.ts";
@@ -22,25 +22,27 @@ import { type ErrorNote, type Manners, NO_MANNERS } from "./service-manners.ts";
 import { isBodyUnread } from "./unread-body.ts";
 
 /**
- * Bytes from which on an answer is compressed for a caller that takes it. Most answers are shorter: to compress one of a
- * kilobyte costs a third of a verification, and saves what is no packet.
+ * The size in bytes from which a response is compressed, if the caller accepts it. Most responses are shorter. To
+ * compress one kilobyte costs CPU time and saves no packet.
  */
 export const COMPRESS_MIN_BYTES = 8192;
 
 export interface RpcHandlerOptions {
   routes: (router: ConnectRouter) => void;
   interceptors: Interceptor[];
-  /** Bytes of one request message, after decompression. */
+  /** Largest request message in bytes, after decompression. */
   maxRequestBytes: number;
-  /** Milliseconds that the body of a unary call, or of one that is answered with a stream, may take to come. */
+  /** Milliseconds in which the whole body of a call must arrive. It applies to methods whose request is one message. */
   bodyTimeoutMs: number;
+  /** The clock that deadlines of calls use. */
+  clock: Clock;
   timers: Timers;
   log: Logger;
-  /** How services differ; absent for none that does. */
+  /** How services of published contracts differ from the platform's rules; absent when none does. */
   manners?: Manners;
 }
 
-/** Answers RPCs over gRPC, gRPC-Web and Connect; gives false for a path that is none. */
+/** Answers RPCs over gRPC, gRPC-Web and Connect. Returns false for a path that is no RPC. */
 export type RpcHandler = (request: HttpRequest, response: HttpResponse, path: string) => boolean;
 
 /** Serves implementations by Connect's own adapter. */
@@ -58,18 +60,18 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
   };
 }
 
-/** One method, as Connect's adapter answers it. */
+/** One method, with the handler of Connect's adapter. */
 export interface RpcMethod {
   readonly handle: ReasonedHandler;
-  /** Whether the request is one message: its body is read as a whole. */
+  /** Whether the request is one message, so that its body is read as a whole. */
   readonly isWhole: boolean;
-  /** Whether Connect's GET is served, and HEAD with it. */
+  /** Whether the method may be called by Connect's GET, and therefore by HEAD. */
   readonly takesGet: boolean;
-  /** What the service adds to its errors. */
+  /** The data that the service adds to its errors. */
   readonly note: ErrorNote | undefined;
 }
 
-/** The bounds of the body of a request that is one message. */
+/** Returns the limits of a request's body, for a request of one message. */
 export function bodyLimitsOf(
   { maxRequestBytes, bodyTimeoutMs: timeoutMs, timers }: RpcHandlerOptions,
   contentType: string | undefined,
@@ -78,7 +80,7 @@ export function bodyLimitsOf(
   return { maxBytes: maxRequestBytes, isEnveloped, name: "message_bytes", timeoutMs, timers };
 }
 
-/** Connect's handlers by the path that they answer. */
+/** Creates Connect's handlers, by the path of the method that each handler serves. */
 export function createHandlers(options: RpcHandlerOptions): Map<string, RpcMethod> {
   const handlers = new Map<string, RpcMethod>();
   const strict = routerOf(options, STRICT).handlers;
@@ -96,7 +98,7 @@ export function createHandlers(options: RpcHandlerOptions): Map<string, RpcMetho
   return handlers;
 }
 
-/** Connect takes one set of JSON options for all that a router registers. */
+/** Registers the services in a router of their own for these JSON options, because Connect takes one set per router. */
 function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): ConnectRouter {
   const router = createConnectRouter({
     interceptors: options.interceptors,
@@ -110,14 +112,14 @@ function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): Connect
   return router;
 }
 
-/** Whoever went away in the middle of an answer has no use for a line in the log. */
+/** Logs a response that could not be sent, unless the caller has disconnected. */
 export function logUnsent(log: Logger, path: string, error: unknown): void {
   const { code } = ConnectError.from(error);
   if (code === Code.Aborted || code === Code.Canceled) return;
   log.warn({ err: error, rpc: path }, "an answer could not be sent");
 }
 
-/** Connect builds a URL from the authority, and resets the stream when that fails. */
+/** Replaces an authority that cannot be in a URL. Connect would fail to build the URL and reset the stream. */
 function nameHost(request: HttpRequest): void {
   const { headers } = request;
   const authority = String(headers[":authority"] ?? headers.host ?? "");
@@ -140,12 +142,21 @@ async function answer(
     ...(isHead && { method: "GET" }),
     body: wholeBody(() => readBody(request, limits), note),
   });
-  // A request of one message is answered before its end only by a refusal.
+  // Answers to GET must not be cached: a cache could give them to other callers, or give an outdated state.
+  if (isHead || request.method === "GET") answered.header = withoutStorage(answered.header);
+  // An answer to HEAD is sent as a whole, because it has no body. An answer that leaves the request's body unread is a
+  // refusal, so it is sent as a whole too.
   if (isHead || isBodyUnread(request)) return sendWhole(response, answered.status, await gathered(answered));
   await universalResponseToNodeResponse(answered, response);
 }
 
-/** A body as the adapter takes it. A refusal of it is answered in the words of the call's protocol. */
+/** Returns the headers of a response that no cache may store. */
+function withoutStorage(header = new Headers()): Headers {
+  header.set("cache-control", "no-store");
+  return header;
+}
+
+/** Yields a body for the adapter. A refusal of the body is thrown, and the adapter answers in the call's protocol. */
 export async function* wholeBody(
   read: () => Promise<Buffer>,
   note: ErrorNote | undefined,

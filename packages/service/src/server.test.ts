@@ -63,7 +63,7 @@ describe.each([
     return { server, trace, stopping };
   }
 
-  /** A request over HTTP/2 with prior knowledge. */
+  /** Sends a request over HTTP/2 with prior knowledge; returns the answer. */
   function overHttp2(
     url: string,
     headers: Record<string, string>,
@@ -150,7 +150,7 @@ describe.each([
         await new Promise(setImmediate);
       }
       socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
-      // The type of the first frame is SETTINGS.
+      // The first frame must be SETTINGS, which is type 4.
       expect((await answer)[3]).toBe(4);
       socket.destroy();
     });
@@ -303,7 +303,7 @@ describe.each([
       const { server } = await start();
       const transport = createGrpcJsTransport(`127.0.0.1:${server.port}`);
       const { unary, server: streaming } = EchoService.method;
-      // It has its bytes where EchoRequest has its text: what is sent is no UTF-8.
+      // The wrong message type has bytes where EchoRequest has a text, so that the sent text is not valid UTF-8.
       const wrong = (method: object) => ({ ...method, input: BytesValueSchema }) as never;
       const garbage = { value: Uint8Array.of(0xff) };
       const errors = [

@@ -1,73 +1,130 @@
 import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from "node:http2";
-import { type AddressInfo, createServer as createNetServer, isIP, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
-import type { Timers } from "@depute/core";
+import { type Random, systemRandom, type Timers } from "@depute/core";
+import { REQUEST_ID_HEADER, requestIdFrom } from "./calls.ts";
+import { createCors } from "./cors.ts";
 import { type Door, REFUSE_PAGES } from "./door.ts";
 import type { StreamHandler } from "./fast/fast-path.ts";
 import {
   sendHeadersTooLong,
-  sendMethodNotAllowed,
+  sendHttpRefusal,
   sendNotLetIn,
   sendThrown,
   sendUnknownPath,
 } from "./http-answers.ts";
+import { methodNotAllowed, unknownPath } from "./http-refusal.ts";
 import { createRouteTable, type HttpRequest, type HttpResponse, type HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
-import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
 import type { RpcHandler } from "./rpc-handler.ts";
 import { type Manners, NO_MANNERS } from "./service-manners.ts";
-import { sniffProtocol } from "./sniff.ts";
+import type { Certificates } from "./tls/certificates.ts";
+import { limitAge } from "./tls/connection-age.ts";
+import { type Place, startListener } from "./tls/listener.ts";
 import { createUpgrades, type UpgradeRoute } from "./upgrades.ts";
 
-/** Tokens with long chains travel in headers. */
+/** The beginning of an HTTP/2 connection (RFC 9113 section 3.4); no HTTP/1.1 request begins like it. */
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n");
+
+export type HttpVersion = 1 | 2;
+
+/**
+ * Detects the protocol of a connection from its first bytes, and puts the bytes back. A connection that sends too few
+ * bytes within `timeoutMs` is closed, and `decided` is not called.
+ */
+export function sniffProtocol(
+  socket: Socket,
+  timers: Timers,
+  timeoutMs: number,
+  decided: (version: HttpVersion) => void,
+): void {
+  let seen: Buffer = Buffer.alloc(0);
+  const cancel = timers.after(timeoutMs, () => socket.destroy());
+  const onReadable = () => {
+    const chunk: Buffer | null = socket.read();
+    if (chunk === null) return;
+    seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+    const length = Math.min(seen.length, PREFACE.length);
+    const alike = seen.compare(PREFACE, 0, length, 0, length) === 0;
+    if (alike && seen.length < PREFACE.length) return;
+    forget();
+    socket.unshift(seen);
+    decided(alike ? 2 : 1);
+  };
+  const onError = () => socket.destroy();
+  const forget = () => {
+    cancel();
+    socket.off("readable", onReadable);
+    socket.off("error", onError);
+    socket.off("close", forget);
+  };
+  socket.on("readable", onReadable);
+  socket.on("error", onError);
+  socket.on("close", forget);
+}
+
+/** Maximum size of a request's headers. Tokens with long chains travel in headers. */
 export const MAX_HEADER_BYTES = 32 * 1024;
-/** Milliseconds that a client has for its first bytes, and for a request's headers. */
+/** Milliseconds in which a client must send its first bytes, and a request's headers. */
 const HEADERS_TIMEOUT_MS = 10_000;
-/** Milliseconds that a client has for a whole request over HTTP/1.1. */
+/** Milliseconds in which a client must send a whole HTTP/1.1 request. */
 const REQUEST_TIMEOUT_MS = 120_000;
-/** Milliseconds between looks at who takes longer than that. */
+/** Milliseconds between checks for slow connections. */
 const CHECK_INTERVAL_MS = 2000;
 
 export interface ServerOptions {
-  host: string;
-  /** 0: any free port. */
-  port: number;
-  /** RPCs; asked before the routes. */
+  /** The address to listen on. Port 0 is any free port. */
+  place: Place;
+  /** Answers RPCs. The server tries it before the routes. */
   rpc: RpcHandler;
-  /** Asked first about what comes over HTTP/2; what it leaves, and what is too long, goes the common way. */
+  /**
+   * The first handler of HTTP/2 streams. The other handlers serve a stream that it declines, and a stream with too long
+   * headers.
+   */
   fast?: StreamHandler;
   routes: readonly HttpRoute[];
   upgrades?: readonly UpgradeRoute[];
-  /** Checks every request before its handler runs; refuses all pages when absent. */
+  /** Checks the head of every request before its handler runs. The default refuses requests of all pages. */
   door?: Door;
+  /** Origins of pages that may read answers; none when absent. The Door must admit these pages too. */
+  origins?: readonly string[];
   maxConnections: number;
   maxConcurrentStreams: number;
+  /** Age in milliseconds at which the server asks a connection's client to reconnect; no limit when absent or 0. */
+  maxConnectionAgeMs?: number;
+  /** The certificates of TLS; clear text when absent. */
+  certificates?: Certificates;
   log: Logger;
   timers: Timers;
-  /** How services differ; absent for none that does. */
+  /** Varies the ages of connections; the system's source when absent. */
+  random?: Random;
+  /** How services of published contracts differ from the platform's rules; absent when none does. */
   manners?: Manners;
 }
 
 export interface Server {
-  /** The address that it listens on, e.g. `http://127.0.0.1:8080`. */
+  /** The address on which the server listens, e.g. `https://127.0.0.1:8080` or `unix:/run/depute/gateway.sock`. */
   readonly url: string;
   readonly port: number;
   /**
-   * Stops listening, tells clients to go elsewhere, waits for open calls up to `drainMs` milliseconds, and then cuts
-   * what is left.
+   * Stops listening, tells clients to reconnect elsewhere, waits up to `drainMs` milliseconds for open calls, and then
+   * closes all connections.
    */
   close(drainMs: number): Promise<void>;
 }
 
 /**
- * Listens on one port for HTTP/1.1 and clear-text HTTP/2; a connection's first bytes tell which it is.
+ * Listens on one port for HTTP/1.1 and HTTP/2, in clear text or with TLS. A connection's first bytes select the protocol.
  *
- * @throws what listening throws, e.g. EADDRINUSE
+ * @throws the errors of listen, e.g. EADDRINUSE
  */
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { host, port, maxConnections, maxConcurrentStreams, log, timers, door = REFUSE_PAGES } = options;
+  const { place, certificates, maxConnections, maxConcurrentStreams, log, timers } = options;
+  const { door = REFUSE_PAGES, maxConnectionAgeMs: maxAgeMs = 0, random = systemRandom } = options;
+  const age = { maxAgeMs, timers, random };
   const sockets = new Set<Socket>();
+  const aged = new WeakSet<Socket>();
   const undecided = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   let draining = false;
@@ -75,8 +132,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const answer = createHandler(options);
   const upgrades = createUpgrades(options.upgrades ?? [], door, log);
   const http1 = createHttp1Server({
-    // Whatever else asks for another protocol, as clients of clear-text HTTP/2 do, is answered in this one.
-    shouldUpgradeCallback: (request) => !draining && upgrades.wants(request),
+    // Requests for any other upgrade, such as clear-text HTTP/2, are answered over HTTP/1.1.
+    shouldUpgradeCallback: (request) => !draining && upgrades.isWanted(request),
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -87,17 +144,22 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     response.once("close", () => {
       if (draining) setImmediate(() => http1.closeIdleConnections());
     });
+    // The connection has reached its maximum age. It closes after this response, and the client reconnects for its next
+    // request.
+    if (aged.has(request.socket)) response.shouldKeepAlive = false;
     answer(request, response);
   });
   const http2 = createHttp2Server({
     settings: { maxConcurrentStreams, maxHeaderListSize: MAX_HEADER_BYTES },
   });
-  // It never listens; it makes Node's common form of a request and its response of a stream.
+  // This server never listens. It only converts a stream to Node's common form of request and response.
   const common = createHttp2Server();
   common.on("request", answer);
   http2.on("stream", (stream, headers, flags, rawHeaders) => {
     if (
       options.fast !== undefined &&
+      // Requests from pages are served by the adapter, because their answers need additional headers.
+      headers.origin === undefined &&
       bytesOf(rawHeaders) <= MAX_HEADER_BYTES &&
       door({ headers, rawHeaders, httpVersion: 2 }) === undefined &&
       options.fast(stream, headers)
@@ -107,43 +169,50 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   });
   http2.on("session", (session) => {
     sessions.add(session);
-    session.once("close", () => sessions.delete(session));
-    // A session begun in the moment of draining.
+    // At its maximum age, the session accepts no new streams; open streams continue.
+    const cancelAge = limitAge(age, () => session.close());
+    session.once("close", () => {
+      cancelAge();
+      sessions.delete(session);
+    });
+    // A session that begins after the drain has started closes at once.
     if (draining) session.close();
   });
   http2.on("sessionError", (error) => log.debug({ err: error }, "an HTTP/2 connection broke"));
 
-  const net = createNetServer((socket) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
-    undecided.add(socket);
-    socket.once("close", () => undecided.delete(socket));
-    socket.setNoDelay(true);
-    sniffProtocol(socket, timers, HEADERS_TIMEOUT_MS, (version) => {
-      undecided.delete(socket);
-      (version === 2 ? http2 : http1).emit("connection", socket);
-    });
+  const listener = await startListener(place, {
+    ...(certificates && { certificates }),
+    maxConnections,
+    handshakeTimeoutMs: HEADERS_TIMEOUT_MS,
+    log,
+    onSocket(socket) {
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+      socket.setNoDelay(true);
+    },
+    onConnection(socket) {
+      undecided.add(socket);
+      socket.once("close", () => undecided.delete(socket));
+      sniffProtocol(socket, timers, HEADERS_TIMEOUT_MS, (version) => {
+        undecided.delete(socket);
+        if (version === 1) {
+          const cancelAge = limitAge(age, () => aged.add(socket));
+          socket.once("close", cancelAge);
+        }
+        (version === 2 ? http2 : http1).emit("connection", socket);
+      });
+    },
   });
-  net.maxConnections = maxConnections;
-  await new Promise<void>((resolve, reject) => {
-    net.once("error", reject);
-    net.listen(port, host, () => {
-      net.off("error", reject);
-      resolve();
-    });
-  });
-  // It never listens itself; this starts its watch over slow headers.
+  // The HTTP/1.1 server never listens itself. This event starts its check for slow headers.
   http1.emit("listening");
-  net.on("error", (error) => log.error({ err: error }, "the listening socket failed"));
 
-  const bound = (net.address() as AddressInfo).port;
   return {
-    url: `http://${isIP(host) === 6 ? `[${host}]` : host}:${bound}`,
-    port: bound,
+    url: listener.url,
+    port: listener.port,
     async close(drainMs) {
       if (draining) return;
       draining = true;
-      const closed = new Promise<void>((resolve) => net.close(() => resolve()));
+      const closed = listener.close();
       for (const socket of undecided) socket.destroy();
       for (const session of sessions) session.close();
       stop(http1);
@@ -158,7 +227,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-/** Lets go of idle connections and of the server's own timers. It was never listening, which close() complains about. */
+/**
+ * Closes idle connections and the server's own timers. The server never listened, so close() reports an error that is
+ * ignored.
+ */
 function stop(server: Http1Server | Http2Server): void {
   if ("closeIdleConnections" in server) server.closeIdleConnections();
   server.close(() => {});
@@ -168,10 +240,12 @@ function createHandler({
   rpc,
   routes,
   door = REFUSE_PAGES,
+  origins = [],
   log,
   manners = NO_MANNERS,
 }: ServerOptions): (request: HttpRequest, response: HttpResponse) => void {
   const find = createRouteTable(routes);
+  const cors = createCors(origins);
   return (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
     const note = manners.get(path.split("/", 2)[1] ?? "")?.errorNote;
@@ -179,12 +253,16 @@ function createHandler({
     const { headers, rawHeaders } = request;
     const refusal = door({ headers, rawHeaders, httpVersion: "stream" in request ? 2 : 1 });
     if (refusal !== undefined) return sendNotLetIn(request, response, refusal, note);
+    if (cors?.(request, response) === true) return;
     if (rpc(request, response, path)) return;
     const match = find(request.method ?? "", path);
     if (match === undefined) return sendUnknownPath(request, response, path, note);
-    if ("allow" in match) return sendMethodNotAllowed(response, match.allow);
     const id = requestIdFrom(request.headers[REQUEST_ID_HEADER] as string | undefined);
     response.setHeader(REQUEST_ID_HEADER, id);
+    if ("allow" in match) {
+      const { allow, refuse = sendHttpRefusal } = match;
+      return refuse(request, response, allow.length === 0 ? unknownPath(path) : methodNotAllowed(allow));
+    }
     response.on("error", (error) => log.debug({ err: error, path }, "an answer could not be sent"));
     const { route, parameters } = match;
     (async () => route.handle(request, response, parameters))().catch((thrown: unknown) => {
@@ -195,7 +273,10 @@ function createHandler({
   };
 }
 
-/** HTTP/2's parser only advises its clients of the limit; HTTP/1.1's holds them to it. */
+/**
+ * Whether headers exceed the limit. Node.js enforces the limit for HTTP/1.1, but over HTTP/2 it only advises clients of
+ * it.
+ */
 function headersTooLong(request: HttpRequest): boolean {
   return "stream" in request && bytesOf(request.rawHeaders) > MAX_HEADER_BYTES;
 }

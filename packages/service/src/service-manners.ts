@@ -1,14 +1,30 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { ErrorReason } from "@depute/core";
 
-/** What every error of a service carries in google.rpc.ErrorInfo beside its own metadata, by its reason. */
-export type ErrorNote = (reason: ErrorReason) => Readonly<Record<string, string>>;
+/** The data that a service adds to its errors, in addition to the platform's own details. */
+export interface NotedError {
+  /** Metadata of google.rpc.ErrorInfo besides the error's own. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** The names in a second google.rpc.ErrorInfo, which comes first, for clients of a published protocol. */
+  readonly info?: { readonly reason: string; readonly domain: string };
+}
 
-/** How one service of a published contract differs from the platform's own, in every call. */
+/** Returns the data that a service adds to an error with this reason. */
+export type ErrorNote = (reason: ErrorReason) => NotedError;
+
+/** How one service of a published contract differs from the platform's own rules, in every call. */
 export interface ServiceManners {
-  /** Also for errors that no handler has seen: of credentials, of contracts, of bytes that are no message. */
+  /**
+   * Adds data to the service's errors. It also applies to errors before a handler runs: for credentials, contract rules
+   * and invalid bytes.
+   */
   readonly errorNote?: ErrorNote;
-  /** The request as it is meant, before it is held to its contract's rules. */
+  /**
+   * Timeouts in milliseconds of unary methods that wait for work, by the methods' names, e.g. `SendMessage`. They replace
+   * the platform's default and longest timeout.
+   */
+  readonly timeoutsMs?: Readonly<Record<string, number>>;
+  /** Adjusts a request before its contract's rules are checked. */
   prepare?(schema: DescMessage, request: Message): Message;
 }
 

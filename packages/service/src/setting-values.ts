@@ -1,8 +1,8 @@
-/** How each type of setting is written, and what it becomes. Every parser throws Error with what would be right. */
+/** The parsers of settings, one for each type. A parser throws an Error that states the accepted form. */
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** `250ms`, `30s`, `5m` or `1h`, in milliseconds. */
+/** Parses a duration such as `250ms`, `30s`, `5m` or `1h` to milliseconds. */
 export function parseDuration(text: string): number {
   const match = /^(\d{1,12})(ms|s|m|h)$/.exec(text);
   const unit = UNIT_MS[match?.[2] ?? ""];
@@ -10,7 +10,7 @@ export function parseDuration(text: string): number {
   return Number(match[1]) * unit;
 }
 
-/** A whole number in decimal digits. */
+/** Parses a whole number in decimal digits. */
 export function parseInteger(text: string): number {
   const value = Number(text);
   if (!/^-?\d+$/.test(text) || !Number.isSafeInteger(value)) throw new Error("write a whole number");
@@ -26,14 +26,14 @@ const BOOLEANS: Record<string, boolean> = {
   0: false,
 };
 
-/** `true` or `false`; also on, off, 1, 0. */
+/** Parses `true` or `false`; also on, off, 1, 0. */
 export function parseBoolean(text: string): boolean {
   const value = Object.hasOwn(BOOLEANS, text) ? BOOLEANS[text] : undefined;
   if (value === undefined) throw new Error("write true or false");
   return value;
 }
 
-/** Words separated by commas; white space around them and empty words do not count. */
+/** Parses words separated by commas. White space around them and empty words are ignored. */
 export function parseList(text: string): string[] {
   return text
     .split(",")
@@ -41,7 +41,9 @@ export function parseList(text: string): string[] {
     .filter((word) => word !== "");
 }
 
-/** An http, https, redis, rediss or postgres address without a trailing slash; the empty text stays empty. */
+/**
+ * Parses an http, https, redis, rediss or postgres address, and removes a trailing slash. The empty text stays empty.
+ */
 export function parseUrl(text: string): string {
   if (text === "") return "";
   if (!/^(https?|rediss?|postgres(ql)?):\/\//.test(text) || !URL.canParse(text))

@@ -1,4 +1,7 @@
-import { afterEach, describe, expect, expectTypeOf, it, vi } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, expectTypeOf, it, vi } from "vitest";
 import {
   defineSettings,
   envName,
@@ -30,6 +33,70 @@ describe("names", () => {
   it("of variables and flags follow from the setting's", () => {
     expect(envName("leaseTimeout")).toBe("DEPUTE_LEASE_TIMEOUT");
     expect(flagName("leaseTimeout")).toBe("--lease-timeout");
+  });
+});
+
+describe("an unknown flag", () => {
+  it.each([
+    ["--tasks", "unknown option '--tasks'; write --max-tasks"],
+    ["--timeout=5s", "unknown option '--timeout'; write --lease-timeout"],
+    ["--stict", "unknown option '--stict'\n(Did you mean --strict?)"],
+    ["--other", "unknown option '--other'"],
+  ])("%s is refused with the flag that was probably meant", (flag, message) => {
+    expect(() => read(flag)).toThrow(new SettingsError(message));
+  });
+});
+
+describe("a secret in a file", () => {
+  const secrets = defineSettings({
+    sharedSecret: { type: "string", default: "", help: "the secret", isSecret: true },
+    databaseUrl: { type: "url", default: "", help: "the database", isSecret: true },
+    plain: { type: "string", default: "none", help: "no secret" },
+  });
+  const readSecrets = (...args: string[]) => readSettings(secrets, args, { name: "test" });
+  let folder: string;
+  const save = (text: string): string => {
+    const path = join(folder, "secret");
+    writeFileSync(path, text);
+    return path;
+  };
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "depute-settings-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("is read without the newline at its end", () => {
+    vi.stubEnv("DEPUTE_SHARED_SECRET_FILE", save("hidden\n"));
+    expect(readSecrets()).toEqual({ sharedSecret: "hidden", databaseUrl: "", plain: "none" });
+  });
+
+  it("loses to a flag", () => {
+    vi.stubEnv("DEPUTE_SHARED_SECRET_FILE", save("hidden"));
+    expect(readSecrets("--shared-secret", "given").sharedSecret).toBe("given");
+  });
+
+  it("is not read for a setting that is no secret", () => {
+    vi.stubEnv("DEPUTE_PLAIN_FILE", save("hidden"));
+    expect(readSecrets().plain).toBe("none");
+  });
+
+  it.each<[string, () => Record<string, string>, RegExp]>([
+    [
+      "beside the variable",
+      () => ({ DEPUTE_SHARED_SECRET: "x", DEPUTE_SHARED_SECRET_FILE: save("hidden") }),
+      /both set; set one/,
+    ],
+    [
+      "that is absent",
+      () => ({ DEPUTE_SHARED_SECRET_FILE: join(folder, "absent") }),
+      /ENOENT.*readable file/,
+    ],
+    ["that is empty", () => ({ DEPUTE_SHARED_SECRET_FILE: save("\n") }), /is empty/],
+    ["without a valid value", () => ({ DEPUTE_DATABASE_URL_FILE: save("pass word") }), /no valid value/],
+  ])("is refused %s, and the message does not quote it", (_, env, message) => {
+    for (const [name, value] of Object.entries(env())) vi.stubEnv(name, value);
+    expect(readSecrets).toThrow(message);
+    expect(readSecrets).not.toThrow(/hidden|pass word/);
   });
 });
 

@@ -1,14 +1,17 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { textOfFile } from "./files.ts";
 import { parseBoolean, parseDuration, parseInteger, parseList, parseUrl } from "./setting-values.ts";
 
 interface Common<Type extends string, Default> {
   readonly type: Type;
-  /** Of a duration, as it is written: `30s`. */
+  /** The default value. A duration is given as text, such as `30s`. */
   readonly default: Default;
-  /** What it does, with its unit, for --help. */
+  /** The setting's effect and unit, for --help. */
   readonly help: string;
-  /** The heading that --help shows it under. */
+  /** The heading above the setting in --help. */
   readonly group?: string;
+  /** Whether the value is a secret. A file may then contain it: `DEPUTE_NAME_FILE`. */
+  readonly isSecret?: true;
 }
 
 /** One setting, as a service declares it. */
@@ -20,7 +23,10 @@ export type Setting =
   | Common<"list", readonly string[]>
   | Common<"url", string>;
 
-/** Settings by their names in camel case: `leaseTimeout` is `DEPUTE_LEASE_TIMEOUT` and `--lease-timeout`. */
+/**
+ * Settings by name in camel case. `leaseTimeout` means the variable `DEPUTE_LEASE_TIMEOUT` and the flag
+ * `--lease-timeout`.
+ */
 export type SettingsTable = Readonly<Record<string, Setting>>;
 
 type ValueOf<S extends Setting> = S extends { type: "string"; choices: readonly (infer Choice)[] }
@@ -33,20 +39,20 @@ type ValueOf<S extends Setting> = S extends { type: "string"; choices: readonly 
         ? readonly string[]
         : string;
 
-/** The values of a table: durations in milliseconds. */
+/** The values of a table of settings. Durations are in milliseconds. */
 export type Settings<Table extends SettingsTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
-/** Only tells the compiler to keep the table's own types. */
+/** Returns the table unchanged; the type parameter keeps its literal types. */
 export function defineSettings<const Table extends SettingsTable>(table: Table): Table {
   return table;
 }
 
-/** A setting that cannot be used; the message names it and says what would be right. */
+/** An invalid setting. The message names the setting and says how to correct it. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
 
-/** --help was asked for; `text` is the answer. */
+/** Thrown for --help; `text` is the help. */
 export class HelpRequested extends Error {
   override readonly name = "HelpRequested";
   readonly text: string;
@@ -57,26 +63,26 @@ export class HelpRequested extends Error {
   }
 }
 
-/** The variable of a setting: `leaseTimeout` is `DEPUTE_LEASE_TIMEOUT`. */
+/** Returns the environment variable of a setting: `leaseTimeout` is `DEPUTE_LEASE_TIMEOUT`. */
 export function envName(name: string): string {
   return `DEPUTE_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** The flag of a setting: `leaseTimeout` is `--lease-timeout`. */
+/** Returns the command-line flag of a setting: `leaseTimeout` is `--lease-timeout`. */
 export function flagName(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 /**
- * One table of several, for a process that hosts several services.
+ * Merges the tables of several services that share a process.
  *
- * @throws SettingsError when two of them mean different things by one name
+ * @throws SettingsError when two tables define one name differently
  */
 export function mergeSettings(...tables: SettingsTable[]): SettingsTable {
   const merged: Record<string, Setting> = {};
   for (const [name, setting] of tables.flatMap((table) => Object.entries(table))) {
-    const known = merged[name];
-    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(setting)) {
+    const earlier = merged[name];
+    if (earlier !== undefined && JSON.stringify(earlier) !== JSON.stringify(setting)) {
       throw new SettingsError(`the setting ${name} is declared twice, differently`);
     }
     merged[name] = setting;
@@ -84,32 +90,41 @@ export function mergeSettings(...tables: SettingsTable[]): SettingsTable {
   return merged;
 }
 
-/** Adds a flag and a variable for each setting of the table to a command. A flag wins over its variable. */
+/** Returns the variable that names the file of a secret: `internalSecret` is `DEPUTE_INTERNAL_SECRET_FILE`. */
+export function secretFileVariable(name: string): string {
+  return `${envName(name)}_FILE`;
+}
+
+/**
+ * Adds a flag and a variable for each setting of the table to a command. A flag wins over its variable.
+ *
+ * @throws SettingsError for the file of a secret that cannot be used
+ */
 export function addSettings(command: Command, table: SettingsTable): Command {
   for (const [name, setting] of Object.entries(table)) command.addOption(optionOf(name, setting));
   return command;
 }
 
-/** The values of a command that was parsed. Durations are in milliseconds. */
+/** Returns the values of a parsed command. Durations are in milliseconds. */
 export function settingsOf<Table extends SettingsTable>(command: Command, table: Table): Settings<Table> {
   const values: Record<string, unknown> = command.optsWithGlobals();
   return Object.fromEntries(Object.keys(table).map((name) => [name, values[name]])) as Settings<Table>;
 }
 
 /**
- * Reads a table's values from flags, the process's environment, and defaults, in this order.
+ * Reads the values of a table from flags, the environment and defaults, in this order.
  *
  * @param args flags, without the program's name
- * @throws SettingsError naming the setting at fault; HelpRequested for --help
+ * @throws SettingsError that names the invalid setting; HelpRequested for --help
  */
 export function readSettings<Table extends SettingsTable>(
   table: Table,
   args: readonly string[],
-  about: { name: string; description?: string },
+  program: { name: string; description?: string },
 ): Settings<Table> {
   let output = "";
-  const command = new Command(about.name)
-    .description(about.description ?? "")
+  const command = new Command(program.name)
+    .description(program.description ?? "")
     .exitOverride()
     .allowExcessArguments(false)
     .configureOutput({ writeOut: (text) => (output += text), writeErr: () => {} });
@@ -119,18 +134,34 @@ export function readSettings<Table extends SettingsTable>(
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.code === "commander.helpDisplayed") throw new HelpRequested(output);
-    throw new SettingsError(error.message.replace(/^error: /, ""), { cause: error });
+    const message = shortenedFlagProblem(error, table) ?? error.message.replace(/^error: /, "");
+    throw new SettingsError(message, { cause: error });
   }
   return settingsOf(command, table);
 }
 
+/**
+ * Returns the message for an unknown flag that is the last part of a known one, such as `--port` of `--gateway-port`;
+ * undefined for any other error. Commander would suggest a flag of similar letters, such as `--host`.
+ */
+function shortenedFlagProblem({ code, message }: CommanderError, table: SettingsTable): string | undefined {
+  if (code !== "commander.unknownOption") return undefined;
+  const [, shortened] = /'--([a-z][a-z-]*)/.exec(message) ?? [];
+  const flag = Object.keys(table)
+    .map(flagName)
+    .find((each) => each.endsWith(`-${shortened}`));
+  return flag && `unknown option '--${shortened}'; write ${flag}`;
+}
+
 function optionOf(name: string, setting: Setting): Option {
   const placeholder = setting.type === "bool" ? "[bool]" : `<${setting.type}>`;
-  const option = new Option(`${flagName(name)} ${placeholder}`, setting.help).env(envName(name));
-  option.default(defaultOf(setting), describeDefault(setting));
+  const help = setting.isSecret ? `${setting.help}; or its file: ${secretFileVariable(name)}` : setting.help;
+  const option = new Option(`${flagName(name)} ${placeholder}`, help).env(envName(name));
+  const secret = setting.isSecret ? secretOfFile(name, setting) : undefined;
+  option.default(secret ?? defaultOf(setting), describeDefault(setting));
   if (setting.group !== undefined) option.helpGroup(setting.group);
   if (setting.type === "bool") option.preset("true");
-  // An empty variable is how compose files say "not set", so it leaves the default, except where empty is a value.
+  // Compose files say "not set" by an empty variable, so it keeps the default, unless the type allows an empty value.
   const emptyCounts = setting.type === "string" || setting.type === "list" || setting.type === "url";
   option.argParser((text: string, previous: unknown) => {
     if (text === "" && !emptyCounts) return previous;
@@ -140,9 +171,32 @@ function optionOf(name: string, setting: Setting): Option {
       throw new InvalidArgumentError((error as Error).message);
     }
   });
-  // argParser forgets them; --help shows them.
+  // The choices are set again for --help, because argParser removes them.
   if (setting.type === "string" && setting.choices !== undefined) option.argChoices = [...setting.choices];
   return option;
+}
+
+/** Returns the secret in the file that the environment names; undefined when it names none. */
+function secretOfFile(name: string, setting: Setting): unknown {
+  const variable = secretFileVariable(name);
+  const path = process.env[variable] ?? "";
+  if (path === "") return undefined;
+  if ((process.env[envName(name)] ?? "") !== "")
+    throw new SettingsError(`${variable} and ${envName(name)} are both set; set one of them`);
+  let secret: string;
+  try {
+    secret = textOfFile(path).trim();
+  } catch (cause) {
+    const { code = "unknown error" } = cause as NodeJS.ErrnoException;
+    throw new SettingsError(`${variable}: ${path} cannot be read (${code}); name a readable file`, { cause });
+  }
+  if (secret === "") throw new SettingsError(`${variable}: ${path} is empty; write the secret into it`);
+  try {
+    return parse(setting, secret);
+  } catch {
+    // The error of the parser is not passed on, because it may quote the secret.
+    throw new SettingsError(`${variable}: ${path} has no valid value; see --help`);
+  }
 }
 
 function parse(setting: Setting, text: string): unknown {

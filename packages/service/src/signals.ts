@@ -5,7 +5,7 @@ const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 /**
  * Runs `stop` at the first SIGTERM or SIGINT, and ends the process at the second.
  *
- * @returns a function that takes the handlers away again
+ * @returns a function that removes the handlers
  */
 export function onStopSignal(log: Logger, stop: () => Promise<void>): () => void {
   let stopping = false;

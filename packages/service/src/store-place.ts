@@ -1,12 +1,12 @@
 import { join } from "node:path";
-import { StoreKeyError, type StoreLocation, type StoreSettings } from "@depute/store";
+import { MigrationError, StoreKeyError, type StoreLocation, type StoreSettings } from "@depute/store";
 import type { CommonSettings } from "./common-settings.ts";
 import { SettingsError } from "./settings.ts";
 
-/** What `openStore` needs of the process: where the store is, and who is told whether it can be used. */
-export type StorePlace = StoreLocation & Pick<StoreSettings, "onState" | "keys">;
+/** The process's parameters for `openStore`: the location of the store, and the listener of its state. */
+export type StorePlace = StoreLocation & Pick<StoreSettings, "onState" | "keys" | "timers" | "clock">;
 
-/** Where the store of that name is: a file of the data folder, or a schema of the database. */
+/** Returns the location of the store with that name: a file of the data folder, or a schema of the database. */
 export function storeAt(
   {
     dataDir,
@@ -20,13 +20,23 @@ export function storeAt(
     : { postgres: postgresUrl, schema: `${postgresSchemaPrefix}_${name}` };
 }
 
-/** What the operator can do about a store that was made with other keys; every other error as it is. */
-export function explainStoreKeys(
+/**
+ * Converts the refusal of a store to an error of the settings, with the operator's remedy: the store has other keys
+ * (StoreKeyError), or unknown tables (MigrationError). Every other error passes unchanged.
+ *
+ * @param service the service whose store did not open
+ */
+export function explainStore(
   error: unknown,
+  service: string,
   { postgresUrl }: Pick<CommonSettings, "postgresUrl">,
 ): unknown {
-  if (!(error instanceof StoreKeyError)) return error;
   const elsewhere = postgresUrl === "" ? "DEPUTE_DATA_DIR" : "DEPUTE_POSTGRES_SCHEMA_PREFIX";
+  if (error instanceof MigrationError) {
+    const message = `the ${service} service cannot open its store: ${error.message}. Name an empty place with ${elsewhere}`;
+    return new SettingsError(message, { cause: error });
+  }
+  if (!(error instanceof StoreKeyError)) return error;
   return new SettingsError(
     `${error.message}. Put that key's file back (${error.key}.key of the data folder, or where its setting points to); or keep a ` +
       `platform of its own elsewhere, by another ${elsewhere}; or, to replace the key for good, start once with ` +

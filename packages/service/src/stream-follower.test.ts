@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { createLogger } from "./log.ts";
 import { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 
-/** A follower whose stream does each time what it is told, and how often that was. */
+/** Creates a follower of a stream that the test controls, and counts how often it is opened. */
 function following(follow: StreamFollowerOptions["follow"]) {
   const clock = new ManualClock();
   const lines: string[] = [];
@@ -13,9 +13,9 @@ function following(follow: StreamFollowerOptions["follow"]) {
     destination: { write: (line) => void lines.push(line) },
   });
   const stream = vi.fn(follow);
-  const follower = new StreamFollower({ what: "news", follow: stream, timers: clock, log });
+  const follower = new StreamFollower({ streamName: "news", follow: stream, timers: clock, log });
   follower.start();
-  /** Moves on, and lets what is due come to its next wait. */
+  /** Moves the clock, and lets due work run to its next wait. */
   const advance = async (ms: number) => {
     clock.advance(ms);
     for (let turn = 0; turn < 10; turn++) await Promise.resolve();
@@ -27,7 +27,7 @@ const broken = async () => {
   throw new Error("away");
 };
 
-/** As a stream that stays open until the follower is closed. */
+/** Returns a stream that stays open until the follower is closed. */
 function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
 }
@@ -60,8 +60,8 @@ describe("StreamFollower", () => {
 
   it("begins with the shortest wait again once it has heard something", async () => {
     let hears = false;
-    const { stream, follower, advance } = following(async (_, heard) => {
-      if (hears) heard();
+    const { stream, follower, advance } = following(async (_, onItem) => {
+      if (hears) onItem();
       throw new Error("away");
     });
     await advance(0);

@@ -2,23 +2,25 @@ import { ErrorReason, type Timers } from "@depute/core";
 import { reasonOf } from "./errors-on-wire.ts";
 import type { Logger } from "./log.ts";
 
-/** How long to wait before a stream is opened again, in milliseconds: doubled each time, up to the second. */
+/** Milliseconds until a stream is opened again. The wait doubles each time, up to LONGEST_WAIT_MS. */
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 30_000;
 
 export interface StreamFollowerOptions {
-  /** What is followed, as the log names it: "revocations". */
-  readonly what: string;
+  /** The name of the followed stream in the log, such as "revocations". */
+  readonly streamName: string;
   /**
-   * Follows the stream from where it was left until it ends, and calls `heard` for each item, so that a stream that
-   * breaks after it gave something is opened again soon. Throws what the stream or the work on an item throws.
+   * Follows the stream from the stored position until it ends, and calls `onItem` for each item. A stream that breaks
+   * after an item is reopened soon. Throws the errors of the stream and of the work on an item.
    */
-  readonly follow: (signal: AbortSignal, heard: () => void) => Promise<void>;
+  readonly follow: (signal: AbortSignal, onItem: () => void) => Promise<void>;
   readonly timers: Timers;
   readonly log: Logger;
 }
 
-/** Follows a stream of another service for as long as this one runs, and opens it again whenever it ends or breaks. */
+/**
+ * Follows a stream of another service while this service runs. It opens the stream again whenever it ends or breaks.
+ */
 export class StreamFollower {
   readonly #options: StreamFollowerOptions;
   readonly #closing = new AbortController();
@@ -29,18 +31,18 @@ export class StreamFollower {
   }
 
   start(): void {
-    // The services of one process start one after the other; nobody is called before all of them are up.
+    // The services of one process start in sequence; the first call waits until all of them listen.
     this.#done = pause(0, this.#options.timers, this.#closing.signal).then(() => this.#run());
   }
 
-  /** Ends the following; what `follow` does with an item is waited for. */
+  /** Stops following, after `follow` has finished its current item. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#done;
   }
 
   async #run(): Promise<void> {
-    const { what, follow, timers, log } = this.#options;
+    const { streamName, follow, timers, log } = this.#options;
     const { signal } = this.#closing;
     for (let waitMs = FIRST_WAIT_MS; !signal.aborted; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
       try {
@@ -49,9 +51,10 @@ export class StreamFollower {
         });
       } catch (error) {
         if (signal.aborted) return;
-        // A process that drains ends its streams. One that is gone for longer is told by the next try.
+        // A draining process ends its streams, so SHUTTING_DOWN is no reason for a warning. If the process does not
+        // come back, the next attempt logs a warning.
         const level = reasonOf(error) === ErrorReason.SHUTTING_DOWN ? "debug" : "warn";
-        log[level]({ err: error, waitMs }, `${what} cannot be followed; trying again`);
+        log[level]({ err: error, waitMs }, `${streamName} cannot be followed; trying again`);
       }
       await pause(waitMs, timers, signal);
     }
@@ -61,7 +64,7 @@ export class StreamFollower {
 /**
  * Resolves after some milliseconds, or as soon as the signal aborts.
  *
- * @param untilWoken is given what ends the pause sooner; it does nothing once the pause is over
+ * @param untilWoken receives a function that ends the pause early; it has no effect after the pause
  */
 export function pause(
   ms: number,

@@ -12,9 +12,9 @@ export interface TelemetryOptions {
   endpoint: string;
 }
 
-/** Traces that are being recorded. */
+/** The recording of traces. */
 export interface Telemetry {
-  /** Sends what is left, and stops. */
+  /** Sends the remaining spans, and stops the recording. */
   shutdown(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export function startTelemetry({ serviceName, endpoint }: TelemetryOptions): Tel
   return startTracing(serviceName, new BatchSpanProcessor({ exporter }));
 }
 
-/** Starts recording spans into a processor; what {@link startTelemetry} does, with the receiver left open. */
+/** Starts recording spans with a given processor. {@link startTelemetry} uses it with an OTLP receiver. */
 export function startTracing(serviceName: string, processor: SpanProcessor): Telemetry {
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ "service.name": serviceName, "service.namespace": "depute" }),

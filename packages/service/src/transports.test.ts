@@ -6,7 +6,7 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
-import { ErrorReason } from "@depute/core";
+import { ErrorReason, systemClock, systemTimers } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { createDirectTransport } from "./direct-transport.ts";
@@ -46,7 +46,7 @@ async function start(fast: boolean) {
   );
   const { url: baseUrl } = server;
   const json = { baseUrl, useBinaryFormat: false };
-  const named = {
+  const transportsByName = {
     "Connect, HTTP/2": service,
     "Connect JSON, HTTP/2": createConnectTransport({ ...json, httpVersion: "2" }),
     "Connect JSON, HTTP/1.1": createConnectTransport({ ...json, httpVersion: "1.1" }),
@@ -55,7 +55,7 @@ async function start(fast: boolean) {
     "gRPC-Web, HTTP/1.1": createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
     "gRPC-Web, HTTP/2": createGrpcWebTransport({ baseUrl, httpVersion: "2" }),
   };
-  for (const [name, transport] of Object.entries(named)) {
+  for (const [name, transport] of Object.entries(transportsByName)) {
     transports.set(`${name}${fast ? ", fast" : ""}`, transport);
   }
 }
@@ -64,7 +64,8 @@ beforeAll(async () => {
   await start(false);
   await start(true);
   const { interceptors } = echoes[0] as EchoServer;
-  transports.set("direct", createDirectTransport({ routes: echoRoutes(trace), interceptors }));
+  const time = { clock: systemClock, timers: systemTimers };
+  transports.set("direct", createDirectTransport({ ...time, routes: echoRoutes(trace), interceptors }));
 });
 
 afterAll(async () => {
@@ -73,7 +74,7 @@ afterAll(async () => {
 });
 
 beforeEach(() => {
-  for (const { taken } of echoes) taken.length = 0;
+  for (const { tookFastPath } of echoes) tookFastPath.length = 0;
   trace.started = 0;
   trace.ended = [];
   lines.length = 0;
@@ -129,7 +130,9 @@ describe.each([
     expect(header.get("depute-request-id")).toBe("id-1");
     expect(trailer.get("x-end")).toBe("e");
     const plain = name.endsWith(", fast") && !name.includes("Web") && !name.includes("HTTP/1.1");
-    expect(echoes.flatMap(({ taken }) => taken)).toEqual(plain ? [true] : expect.not.arrayContaining([true]));
+    expect(echoes.flatMap(({ tookFastPath }) => tookFastPath)).toEqual(
+      plain ? [true] : expect.not.arrayContaining([true]),
+    );
   });
 
   it("takes its own headers along", async () => {
@@ -252,10 +255,10 @@ describe.each([
   it.each([
     ["refuse", []],
     ["refuse late", ["1", "2", "3"]],
-  ])("that streams may be refused: %s", async (what, expected) => {
+  ])("that streams may be refused: %s", async (command, expected) => {
     const seen: string[] = [];
     const error = await failure(async () => {
-      for await (const { text } of client().server({ do: what })) seen.push(text);
+      for await (const { text } of client().server({ do: command })) seen.push(text);
     });
     expect(seen).toEqual(expected);
     expect(fromConnectError(error)).toMatchObject({
@@ -264,18 +267,18 @@ describe.each([
     });
   });
 
-  it.each(["wait", "hang"])("that streams can be cancelled in the middle: %s", async (what) => {
+  it.each(["wait", "hang"])("that streams can be cancelled in the middle: %s", async (command) => {
     const abort = new AbortController();
     const seen: string[] = [];
     const error = await failure(async () => {
-      for await (const { text } of client().server({ do: what }, { signal: abort.signal })) {
+      for await (const { text } of client().server({ do: command }, { signal: abort.signal })) {
         seen.push(text);
         if (seen.length === 3) abort.abort();
       }
     });
     expect(error.code).toBe(Code.Canceled);
     expect(seen).toEqual(["1", "2", "3"]);
-    if (what === "wait") await vi.waitFor(() => expect(trace.ended).toEqual([{ aborted: true }]));
+    if (command === "wait") await vi.waitFor(() => expect(trace.ended).toEqual([{ aborted: true }]));
   });
 
   it("that streams ends at the deadline that it names", async () => {

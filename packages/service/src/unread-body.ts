@@ -4,15 +4,15 @@ import { systemTimers } from "@depute/core";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 
 /**
- * Bytes, and milliseconds, for which the rest of a refused body is discarded. A connection that is closed with bytes unread
- * is reset, and its client may lose the answer (RFC 9112 section 9.6).
+ * Limits, in bytes and in milliseconds, for discarding the rest of a refused body. If a connection is closed with
+ * unread bytes, it is reset, and the client may lose the answer (RFC 9112 section 9.6).
  */
 export const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
 export const MAX_DISCARD_MS = 1000;
 
 const NO_BYTES = new Uint8Array();
 
-/** Whether bytes of the request's body are still to be read. */
+/** Whether a part of the request's body is still unread. */
 export function isBodyUnread(request: HttpRequest): boolean {
   if (request.complete) return false;
   if ("stream" in request) return !request.stream.endAfterHeaders;
@@ -20,14 +20,14 @@ export function isBodyUnread(request: HttpRequest): boolean {
   return encoding !== undefined || length !== "0";
 }
 
-/** Headers of an answer that leaves a body unread: HTTP/1.1 closes its connection, HTTP/2 needs none. */
+/** Headers of an answer that leaves a body unread. HTTP/1.1 must close its connection; HTTP/2 needs no header. */
 export function closingHeaders(response: HttpResponse): Record<string, string> {
   return !("stream" in response) && isBodyUnread(response.req) ? { connection: "close" } : {};
 }
 
 /**
- * Ends an answer whose head was written. An unread body is discarded within bounds; then HTTP/1.1 closes the connection, and
- * HTTP/2 resets the stream without an error (RFC 9113 section 8.1). The answer of HEAD has no bytes.
+ * Ends a response whose head was written. An unread body is discarded up to the limits above. Then HTTP/1.1 closes the
+ * connection, and HTTP/2 resets the stream without an error (RFC 9113 section 8.1). A response to HEAD has no bytes.
  */
 export function endAnswer(response: HttpResponse, bytes: Uint8Array): void {
   const { req: request } = response;
@@ -42,7 +42,7 @@ export function endAnswer(response: HttpResponse, bytes: Uint8Array): void {
     discardStream(stream, request);
     return;
   }
-  // With its declared length the answer is complete for the client before the connection closes.
+  // The answer has a declared length. Therefore the client has the complete answer before the connection closes.
   if (body.length > 0) response.write(body);
   else response.flushHeaders();
   discard(request, () => response.end());
@@ -54,20 +54,20 @@ function finish(response: HttpResponse, bytes: Uint8Array): void {
 }
 
 /**
- * Discards the rest of a stream's body, and resets the stream without an error if that goes on beyond a bound.
+ * Discards the rest of a stream's body. If the rest exceeds a limit, the stream is reset without an error.
  *
- * @param body what the rest is read from, where that is not the stream itself
+ * @param body the source of the rest, if it is not the stream itself
  */
 export function discardStream(stream: ServerHttp2Stream, body: Readable = stream): void {
   discard(body, (hasEnded) => {
-    // A stream that ends by itself has its trailers yet to send.
+    // A stream that ends by itself still has to send its trailers.
     if (!hasEnded) stream.close(constants.NGHTTP2_NO_ERROR);
   });
 }
 
-/** Reads and drops what comes of a body, and calls `done` once: at its end, or at a bound. */
+/** Reads and discards a body. It calls `done` once, at the end of the body or at a limit. */
 function discard(source: Readable, done: (hasEnded: boolean) => void): void {
-  let left = MAX_DISCARDED_BYTES;
+  let remainingBytes = MAX_DISCARDED_BYTES;
   const stop = (hasEnded: boolean): void => {
     cancel();
     source.off("data", onData).off("end", onEnd).off("close", onEnd);
@@ -75,8 +75,8 @@ function discard(source: Readable, done: (hasEnded: boolean) => void): void {
   };
   const onEnd = (): void => stop(true);
   const onData = (chunk: Buffer): void => {
-    left -= chunk.length;
-    if (left >= 0) return;
+    remainingBytes -= chunk.length;
+    if (remainingBytes >= 0) return;
     source.pause();
     stop(false);
   };

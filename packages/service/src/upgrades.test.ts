@@ -12,8 +12,7 @@ const UPGRADE = { connection: "Upgrade", upgrade: "websocket" };
 
 async function start(upgrades: readonly UpgradeRoute[]): Promise<void> {
   server = await startServer({
-    host: "127.0.0.1",
-    port: 0,
+    place: { host: "127.0.0.1", port: 0 },
     rpc: () => false,
     routes: [
       {
@@ -30,19 +29,19 @@ async function start(upgrades: readonly UpgradeRoute[]): Promise<void> {
   });
 }
 
-/** The status of what is answered, and what is said after it. */
+/** Returns the status of the answer, and the text after it. */
 function ask(path: string, headers: Record<string, string> = UPGRADE, method = "GET") {
   return new Promise<[status: number | undefined, text: string]>((resolve, reject) => {
-    const asked = request(`${server.url}${path}`, { headers, method });
+    const clientRequest = request(`${server.url}${path}`, { headers, method });
     const read = async (response: IncomingMessage, rest: AsyncIterable<Buffer>, head?: Buffer) => {
       const parts = head === undefined ? [] : [head];
       for await (const part of rest) parts.push(part);
       resolve([response.statusCode, Buffer.concat(parts).toString()]);
     };
-    asked.on("response", (response) => read(response, response).catch(reject));
-    asked.on("upgrade", (response, socket, head) => read(response, socket, head).catch(reject));
-    asked.on("error", reject);
-    asked.end();
+    clientRequest.on("response", (response) => read(response, response).catch(reject));
+    clientRequest.on("upgrade", (response, socket, head) => read(response, socket, head).catch(reject));
+    clientRequest.on("error", reject);
+    clientRequest.end();
   });
 }
 

@@ -6,13 +6,13 @@ import type { Door } from "./door.ts";
 import { createRouteTable, type PathParameters } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 
-/** One address whose HTTP/1.1 connections become WebSockets (RFC 6455). */
+/** An address where HTTP/1.1 connections become WebSockets (RFC 6455). */
 export interface UpgradeRoute {
   /** An exact path, or one with placeholders, as in HttpRoute. */
   readonly path: string;
   /**
-   * Takes the connection over, or refuses it by `refuseUpgrade`. It is its business until it closes; it has to close when
-   * the process drains.
+   * Takes over the connection, or refuses it by `refuseUpgrade`. The route then owns the connection until its end, and
+   * must close it when the process drains.
    */
   readonly upgrade: (
     request: IncomingMessage,
@@ -22,10 +22,10 @@ export interface UpgradeRoute {
   ) => void;
 }
 
-/** Upgrades on a port: which requests ask for one, and what takes them. */
+/** The upgrades on one port. They recognize upgrade requests and pass them to their routes. */
 export interface Upgrades {
-  /** Whether a request is one for a WebSocket at an address that has them; all others are answered as requests. */
-  readonly wants: (request: IncomingMessage) => boolean;
+  /** Whether a request asks for a WebSocket at an address that offers one. All other requests are answered as usual. */
+  readonly isWanted: (request: IncomingMessage) => boolean;
   readonly take: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
@@ -41,10 +41,10 @@ export function createUpgrades(routes: readonly UpgradeRoute[], door: Door, log:
     return route && { route, parameters: found.parameters };
   };
   return {
-    wants: (request) =>
+    isWanted: (request) =>
       request.headers.upgrade?.toLowerCase() === "websocket" && match(request) !== undefined,
     take(request, socket, head) {
-      // Node removes its own listener, and an error without one ends the process.
+      // Node has removed its own listener, and an error without a listener ends the process.
       socket.on("error", (error) => log.debug({ err: error }, "an upgraded connection broke"));
       const { headers, rawHeaders } = request;
       const refusal = door({ headers, rawHeaders, httpVersion: 1 });

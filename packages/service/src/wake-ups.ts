@@ -1,28 +1,34 @@
-import { type Bus, LOOK_AT_EVERYTHING } from "@depute/bus";
+import type { HandlerContext } from "@connectrpc/connect";
+import { ALL_KEYS, type Bus } from "@depute/bus";
+import type { Timers } from "@depute/core";
+import { linkSignals } from "./calls.ts";
 
 interface Waiting {
   readonly listeners: Set<() => void>;
   version: number;
 }
 
-/** Wake-ups of one topic, by key: a wake-up costs what its own listeners cost, however many others wait. */
+/** Wake-ups of one topic, by key. The cost of a wake-up depends only on the listeners of its key. */
 export class WakeUps {
   readonly #waiting = new Map<string, Waiting>();
   readonly #unsubscribe: () => void;
 
   constructor(bus: Bus, topic: string) {
     this.#unsubscribe = bus.subscribe(topic, (key) => {
-      if (key !== LOOK_AT_EVERYTHING) wake(this.#waiting.get(key));
+      if (key !== ALL_KEYS) wake(this.#waiting.get(key));
       else for (const waiting of this.#waiting.values()) wake(waiting);
     });
   }
 
-  /** Counts the wake-ups of a key while somebody listens, from 1; 0 while nobody does. */
+  /**
+   * Returns the version of a key: 1 when its first listener subscribes, and one more after each wake-up; 0 without a
+   * listener.
+   */
   version(key: string): number {
     return this.#waiting.get(key)?.version ?? 0;
   }
 
-  /** Calls `listener` at each wake-up of `key` until the answer is called. */
+  /** Calls `listener` at each wake-up of `key`. The returned function unsubscribes it. */
   on(key: string, listener: () => void): () => void {
     const waiting = this.#waiting.get(key) ?? { listeners: new Set(), version: 1 };
     waiting.listeners.add(listener);
@@ -41,7 +47,144 @@ export class WakeUps {
 
 function wake(waiting: Waiting | undefined): void {
   if (waiting === undefined) return;
-  // Before the listeners, so that what they read is read anew.
+  // The wake-up is counted before the listeners run, so that their reads see the new version.
   waiting.version++;
   for (const listener of waiting.listeners) listener();
+}
+
+/** Milliseconds before a call's own deadline that are reserved for its response. */
+const ANSWER_MS = 500;
+
+export interface WaitOptions {
+  readonly wakeUps: Pick<WakeUps, "on">;
+  readonly timers: Timers;
+  /** Milliseconds between reads when no wake-up comes. */
+  readonly pollMs: number;
+  /** Aborts when the process drains. A wait then ends as if its timeout had passed. */
+  readonly stopping: AbortSignal;
+}
+
+/**
+ * Reads again at each wake-up of a key, until there is a value or the timeout has passed.
+ *
+ * @param timeoutMs the maximum wait, which the call's own deadline may shorten
+ * @returns undefined if the timeout passed first, or the caller disconnected
+ */
+export async function waitFor<T>(
+  { wakeUps, timers, pollMs, stopping }: WaitOptions,
+  key: string,
+  timeoutMs: number,
+  context: Pick<HandlerContext, "signal" | "timeoutMs">,
+  read: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const callMs = context.timeoutMs();
+  const boundMs = Math.min(timeoutMs, callMs === undefined ? timeoutMs : callMs - ANSWER_MS);
+  const link = linkSignals(context.signal, stopping);
+  let woken = false;
+  let timeUp = boundMs <= 0;
+  let resume = () => {};
+  const rouse = () => {
+    woken = true;
+    resume();
+  };
+  const unsubscribe = wakeUps.on(key, rouse);
+  const cancelEnd = timers.after(Math.max(0, boundMs), () => {
+    timeUp = true;
+    rouse();
+  });
+  link.signal.addEventListener("abort", rouse, { once: true });
+  try {
+    for (;;) {
+      const over = timeUp || link.signal.aborted;
+      woken = false;
+      const found = await read();
+      if (found !== undefined || over) return found;
+      if (woken || link.signal.aborted) continue;
+      await new Promise<void>((resolve) => {
+        const cancelPoll = timers.after(pollMs, resolve);
+        resume = () => {
+          cancelPoll();
+          resolve();
+        };
+      });
+    }
+  } finally {
+    cancelEnd();
+    link.signal.removeEventListener("abort", rouse);
+    link.release();
+    unsubscribe();
+  }
+}
+
+/** Options for following a log. A `Position` only ever increases. */
+export interface FollowOptions<Item, Position extends number | bigint> {
+  /** Returns the items after a position, in order, up to `limit` of them. */
+  read: (after: Position, limit: number) => Promise<readonly Item[]> | readonly Item[];
+  position: (item: Item) => Position;
+  /** The position that the reader has reached. Only items after it are returned. */
+  after: Position;
+  /**
+   * Subscribes to wake-ups, and returns a function that unsubscribes. A lost wake-up delays an item by up to `pollMs`,
+   * but no item is lost.
+   */
+  wake: (listener: () => void) => () => void;
+  /** Milliseconds between reads when no wake-up comes. */
+  pollMs: number;
+  timers: Timers;
+  /** Ends the following without an error when it aborts. */
+  signal: AbortSignal;
+  /** Whether an item is the last one. The following ends after this item was returned. */
+  isLast?: (item: Item) => boolean;
+  /** Maximum number of items in one read, which limits the memory. */
+  batch?: number;
+}
+
+export const DEFAULT_BATCH = 100;
+
+/**
+ * Follows an append-only log: first the stored items, then each new one, until the last item or the signal. It
+ * subscribes before the first read and notes wake-ups during each read. Therefore no wake-up is lost between an empty
+ * read and the wait after it.
+ *
+ * @throws the errors of `read`; Error when `read` returns an item that is not after the requested position
+ */
+export async function* follow<Item, Position extends number | bigint>(
+  options: FollowOptions<Item, Position>,
+): AsyncGenerator<Item, void, undefined> {
+  const { read, position, wake, pollMs, timers, signal, isLast: done, batch = DEFAULT_BATCH } = options;
+  let after = options.after;
+  let woken = false;
+  let resume: (() => void) | undefined;
+  const rouse = () => {
+    woken = true;
+    resume?.();
+  };
+  const unsubscribe = wake(rouse);
+  signal.addEventListener("abort", rouse, { once: true });
+  try {
+    while (!signal.aborted) {
+      woken = false;
+      const items = await read(after, batch);
+      for (const item of items) {
+        if (signal.aborted) return;
+        const at = position(item);
+        if (at <= after) throw new Error(`a log was read after ${after} and gave ${at}`);
+        after = at;
+        yield item;
+        if (done?.(item) === true) return;
+      }
+      if (items.length >= batch || woken || signal.aborted) continue;
+      await new Promise<void>((resolve) => {
+        const cancel = timers.after(pollMs, resolve);
+        resume = () => {
+          cancel();
+          resolve();
+        };
+      });
+      resume = undefined;
+    }
+  } finally {
+    signal.removeEventListener("abort", rouse);
+    unsubscribe();
+  }
 }

@@ -2,7 +2,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 
 export type ConstraintKind = "unique" | "foreign_key" | "check" | "not_null" | "other";
 
-/** A row breaks a constraint of its table. What that means to the caller is for the service to say. */
+/** Thrown when a row breaks a constraint of its table. The service decides which error the caller gets. */
 export class ConstraintError extends Error {
   readonly kind: ConstraintKind;
 
@@ -13,7 +13,7 @@ export class ConstraintError extends Error {
   }
 }
 
-/** Whether an insert failed because the key is taken: the usual question of an idempotent call. */
+/** Whether an insert failed because the key exists. Idempotent calls use it to detect a repetition. */
 export function isUniqueViolation(error: unknown): error is ConstraintError {
   return error instanceof ConstraintError && error.kind === "unique";
 }
@@ -21,26 +21,25 @@ export function isUniqueViolation(error: unknown): error is ConstraintError {
 const FROM_STORE = { service: "store" };
 
 /**
- * This process can never use the store again: its files are gone, or another process has changed its tables. The process
- * has to end, because what it remembers of the tables may be wrong.
+ * This process can never use the store again: its files are gone, or another process changed its tables. The process
+ * must end, because its caches of the tables may be stale.
  */
 export class StoreLostError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "StoreLostError";
-  /** What happened, for the operator. Callers get only the message. */
+  /** The cause, for the operator. Callers get only the message. */
   readonly detail: string;
 
   constructor(detail: string, cause?: unknown) {
-    const message =
-      "the store of the service is lost, and the service ends; call again when it has restarted";
+    const message = "the service lost its store and shuts down; call again after its restart";
     super(ErrorReason.DEPENDENCY_UNAVAILABLE, message, { metadata: FROM_STORE, cause });
     this.detail = detail;
   }
 }
 
-/** The connection broke after COMMIT was sent and before its answer came. */
+/** Thrown when the connection broke after COMMIT was sent and before its answer arrived. */
 export class UnknownCommitError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "UnknownCommitError";
-  /** Whether the transaction committed. Rejects while the database does not answer. */
+  /** Returns whether the transaction committed. The promise rejects while the database does not answer. */
   readonly outcome: () => Promise<boolean>;
 
   constructor(outcome: () => Promise<boolean>, cause: unknown) {
@@ -51,10 +50,24 @@ export class UnknownCommitError extends DeputeError<typeof ErrorReason.DEPENDENC
   }
 }
 
-/** Whether an error says that the store cannot be used now, rather than that the caller asked for something wrong. */
+/**
+ * Another transaction of the database prevented this one: a serialization failure or a deadlock. Nothing is stored, and
+ * the store stays usable.
+ */
+export class ConflictError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
+  override readonly name = "ConflictError";
+
+  constructor(cause: unknown) {
+    const message = "a concurrent transaction changed the same records; call again";
+    super(ErrorReason.DEPENDENCY_UNAVAILABLE, message, { metadata: FROM_STORE, cause });
+  }
+}
+
+/** Whether the error means that the store is unusable now, and not that the caller's request is wrong. */
 export function isStoreFailure(error: unknown): error is DeputeError {
   return (
     error instanceof DeputeError &&
+    !(error instanceof ConflictError) &&
     error.reason === ErrorReason.DEPENDENCY_UNAVAILABLE &&
     error.metadata.service === FROM_STORE.service
   );

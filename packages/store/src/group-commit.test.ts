@@ -1,10 +1,11 @@
-import { ErrorReason } from "@depute/core";
+import { ErrorReason, systemTimers } from "@depute/core";
 import { describe, expect, test, vi } from "vitest";
 import { GroupCommit } from "./group-commit.ts";
+import { CELLS } from "./row.ts";
 import type { WriteTx } from "./store.ts";
 import type { WriteConnection } from "./transaction.ts";
 
-/** A connection that only notes what it is told; `failing` maps a step to its error. */
+/** Returns a connection that records its calls; `failing` maps a step to its error. */
 function fakeConnection(failing: Record<string, Error> = {}) {
   const steps: string[] = [];
   let inTransaction = false;
@@ -41,16 +42,18 @@ function fakeConnection(failing: Record<string, Error> = {}) {
 
 function groupCommit(connection: WriteConnection, maxBatch = 10, flush?: () => Promise<void>) {
   return new GroupCommit({
+    random: () => 0,
     connection,
     ...(flush && { flush }),
     maxBatch,
     maxWaiting: 100,
     transactionLimitMs: 1000,
+    timers: systemTimers,
     onError: () => {},
   });
 }
 
-test("writes of one turn share a commit, and are answered after it", async () => {
+test("writes of one turn share a commit and resolve after it", async () => {
   const { connection, steps } = fakeConnection();
   const writes = groupCommit(connection);
   const write = async (name: string) => {
@@ -64,7 +67,7 @@ test("writes of one turn share a commit, and are answered after it", async () =>
   ]);
 });
 
-test("what is written when a function has run joins its commit; nothing is when it failed", async () => {
+test("a write from afterRun joins the same commit; a failing function runs no hook", async () => {
   const { connection, steps } = fakeConnection();
   const writes = groupCommit(connection);
   const more: Promise<unknown>[] = [];
@@ -79,35 +82,35 @@ test("what is written when a function has run joins its commit; nothing is when 
     ...["begin", "a", "b", "after a", "commit"],
   ]);
   const failing = writes.write(async (tx) => {
-    tx.afterRun(() => steps.push("told"));
+    tx.afterRun(() => steps.push("calls"));
     throw new Error("no");
   });
   await expect(failing).rejects.toThrow("no");
-  expect(steps).not.toContain("told");
+  expect(steps).not.toContain("calls");
 });
 
-test("who was told of a success is told when the commit undoes it", async () => {
+test("a failing commit calls the undo hook of each function that succeeded", async () => {
   const { connection, failing } = fakeConnection();
   const writes = groupCommit(connection);
-  const told: string[] = [];
+  const calls: string[] = [];
   const write = (name: string) =>
     writes.write(async (tx) => {
       tx.afterRun(
-        () => told.push(name),
-        () => told.push(`not ${name}`),
+        () => calls.push(name),
+        () => calls.push(`not ${name}`),
       );
       await tx.run(name);
     });
   await write("a");
   failing.commit = new Error("disk");
   await Promise.allSettled([write("b"), write("c")]);
-  expect(told).toEqual(["a", "b", "c", "not b", "not c"]);
+  expect(calls).toEqual(["a", "b", "c", "not b", "not c"]);
 });
 
-describe("functions that may be run again", () => {
+describe("repeatable functions", () => {
   const REPEATABLE = { isRepeatable: true };
 
-  test("share a savepoint, in the order of the calls with others", async () => {
+  test("share a savepoint, in call order with other functions", async () => {
     const { connection, steps } = fakeConnection();
     const writes = groupCommit(connection);
     const write = (name: string, options = {}) => writes.write((tx) => tx.run(name), options);
@@ -119,13 +122,13 @@ describe("functions that may be run again", () => {
     ]);
   });
 
-  test("stay as they are when one of them refuses before it has changed anything", async () => {
+  test("keep their changes when one of them throws before it changed a row", async () => {
     const { connection, steps } = fakeConnection();
     const writes = groupCommit(connection);
     const write = (name: string) => writes.write((tx) => tx.run(name), REPEATABLE);
     const refusing = () =>
       writes.write(async (tx) => {
-        await tx.get("SELECT 1");
+        await tx.get(CELLS, "SELECT 1");
         throw new Error("no");
       }, REPEATABLE);
     const outcomes = await Promise.allSettled([write("a"), refusing(), write("b")]);
@@ -135,18 +138,18 @@ describe("functions that may be run again", () => {
 
   test.each([
     ["a statement that changes rows", (tx: WriteTx) => tx.run("half")],
-    ["one that returns what it changed", (tx: WriteTx) => tx.get("UPDATE half RETURNING 1")],
-  ])("are run again one by one when one of them throws after %s", async (_name, change) => {
+    ["a statement that returns the changed rows", (tx: WriteTx) => tx.get(CELLS, "UPDATE half RETURNING 1")],
+  ])("run again one by one when one of them throws after %s", async (_name, change) => {
     const { connection, steps } = fakeConnection();
     const writes = groupCommit(connection);
-    const told: string[] = [];
+    const calls: string[] = [];
     const write = (name: string) =>
       writes.write(async (tx) => {
         tx.afterRun(
-          () => told.push(name),
-          () => told.push(`not ${name}`),
+          () => calls.push(name),
+          () => calls.push(`not ${name}`),
         );
-        tx.afterCommit(() => told.push(`durable ${name}`));
+        tx.afterCommit(() => calls.push(`durable ${name}`));
         await tx.run(name);
         return name;
       }, REPEATABLE);
@@ -169,25 +172,25 @@ describe("functions that may be run again", () => {
       ...["savepoint", "b", "release", "commit"],
     ]);
     expect(runs).toBe(2);
-    expect(told).toEqual(["a", "not a", "a", "b", "durable a", "durable b"]);
+    expect(calls).toEqual(["a", "not a", "a", "b", "durable a", "durable b"]);
   });
 
-  test("are told of a commit that fails, as others are", async () => {
+  test("run their undo hooks when the commit fails", async () => {
     const { connection } = fakeConnection({ commit: new Error("disk") });
     const writes = groupCommit(connection);
-    const told: string[] = [];
+    const calls: string[] = [];
     const writing = writes.write(async (tx) => {
       tx.afterRun(
-        () => told.push("a"),
-        () => told.push("not a"),
+        () => calls.push("a"),
+        () => calls.push("not a"),
       );
     }, REPEATABLE);
     await expect(writing).rejects.toThrow("disk");
-    expect(told).toEqual(["a", "not a"]);
+    expect(calls).toEqual(["a", "not a"]);
   });
 });
 
-test("a batch ends at its bound", async () => {
+test("a batch ends at its maximum size", async () => {
   const { connection, steps } = fakeConnection();
   const writes = groupCommit(connection, 2);
   await Promise.all(["a", "b", "c", "d", "e"].map((name) => writes.write((tx) => tx.run(name))));
@@ -200,7 +203,7 @@ test("a batch ends at its bound", async () => {
   );
 });
 
-test("who fails is answered after the commit too", async () => {
+test("a failing function rejects after the commit too", async () => {
   const { connection, steps } = fakeConnection();
   const writes = groupCommit(connection);
   const failing = writes.write(async () => {
@@ -213,7 +216,7 @@ test("who fails is answered after the commit too", async () => {
 });
 
 test.each(["commit", "begin", "savepoint", "release"])(
-  "when %s fails, all are refused, no hook runs, and the next batch goes on",
+  "when %s fails, the store refuses every function, runs no hook, and serves the next batch",
   async (name) => {
     const failure = new Error("disk");
     const { connection, steps, failing } = fakeConnection({ [name]: failure });
@@ -229,7 +232,7 @@ test.each(["commit", "begin", "savepoint", "release"])(
       ),
     );
     if (name === "savepoint" || name === "release") {
-      // The first one broke the batch, and the second one met a connection that still fails.
+      // The first function made the batch fail. The second function ran on a connection that still fails.
       expect(results[0]).toMatchObject({ status: "rejected", reason: failure });
     }
     expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
@@ -241,7 +244,7 @@ test.each(["commit", "begin", "savepoint", "release"])(
   },
 );
 
-test("when the database gives the transaction up, those before the culprit are refused as well", async () => {
+test("when the database aborts the transaction, functions before the failing one are refused too", async () => {
   const full = new Error("disk full");
   const { connection, steps } = fakeConnection({ b: full });
   const writes = groupCommit(connection);
@@ -268,8 +271,8 @@ test("when the database gives the transaction up, those before the culprit are r
   );
 });
 
-describe("where commits are flushed apart", () => {
-  /** Flushes that end when they are told to. */
+describe("with a separate flush", () => {
+  /** Returns a flush function whose flushes end when the test calls `next`. */
   function flushes(steps: string[]) {
     const waiting: PromiseWithResolvers<void>[] = [];
     const flush = () => {
@@ -284,13 +287,13 @@ describe("where commits are flushed apart", () => {
     for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
   };
 
-  test("nobody is answered before the flush, and the next batch runs meanwhile", async () => {
+  test("no write resolves before the flush, and the next batch runs meanwhile", async () => {
     const { connection, steps } = fakeConnection();
     const { flush, next } = flushes(steps);
     const writes = groupCommit(connection, 10, flush);
     const write = async (name: string) => {
       await writes.write(async (tx) => {
-        tx.afterCommit(() => steps.push(`told of ${name}`));
+        tx.afterCommit(() => steps.push(`calls of ${name}`));
         await tx.run(name);
       });
     };
@@ -302,24 +305,24 @@ describe("where commits are flushed apart", () => {
     await turns();
     const statements = () => steps.filter((step) => !["begin", "savepoint", "release"].includes(step));
     expect(statements()).toEqual(["a", "commit", "flush", "b", "c", "commit"]);
-    for (let left = 3; left > 0; left--) {
+    for (let remainingTries = 3; remainingTries > 0; remainingTries--) {
       next()?.resolve();
       await turns();
     }
     await Promise.all(all);
     expect(statements().slice(6)).toEqual([
-      ...["told of a", "flush", "d", "commit", "told of b", "told of c", "flush", "told of d"],
+      ...["calls of a", "flush", "d", "commit", "calls of b", "calls of c", "flush", "calls of d"],
     ]);
     expect(writes.durable).toBeUndefined();
   });
 
-  test("one that fails is the end of writing and of reading", async () => {
+  test("a failing flush ends all writes and reads", async () => {
     const { connection, steps } = fakeConnection();
     const { flush, next } = flushes(steps);
     const writes = groupCommit(connection, 10, flush);
-    const told = vi.fn();
+    const calls = vi.fn();
     const first = writes.write(async (tx) => {
-      tx.afterCommit(told);
+      tx.afterCommit(calls);
       await tx.run("a");
     });
     await turns();
@@ -331,7 +334,7 @@ describe("where commits are flushed apart", () => {
     for (const one of [first, second, read]) await expect(one).rejects.toMatchObject(refusal);
     await expect(writes.write((tx) => tx.run("c"))).rejects.toMatchObject(refusal);
     await expect(writes.durable).rejects.toMatchObject(refusal);
-    expect(told).not.toHaveBeenCalled();
+    expect(calls).not.toHaveBeenCalled();
     expect(steps).not.toContain("c");
     await writes.close();
   });

@@ -1,38 +1,156 @@
-import { type DeputeError, systemTimers, type Timers } from "@depute/core";
-import { Batch, type Job, type Ran } from "./batch.ts";
+import { DeputeError, ErrorReason, type Random, type Timers } from "@depute/core";
+import { againAfterConflicts } from "./conflicts.ts";
 import { isStoreFailure, StoreLostError, UnknownCommitError } from "./errors.ts";
-import { Lane } from "./lane.ts";
 import type { WriteOptions } from "./store.ts";
-import { capture, type Transaction, type WriteConnection } from "./transaction.ts";
+import { capture, runWithin, Transaction, type WriteConnection } from "./transaction.ts";
+
+export interface Job {
+  readonly fn: (tx: Transaction) => Promise<unknown>;
+  /** Whether `fn` may run a second time, if its changes were undone because another function failed. */
+  readonly isRepeatable: boolean;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A function of the batch that has run, and the calls to make when its result is durable. */
+export interface Ran {
+  readonly job: Job;
+  readonly settle: () => void;
+  readonly hooks: readonly (() => void)[];
+  readonly undoHooks: readonly (() => void)[];
+}
+
+export interface BatchOptions {
+  readonly connection: WriteConnection;
+  readonly transactionLimitMs: number;
+  readonly timers: Timers;
+  /** Calls a hook of a function. It never throws. */
+  readonly call: (hook: () => void) => void;
+}
+
+/**
+ * Runs the functions of one database transaction, one after the other. A function that throws undoes only its own
+ * changes, by a savepoint. Repeatable functions share one savepoint, because a savepoint costs a copy of each page that
+ * changes after it. If a function throws after a change, which is rare, all functions of the shared savepoint are
+ * undone. Then each of them runs again with a separate savepoint.
+ */
+export class Batch {
+  readonly #options: BatchOptions;
+  readonly #ran: Ran[] = [];
+  /** The functions that have run within the shared savepoint. */
+  #sharing: Ran[] | undefined;
+
+  constructor(options: BatchOptions) {
+    this.#options = options;
+  }
+
+  /** Returns all functions that have run, in order. */
+  get ran(): readonly Ran[] {
+    return [...this.#ran, ...(this.#sharing ?? [])];
+  }
+
+  /** Runs a function. It throws only when the connection fails; then the whole batch has failed. */
+  async run(job: Job): Promise<void> {
+    if (job.isRepeatable) return this.#runSharing(job);
+    await this.end();
+    this.#ran.push(await this.#runAlone(job));
+  }
+
+  /** Ends the shared savepoint. Call it before the commit. */
+  async end(): Promise<void> {
+    if (this.#sharing === undefined) return;
+    await this.#options.connection.release();
+    this.#ran.push(...this.#sharing);
+    this.#sharing = undefined;
+  }
+
+  async #runSharing(job: Job): Promise<void> {
+    const { connection } = this.#options;
+    if (this.#sharing === undefined) {
+      await connection.savepoint();
+      this.#sharing = [];
+    }
+    const tx = new Transaction(connection);
+    try {
+      const value = await this.#call(job, tx);
+      this.#sharing.push(this.#succeeded(job, tx, value));
+    } catch (error) {
+      if (!connection.isInTransaction) throw error;
+      // After a failed statement, Postgres accepts no other statement until a rollback.
+      if (tx.hasChanged || connection.dialect === "postgres") await this.#runAgain(job);
+      else this.#sharing.push(failed(job, error));
+    }
+  }
+
+  /**
+   * Undoes the functions of the shared savepoint. Then it runs them and the given function again, with a separate
+   * savepoint for each.
+   */
+  async #runAgain(job: Job): Promise<void> {
+    const { connection, call } = this.#options;
+    const sharing = this.#sharing ?? [];
+    this.#sharing = undefined;
+    await connection.rollbackToSavepoint();
+    for (const { undoHooks } of sharing) for (const hook of undoHooks) call(hook);
+    for (const again of [...sharing.map((ran) => ran.job), job]) this.#ran.push(await this.#runAlone(again));
+  }
+
+  async #runAlone(job: Job): Promise<Ran> {
+    const { connection } = this.#options;
+    await connection.savepoint();
+    const tx = new Transaction(connection);
+    try {
+      const value = await this.#call(job, tx);
+      await connection.release();
+      return this.#succeeded(job, tx, value);
+    } catch (error) {
+      if (!connection.isInTransaction) throw error;
+      await connection.rollbackToSavepoint();
+      return failed(job, error);
+    }
+  }
+
+  #call(job: Job, tx: Transaction): Promise<unknown> {
+    const { transactionLimitMs, timers } = this.#options;
+    return runWithin(job.fn, tx, transactionLimitMs, timers);
+  }
+
+  #succeeded(job: Job, tx: Transaction, value: unknown): Ran {
+    for (const hook of tx.ownHooks) this.#options.call(hook);
+    return { job, settle: () => job.resolve(value), hooks: tx.hooks, undoHooks: tx.undoHooks };
+  }
+}
+
+function failed(job: Job, error: unknown): Ran {
+  return { job, settle: () => job.reject(error), hooks: [], undoHooks: [] };
+}
 
 export interface GroupCommitOptions {
   readonly connection: WriteConnection;
   /**
-   * Makes all that was committed durable, while the connection does other things; absent where a commit is durable by
-   * itself. A rejection is the end of the store.
+   * Makes all committed changes durable while the connection does other work. It is absent where a commit is durable by
+   * itself. A rejection makes the store unusable.
    */
   readonly flush?: () => Promise<void>;
-  /** Told of each failure of the store itself, a {@link StoreLostError} included. */
+  /** Called with each failure of the store itself, also with a {@link StoreLostError}. */
   readonly onFailure?: (error: DeputeError) => void;
   readonly maxWaiting: number;
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
-  readonly onError: (error: unknown, what: string) => void;
-  readonly timers?: Timers | undefined;
+  readonly onError: (error: unknown, message: string) => void;
+  readonly timers: Timers;
+  /** Source of the jitter between the runs of a function that conflicts. */
+  readonly random: Random;
 }
 
 /**
- * Writes that are made durable together.
- *
- * Functions run one after the other in one database transaction ({@link Batch}). Nobody is answered before the one commit,
- * which costs a flush to disk however many share it; not even who failed, since an earlier function's changes, still undone
- * by a failing commit, may be why.
- *
- * While one batch is flushed the next one runs. A flush that fails is the end: nobody knows what of it is on disk, so
- * nothing is written and nothing is read any more until the database is opened again.
- *
- * A connection may break while it commits. Callers are refused at once; the hooks wait until the database says whether
- * the batch committed, because memory has to agree with the tables. No other batch runs before.
+ * Commits many writes together. Functions run one after the other in one database transaction ({@link Batch}), which
+ * has a single commit and a single flush to disk. No caller gets an answer before that commit. This includes a caller
+ * whose function failed, because a change that the commit then undoes may have caused the failure. While one batch is
+ * flushed, the next one runs. After a failed flush it is unknown which data is on disk. Therefore nothing is read or
+ * written until the database is opened again. If a connection breaks during a commit, the callers are refused at once.
+ * Their hooks wait until the database says whether the batch committed, because memory must agree with the tables. No
+ * other batch runs before that.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
@@ -40,13 +158,14 @@ export class GroupCommit {
   readonly #lane: Lane<Job>;
   #flushing: Promise<void> | undefined;
   #broken: StoreLostError | undefined;
-  /** The batch whose commit has an unknown outcome. */
+  /** The batch whose COMMIT had no answer, so that its outcome is unknown; undefined for none. */
   #unknown: { readonly ran: readonly Ran[]; readonly outcome: () => Promise<boolean> } | undefined;
 
   constructor(options: GroupCommitOptions) {
     this.#options = options;
-    this.#timers = options.timers ?? systemTimers;
+    this.#timers = options.timers;
     this.#lane = new Lane({
+      timers: this.#timers,
       limit: "store_waiting_writes",
       max: options.maxWaiting,
       gather: true,
@@ -58,13 +177,18 @@ export class GroupCommit {
     fn: (tx: Transaction) => Promise<T>,
     { isRepeatable = false }: WriteOptions = {},
   ): Promise<T> {
+    if (!isRepeatable) return this.#writeOnce(fn, false);
+    return againAfterConflicts(() => this.#writeOnce(fn, true), this.#options);
+  }
+
+  async #writeOnce<T>(fn: (tx: Transaction) => Promise<T>, isRepeatable: boolean): Promise<T> {
     const captured = capture(fn);
     return new Promise<T>((resolve, reject) => {
       this.#lane.push({ fn: captured, isRepeatable, resolve: resolve as (value: unknown) => void, reject });
     });
   }
 
-  /** Settles when all that was committed so far is durable; undefined when it is. */
+  /** Resolves when all earlier commits are durable; undefined if they already are. */
   get durable(): Promise<void> | undefined {
     return this.#broken === undefined ? this.#flushing : Promise.reject(this.#broken);
   }
@@ -76,15 +200,15 @@ export class GroupCommit {
 
   async #commitSome(next: () => Job | undefined): Promise<void> {
     const { connection, maxBatch, transactionLimitMs } = this.#options;
-    const taken: Job[] = [];
+    const jobs: Job[] = [];
     const call = (hook: () => void) => this.#call(hook);
     const batch = new Batch({ connection, transactionLimitMs, timers: this.#timers, call });
     try {
       if (this.#broken !== undefined) throw this.#broken;
       await connection.begin();
       await this.#settleUnknown();
-      for (let job = next(); job !== undefined; job = taken.length < maxBatch ? next() : undefined) {
-        taken.push(job);
+      for (let job = next(); job !== undefined; job = jobs.length < maxBatch ? next() : undefined) {
+        jobs.push(job);
         await batch.run(job);
       }
       await batch.end();
@@ -93,10 +217,11 @@ export class GroupCommit {
       if (connection.isInTransaction) await connection.rollback().catch(this.#report("rolling back failed"));
       if (error instanceof UnknownCommitError) this.#unknown = { ran: batch.ran, outcome: error.outcome };
       else this.#undo(batch.ran);
-      // Those that wait meet the same failure. If it could not even begin, it would be tried for ever.
-      if (taken.length === 0) taken.push(...some(next, this.#options.maxWaiting));
+      // The waiting functions fail with the same error. Otherwise the queue would retry forever a batch that cannot
+      // begin.
+      if (jobs.length === 0) jobs.push(...some(next, this.#options.maxWaiting));
       if (isStoreFailure(error)) this.#options.onFailure?.(error);
-      for (const job of taken) job.reject(error);
+      for (const job of jobs) job.reject(error);
       return;
     }
     const { ran } = batch;
@@ -108,11 +233,11 @@ export class GroupCommit {
       if (this.#flushing === flushing) this.#flushing = undefined;
     };
     flushing.then(done, done);
-    // One is flushed while the next one runs. With more under way, each would be of fewer.
+    // Only one flush runs at a time. More of them would make each batch smaller.
     await before?.catch(() => {});
   }
 
-  /** Flushes a batch after the one before it, and settles it. */
+  /** Flushes a batch after the previous batch, and then settles its calls. */
   async #flush(ran: readonly Ran[], before: Promise<void> | undefined): Promise<void> {
     try {
       await before;
@@ -131,7 +256,7 @@ export class GroupCommit {
     this.#settle(ran);
   }
 
-  /** Runs the hooks of the batch whose commit was not answered. Its callers have been refused. */
+  /** Runs the hooks of the batch whose commit had no answer. Its callers have already been refused. */
   async #settleUnknown(): Promise<void> {
     if (this.#unknown === undefined) return;
     const { ran, outcome } = this.#unknown;
@@ -160,13 +285,66 @@ export class GroupCommit {
     }
   }
 
-  #report(what: string): (error: unknown) => void {
-    return (error) => this.#options.onError(error, what);
+  #report(message: string): (error: unknown) => void {
+    return (error) => this.#options.onError(error, message);
   }
 }
 
 function some<T>(next: () => T | undefined, max: number): T[] {
-  const taken: T[] = [];
-  for (let one = next(); one !== undefined; one = taken.length < max ? next() : undefined) taken.push(one);
-  return taken;
+  const items: T[] = [];
+  for (let one = next(); one !== undefined; one = items.length < max ? next() : undefined) items.push(one);
+  return items;
+}
+
+export interface LaneOptions<Job> {
+  readonly timers: Timers;
+  /** The name of the limit that a refusal states when the queue is full. */
+  readonly limit: string;
+  readonly max: number;
+  /** Whether the first job waits until the end of the event loop's turn, so that other jobs can join it. */
+  readonly gather: boolean;
+  /** Does at least one of the jobs that `next` returns. It never throws. */
+  readonly serve: (next: () => Job | undefined) => Promise<void>;
+}
+
+/** A bounded queue for a resource that one job uses at a time. */
+export class Lane<Job> {
+  readonly #options: LaneOptions<Job>;
+  readonly #queue: Job[] = [];
+  #pumping: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: LaneOptions<Job>) {
+    this.#options = options;
+  }
+
+  /** @throws DeputeError LIMIT_EXCEEDED when the queue is full, SHUTTING_DOWN after `close` */
+  push(job: Job): void {
+    if (this.#closed) throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the store is closed");
+    const { limit, max } = this.#options;
+    if (this.#queue.length >= max) {
+      const metadata = { limit, max: String(max) };
+      throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the store is overloaded; call again later", {
+        metadata,
+      });
+    }
+    this.#queue.push(job);
+    this.#pumping ??= this.#pump();
+  }
+
+  /** Accepts no more jobs, and resolves when all accepted jobs are done. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#pumping;
+  }
+
+  async #pump(): Promise<void> {
+    if (this.#options.gather) await this.#options.timers.nextTurn();
+    while (this.#queue.length > 0) {
+      await this.#options.serve(() => this.#queue.shift());
+      // Lets other work of the event loop run. The writes that it starts may join the next batch.
+      if (this.#queue.length > 0) await this.#options.timers.nextTurn();
+    }
+    this.#pumping = undefined;
+  }
 }

@@ -10,11 +10,13 @@ export { type Migration, MigrationError, type Migrations } from "./migrations.ts
 export { openStore } from "./open.ts";
 export type { StoreLocation, StoreOptions, StoreSettings } from "./options.ts";
 export { ReadCache } from "./read-cache.ts";
+export { REQUEST_RETENTION_MS, type RequestKey, RequestMemory, requestTableSql } from "./requests.ts";
 export {
   bytes,
   type Column,
   FOUND,
   flag,
+  int64,
   integer,
   memberOf,
   nullable,
@@ -26,14 +28,13 @@ export {
   row,
   text,
 } from "./row.ts";
-export {
-  type Dialect,
-  partsOf,
-  type ReadTx,
-  type SqlValue,
-  type Statement,
-  type Store,
-  type WriteOptions,
-  type WriteTx,
+export type {
+  Dialect,
+  ReadTx,
+  SqlValue,
+  Statement,
+  Store,
+  WriteOptions,
+  WriteTx,
 } from "./store.ts";
 export type { StoreState } from "./watch.ts";

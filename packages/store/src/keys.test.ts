@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { keysToRecord, StoreKeyError } from "./keys.ts";
 import { openStore } from "./open.ts";
 import type { StoreLocation } from "./options.ts";
+import { CELLS } from "./row.ts";
 import { freeSchema, postgresForTests } from "./testing/postgres-server.ts";
 
 const postgres = await postgresForTests();
@@ -18,16 +19,16 @@ describe("keysToRecord", () => {
   const recorded = [{ name: "a", fingerprint: "1" }];
   test.each([
     ["the same", { a: "1" }, [], []],
-    ["a new one beside it", { a: "1", b: "2" }, [], [{ name: "b", fingerprint: "2" }]],
+    ["a new key beside it", { a: "1", b: "2" }, [], [{ name: "b", fingerprint: "2" }]],
     ["none", {}, [], []],
-    ["another that may replace it", { a: "2" }, ["a"], [{ name: "a", fingerprint: "2" }]],
+    ["a changed key with permission to replace it", { a: "2" }, ["a"], [{ name: "a", fingerprint: "2" }]],
   ])("%s", (_, fingerprints, replaced, expected) => {
     expect(
       keysToRecord(recorded, { fingerprints: fingerprints as Record<string, string>, replaced }),
     ).toEqual(expected);
   });
 
-  test.each([[[]], [["b"]]])("another is refused where %j may be replaced", (replaced) => {
+  test.each([[[]], [["b"]]])("refuses a changed key unless it may be replaced: %j", (replaced) => {
     expect(() => keysToRecord(recorded, { fingerprints: { a: "2" }, replaced })).toThrow(StoreKeyError);
   });
 });
@@ -53,14 +54,14 @@ describe.each(PLACES)("a store in %s", (_, newPlace) => {
       keys: { fingerprints: { root: fingerprint }, replaced },
     });
 
-  test("opens with the key that it was made with, and with no other", async () => {
+  test("opens with its recorded key and with no other", async () => {
     const place = newPlace();
     await (await open(place, "1")).close();
     await expect(open(place, "2")).rejects.toMatchObject({ name: "StoreKeyError", key: "root" });
     await (await open(place, "1")).close();
   });
 
-  test("opens with another for good, once that may replace it", async () => {
+  test("opens with a replacement permanently, once the key may be replaced", async () => {
     const place = newPlace();
     await (await open(place, "1")).close();
     await (await open(place, "2", ["root"])).close();
@@ -68,12 +69,12 @@ describe.each(PLACES)("a store in %s", (_, newPlace) => {
     await (await open(place, "2")).close();
   });
 
-  test("that is in use is refused for its key, and goes on", async () => {
+  test("refuses a process with another key while it is in use, and goes on", async () => {
     const place = newPlace();
     const store = await open(place, "1");
     await expect(open(place, "2")).rejects.toThrow();
     await store.write((tx) => tx.run("CREATE TABLE t (a BIGINT)"));
-    expect(await store.read((tx) => tx.all("SELECT a FROM t"))).toEqual([]);
+    expect(await store.read((tx) => tx.all(CELLS, "SELECT a FROM t"))).toEqual([]);
     await store.close();
   });
 });

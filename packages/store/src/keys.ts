@@ -1,41 +1,51 @@
-/** The keys of a service that its store depends on. */
+import { row, text } from "./row.ts";
+
+/** The keys that the content of a service's store depends on. */
 export interface StoreKeys {
-  /** Fingerprints by the names of the keys. A fingerprint tells keys apart, and tells nothing of the key. */
+  /** Fingerprints by key name. A fingerprint distinguishes keys and reveals nothing of the key. */
   readonly fingerprints: Readonly<Record<string, string>>;
-  /** Names of those that may take the place of the recorded ones. */
+  /** Names of the keys that may replace the recorded ones. */
   readonly replaced: readonly string[];
 }
 
-/** The store was made with another key, so the store does not open. */
+/** Thrown when the store was created with another key. The store then does not open. */
 export class StoreKeyError extends Error {
   override readonly name = "StoreKeyError";
   /** The name of the key. */
   readonly key: string;
 
-  constructor(key: string, recorded: string, present: string) {
-    super(`the store was made with another ${key} key: ${recorded}, not ${present}`);
+  constructor(key: string, recorded: string, fingerprint: string) {
+    super(
+      `the store was created with another ${key} key: its fingerprint is ${recorded}, not ${fingerprint}`,
+    );
     this.key = key;
   }
 }
 
-/** What a store has recorded of a key. */
+/** The fingerprint that the store has recorded for one key. */
 export interface RecordedKey {
   readonly name: string;
   readonly fingerprint: string;
 }
 
+/** A row of {@link READ_KEYS}. */
+export const RECORDED_KEY = row<RecordedKey>({ name: text, fingerprint: text });
+
+/** Reads all recorded keys. */
+export const READ_KEYS = "SELECT name, fingerprint FROM store_keys";
+
 /** The table of the fingerprints. */
 export const KEYS_TABLE =
   "CREATE TABLE IF NOT EXISTS store_keys (name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL)";
 
-/** Notes one: name, fingerprint. */
-export const NOTE_KEY =
+/** Records one key: name, fingerprint. */
+export const INSERT_KEY =
   "INSERT INTO store_keys (name, fingerprint) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET fingerprint = excluded.fingerprint";
 
 /**
- * The keys that are to be recorded, because the store knows none of that name or they may replace it.
+ * Returns the keys to record: keys without a record, and keys that may replace their record.
  *
- * @throws StoreKeyError for one that differs from the recorded one
+ * @throws StoreKeyError for a key that differs from its record and may not replace it
  */
 export function keysToRecord(
   recorded: readonly RecordedKey[],

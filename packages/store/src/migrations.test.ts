@@ -50,7 +50,7 @@ test.each([
     says: "newer than this program, which ends at 1",
   },
   { why: "newer database, empty program", list: [], known: [1], says: "newer than this program" },
-  { why: "twice the same id", list: [migration(1), migration(1)], known: [], says: "1 follows 1" },
+  { why: "a duplicate id", list: [migration(1), migration(1)], known: [], says: "1 follows 1" },
   { why: "descending ids", list: [migration(2), migration(1)], known: [], says: "1 follows 2" },
   { why: "id zero", list: [migration(0)], known: [], says: "0 follows 0" },
   { why: "id with a fraction", list: [migration(1.5)], known: [], says: "1.5 follows 0" },
@@ -72,10 +72,10 @@ test.each([
   expect(check).toThrow(says);
 });
 
-test("modules number their steps by themselves, and are applied one after the other", () => {
+test("applies modules in order, each with its own step numbers", () => {
   const modules = { tasks: [migration(1), migration(2)], reviews: [migration(1)], push: [] };
-  const places = (known: ReturnType<typeof applied>) =>
-    pendingMigrations(modules, known).map(({ module, id }) => `${module}/${id}`);
+  const places = (appliedMigrations: ReturnType<typeof applied>) =>
+    pendingMigrations(modules, appliedMigrations).map(({ module, id }) => `${module}/${id}`);
   expect(places([])).toEqual(["tasks/1", "tasks/2", "reviews/1"]);
   expect(places([...appliedTo("reviews", 1), ...appliedTo("tasks", 1)])).toEqual(["tasks/2"]);
   expect(places([...appliedTo("reviews", 1), ...appliedTo("tasks", 1, 2)])).toEqual([]);
@@ -83,9 +83,9 @@ test("modules number their steps by themselves, and are applied one after the ot
 
 test.each([
   { why: "a module that the program lacks", known: appliedTo("gone", 1), says: 'the module "gone"' },
-  { why: "one list where there are modules", known: applied(1), says: 'the module ""' },
+  { why: "one list instead of modules", known: applied(1), says: 'the module ""' },
   {
-    why: "a step of one module that is another's",
+    why: "a step under another module's name",
     known: appliedTo("reviews", 1, 2),
     says: "reviews/2, newer than this program, which ends at reviews/1",
   },
@@ -94,7 +94,7 @@ test.each([
   expect(() => pendingMigrations(modules, known)).toThrow(says);
 });
 
-test("the texts of the two dialects are told apart", () => {
+test("the checksum covers the texts of both dialects", () => {
   const [one, other] = [
     { ...migration(1), sql: "A", postgres: "B" },
     { ...migration(1), sql: "AB" },

@@ -1,63 +1,74 @@
 import { createHash } from "node:crypto";
+import { integer, row, text } from "./row.ts";
 
-/** One step of a schema. A released one is never edited: its checksum is kept in the database. */
+/** One step of a schema. Never edit a released step: the database stores its checksum. */
 export interface Migration {
-  /** Positive, ascending through the list of its module. */
+  /** The number of the step, which is positive. Numbers ascend in the list of a module. */
   readonly id: number;
   readonly name: string;
   /**
-   * Statements separated by semicolons. No transaction control, as each migration is one transaction; no deferred
-   * constraints, as they would fail at the commit that other writes share.
+   * Statements separated by semicolons. No transaction control, because each migration is one transaction. No deferred
+   * constraints, because they would fail at a commit that other writes share.
    */
   readonly sql: string;
-  /** The same for Postgres, where it takes other statements. Types and tables are translated, this is for the rest. */
+  /** The statements for Postgres, if the automatic translation of types and tables is not enough. */
   readonly postgres?: string;
 }
 
 /**
- * The steps of a database: one list, or a list for each module that has tables in it. Modules number their steps and keep
- * their checksums by themselves, and are applied in the order in which they stand here. One list is that of the module
- * with the empty name.
+ * The migrations of a database: one list, or one list for each module with tables in it. Each module has its own
+ * migration numbers and checksums. Modules migrate in the order of the properties. A single list has the empty module
+ * name.
  */
 export type Migrations = readonly Migration[] | Readonly<Record<string, readonly Migration[]>>;
 
-/** A step of a module. */
+/** A step with the name of its module. */
 export interface ModuleMigration extends Migration {
   readonly module: string;
 }
 
-/** What a database remembers of a migration. */
+/** The record of an applied migration. */
 export interface AppliedMigration {
   readonly module: string;
   readonly id: number;
   readonly checksum: string;
 }
 
-/** The database and the code do not fit, so the store does not open. */
+/** A row of {@link READ_APPLIED}. */
+export const APPLIED_MIGRATION = row<AppliedMigration>({ module: text, id: integer, checksum: text });
+
+/** Reads all applied migrations, by ascending id in each module. */
+export const READ_APPLIED = "SELECT module, id, checksum FROM schema_migrations ORDER BY module, id";
+
+/** Thrown when the database and the program have different schemas. The store then does not open. */
 export class MigrationError extends Error {
   override readonly name = "MigrationError";
 }
 
-/** The refusal of a database whose record of migrations has another form. @param cause what reading that record threw */
+/**
+ * Returns the error for a table of applied migrations that this program cannot read.
+ *
+ * @param cause the error of the read
+ */
 export function foreignRecord(cause: unknown): MigrationError {
   return new MigrationError(
-    "the database was made by an earlier revision or another program, so its tables cannot be used; start with an empty one",
+    "an earlier revision or another program made the database, so its tables cannot be used; start with an empty one",
     { cause },
   );
 }
 
-/** SHA-256 of the statements of both dialects, in hexadecimal: a change of either is a change of the migration. */
+/** Returns the SHA-256 of the statements of both dialects, in hexadecimal. A change of either dialect changes it. */
 export function checksum({ sql, postgres = "" }: Migration): string {
-  // No statement has a NUL, so no two pairs of texts are joined to the same one.
+  // Statements contain no NUL, so two different pairs of texts never give the same joined text.
   return createHash("sha256").update(`${sql}\0${postgres}`).digest("hex");
 }
 
 /**
- * Those of `migrations` that a database still needs, module by module, in order.
+ * Returns the migrations that a database still needs, module by module, in order.
  *
- * @param applied what the database remembers, by ascending id
- * @throws MigrationError when a list is out of order, when an applied migration is changed or missing in it, when one before
- *   the last applied was never applied, and when the database is newer than a list or has a module that the program lacks
+ * @param applied the recorded migrations, by ascending id
+ * @throws MigrationError when a list is out of order, an applied migration is changed or missing in it, or an earlier
+ *   one was never applied; also when the database is newer than a list or has a module that the program lacks
  */
 export function pendingMigrations(
   migrations: Migrations,
@@ -67,7 +78,7 @@ export function pendingMigrations(
   const unknown = applied.find(({ module }) => !modules.has(module));
   if (unknown !== undefined) {
     throw new MigrationError(
-      `the database has tables of the module "${unknown.module}", which this program does not have`,
+      `the database has tables of the module "${unknown.module}", which this program lacks; start the program that made it`,
     );
   }
   return [...modules].flatMap(([module, steps]) =>
@@ -79,7 +90,7 @@ export function pendingMigrations(
   );
 }
 
-/** How messages name a migration: `tasks/3`, or `3` in a database of one list. */
+/** Returns the name of a migration in messages: `tasks/3`, or `3` in a database with one list. */
 export function placeOf({ module, id }: Pick<ModuleMigration, "module" | "id">): string {
   return module === "" ? String(id) : `${module}/${id}`;
 }
@@ -109,12 +120,12 @@ function pendingSteps(
     const step = steps[i];
     if (step === undefined || step.id > id) {
       throw new MigrationError(
-        `migration ${place(id)} was applied to the database, and the program has it no more`,
+        `migration ${place(id)} was applied to the database, and this program lacks it; start a newer program`,
       );
     }
     if (step.id < id) {
       throw new MigrationError(
-        `migration ${place(step.id)} (${step.name}) was never applied, and ${place(id)} was`,
+        `migration ${place(step.id)} (${step.name}) was never applied, but ${place(id)} was; give it a higher id`,
       );
     }
     if (checksum(step) !== known) {
@@ -131,12 +142,12 @@ function checkList(module: string, steps: readonly Migration[]): void {
   for (const { id, name, sql, postgres = "" } of steps) {
     if (!Number.isSafeInteger(id) || id <= previous) {
       throw new MigrationError(
-        `migration ids are positive integers that ascend, but ${placeOf({ module, id })} follows ${previous}`,
+        `migration ids must be positive integers in ascending order, but ${placeOf({ module, id })} follows ${previous}`,
       );
     }
     if (/\binitially\s+deferred\b/i.test(`${sql}\n${postgres}`)) {
       throw new MigrationError(
-        `migration ${placeOf({ module, id })} (${name}) has a deferred constraint; writes share their commit`,
+        `migration ${placeOf({ module, id })} (${name}) has a deferred constraint; make it immediate, because writes share a commit`,
       );
     }
     previous = id;

@@ -1,3 +1,4 @@
+import { systemClock, systemRandom, systemTimers } from "@depute/core";
 import type { OpenSettings, StoreOptions } from "./options.ts";
 import { openPostgres } from "./postgres/store.ts";
 import { openSqliteFile, openSqliteMemory } from "./sqlite/store.ts";
@@ -9,14 +10,13 @@ const TRANSACTION_LIMIT_MS = 5_000;
 const READ_CACHE_MIB = 16;
 
 /**
- * Opens the database and brings its schema up to date.
+ * Opens the database and applies pending migrations. Only one process at a time may use a file, because two processes
+ * would block each other's event loops. The lock is the file `FILE-lock` beside the database. Only one process at a
+ * time may use a schema, because services cache their tables. The lock is a lock of the database.
  *
- * A file has one process at a time: two would wait for each other with a blocked event loop. `FILE-lock` beside it says so. So
- * has a schema, by a lock of the database: services remember what their tables hold.
- *
- * @throws StoreKeyError when the store was made with other keys, in which case nothing in it was changed; MigrationError when
- * database and code do not fit; DeputeError DEPENDENCY_UNAVAILABLE when the file or the
- * database cannot be used, or is in use by another process
+ * @throws StoreKeyError when the store was created with other keys; the store is then unchanged
+ * @throws MigrationError when database and program have different schemas
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file or the database is unusable, or another process uses it
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const settings: OpenSettings = {
@@ -27,7 +27,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     maxBatch: options.maxBatch ?? MAX_BATCH,
     transactionLimitMs: options.transactionLimitMs ?? TRANSACTION_LIMIT_MS,
     readCacheMib: options.readCacheMib ?? READ_CACHE_MIB,
-    ...(options.timers && { timers: options.timers }),
+    timers: options.timers ?? systemTimers,
+    random: options.random ?? systemRandom,
+    clock: options.clock ?? systemClock,
   };
   if (options.postgres !== undefined) {
     return openPostgres(options.postgres, options.schema, options.migrations, settings);

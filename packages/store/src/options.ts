@@ -1,11 +1,11 @@
-import type { Timers } from "@depute/core";
+import type { Clock, Random, Timers } from "@depute/core";
 import type { StoreKeys } from "./keys.ts";
 import type { Migrations } from "./migrations.ts";
 import type { StoreState } from "./watch.ts";
 
 /**
- * Where the data is: a SQLite file, created with its folder when missing; a schema of a Postgres database, created when
- * missing; or memory, for tests.
+ * Where the data is. A SQLite file is created with its folder when missing. A schema of a Postgres database is created
+ * when missing. Memory is for tests.
  */
 export type StoreLocation =
   | { readonly file: string; readonly memory?: false; readonly postgres?: undefined }
@@ -15,30 +15,37 @@ export type StoreLocation =
 export interface StoreSettings {
   /** The steps of the tables, or the steps of each module that has tables here. */
   readonly migrations: Migrations;
-  /** Told about what an `afterCommit` hook threw; the text says what was going on. */
-  readonly onError: (error: unknown, what: string) => void;
+  /** Receives each exception of an `afterCommit` hook, with a description of the hook's purpose. */
+  readonly onError: (error: unknown, message: string) => void;
   /**
    * Called at each change of the store's state; a store is ready when it opens. Without this listener an idle store is not
    * watched. Not called for a store in memory.
    */
   readonly onState?: (state: StoreState) => void;
-  /** What the store depends on. They are recorded when it is made, and compared each time it is opened. */
+  /**
+   * The keys that the store depends on. They are recorded when the store is created, and compared each time it is
+   * opened.
+   */
   readonly keys?: StoreKeys;
-  /** Writes, and apart from them reads, that may wait; more are refused. Default 10 000. */
+  /** Maximum number of waiting writes, and also of waiting reads. Further ones are refused. Default 10 000. */
   readonly maxWaiting?: number;
-  /** Writes committed together at most. Default 128. */
+  /** Maximum number of writes in one commit. Default 128. */
   readonly maxBatch?: number;
   /** Milliseconds that one transaction function may take. Default 5 000. */
   readonly transactionLimitMs?: number;
-  /** Measures that limit. */
+  /** The timers for that limit; the system's timers when absent. */
   readonly timers?: Timers;
-  /** MiB of a SQLite file that are held in memory for reads at most, as they are read. Default 16. */
+  /** Source of the jitter between the runs of a function that conflicts; the system's when absent. */
+  readonly random?: Random;
+  /** The clock for the dates of applied migrations; the system's clock when absent. */
+  readonly clock?: Clock;
+  /** Size of the read cache of a SQLite file, in MiB. Default 16. */
   readonly readCacheMib?: number;
 }
 
 export type StoreOptions = StoreLocation & StoreSettings;
 
-/** The same with its defaults. */
+/** The options with their defaults filled in. */
 export interface OpenSettings {
   readonly onError: StoreSettings["onError"];
   readonly onState?: StoreSettings["onState"];
@@ -47,5 +54,7 @@ export interface OpenSettings {
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
   readonly readCacheMib: number;
-  readonly timers?: Timers;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly clock: Clock;
 }

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openStore } from "./open.ts";
 import { ReadCache } from "./read-cache.ts";
+import { integer, row } from "./row.ts";
 import type { Store, WriteTx } from "./store.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "depute-read-cache-"));
@@ -25,20 +26,21 @@ afterAll(async () => {
 
 const read = (key: string) =>
   store.read(
-    async (tx) => (await tx.get<{ value: number }>("SELECT value FROM rows WHERE id = ?", [key]))?.value,
+    async (tx) =>
+      (await tx.get(row({ value: integer }), "SELECT value FROM rows WHERE id = ?", [key]))?.value,
   );
 
-/** What a reader does: the cache first, then the store. */
+/** Reads a key as services do: first from the cache, then from the store. */
 async function load<T>(cache: ReadCache<T>, key: string, from: (key: string) => Promise<T | undefined>) {
-  const held = cache.get(key);
-  if (held !== undefined) return held;
+  const cached = cache.get(key);
+  if (cached !== undefined) return cached;
   const keep = cache.reading(key);
   const found = await from(key);
   if (found !== undefined) keep(found);
   return found;
 }
 
-async function put(tx: WriteTx, key: string, value: number): Promise<void> {
+async function upsertRow(tx: WriteTx, key: string, value: number): Promise<void> {
   await tx.run(
     "INSERT INTO rows (id, value) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET value = excluded.value",
     [key, value],
@@ -50,7 +52,7 @@ const step = fc.record({
   key: fc.constantFrom("a", "b"),
 });
 
-test("no interleaving of reads and writes, failing ones too, gives less than was durable when it was asked", async () => {
+test("under any interleaving of reads and writes, the cache never returns less than durable data", async () => {
   let value = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
@@ -73,7 +75,7 @@ test("no interleaving of reads and writes, failing ones too, gives less than was
           const writing = store
             .write(async (tx) => {
               cache.forget(tx, key);
-              await put(tx, key, written);
+              await upsertRow(tx, key, written);
               if (kind === "failing write") throw new Error("no");
             })
             .then(
@@ -92,7 +94,7 @@ test("no interleaving of reads and writes, failing ones too, gives less than was
   );
 });
 
-test("what was read is not read again until it is written", async () => {
+test("a cached value needs no read until a write", async () => {
   const cache = new ReadCache<number>(10);
   let reads = 0;
   const counted = (key: string) => {
@@ -100,16 +102,16 @@ test("what was read is not read again until it is written", async () => {
     return read(key);
   };
   const again = () => load(cache, "c", counted);
-  await store.write((tx) => put(tx, "c", 1));
+  await store.write((tx) => upsertRow(tx, "c", 1));
   expect([await again(), await again(), reads]).toEqual([1, 1, 1]);
   await store.write(async (tx) => {
     cache.forget(tx, "c");
-    await put(tx, "c", 2);
+    await upsertRow(tx, "c", 2);
   });
   expect([await again(), await again(), reads]).toEqual([2, 2, 2]);
 });
 
-test("the oldest makes way", () => {
+test("the oldest entry makes room", () => {
   const cache = new ReadCache<number>(2);
   for (const [i, key] of ["x", "y", "z"].entries()) cache.reading(key)(i);
   expect(["x", "y", "z"].map((key) => cache.get(key))).toEqual([undefined, 1, 2]);

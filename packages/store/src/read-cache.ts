@@ -1,41 +1,41 @@
 import type { WriteTx } from "./store.ts";
 
 /**
- * Remembers what was read of a store, as long as nobody writes it: what is asked for again and again costs no statement.
- * It never answers with less than what was durable when it was asked. That takes one owner of the tables, who tells it
- * of each write.
+ * Caches values that were read from a store, until their key is written. Repeated reads then cost no statement. A value
+ * is never older than the data that was durable at the call. This requires that only one process owns the tables, and
+ * that it reports each write.
  */
 export class ReadCache<T> {
   readonly #max: number;
-  readonly #held = new Map<string, T>();
-  /** Writes of a key that have been made and are not durable yet, or undone. */
+  readonly #entries = new Map<string, T>();
+  /** For each key, the number of its writes that are neither durable nor rolled back yet. */
   readonly #pending = new Map<string, number>();
-  /** Counts what may make a read that is under way older than it looks. */
-  #era = 0;
+  /** Counts events that may make a read in progress stale. */
+  #generation = 0;
 
-  /** @param max values held; the oldest makes way */
+  /** @param max maximum number of values; a new value removes the oldest one */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** What is remembered under a key. */
+  /** Returns the cached value of a key. */
   get(key: string): T | undefined {
-    return this.#held.get(key);
+    return this.#entries.get(key);
   }
 
   /**
-   * To be called before a key is read.
+   * Begins the read of a key; call it before the read.
    *
-   * @returns remembers what was read, unless it was written meanwhile
+   * @returns a function that caches the read value, unless the key was written in the meantime
    */
   reading(key: string): (value: T) => void {
-    const era = this.#era;
+    const generation = this.#generation;
     return (value) => {
-      if (era === this.#era && !this.#pending.has(key)) this.#hold(key, value);
+      if (generation === this.#generation && !this.#pending.has(key)) this.#insert(key, value);
     };
   }
 
-  /** To be called in a transaction that writes what is read under a key. */
+  /** Removes the value of a key. Call it in the transaction that writes the key's record. */
   forget(tx: WriteTx, key: string): void {
     this.#drop(key);
     const settle = () => this.#settle(key);
@@ -47,22 +47,22 @@ export class ReadCache<T> {
   }
 
   #drop(key: string): void {
-    this.#era++;
-    this.#held.delete(key);
+    this.#generation++;
+    this.#entries.delete(key);
   }
 
   #settle(key: string): void {
     this.#drop(key);
-    const left = (this.#pending.get(key) ?? 1) - 1;
-    if (left > 0) this.#pending.set(key, left);
+    const remainingReads = (this.#pending.get(key) ?? 1) - 1;
+    if (remainingReads > 0) this.#pending.set(key, remainingReads);
     else this.#pending.delete(key);
   }
 
-  #hold(key: string, value: T): void {
-    this.#held.set(key, value);
-    if (this.#held.size <= this.#max) return;
-    for (const oldest of this.#held.keys()) {
-      this.#held.delete(oldest);
+  #insert(key: string, value: T): void {
+    this.#entries.set(key, value);
+    if (this.#entries.size <= this.#max) return;
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest);
       return;
     }
   }

@@ -1,77 +1,141 @@
 import type { SqlValue } from "./sql-value.ts";
 
-/** What a column holds. */
+/**
+ * Kinds of values, each as one bit, so that a column can allow several. A bit mask is much faster than a function for
+ * each column.
+ */
+const Kind = {
+  TEXT: 1,
+  WHOLE: 2,
+  FRACTION: 4,
+  LARGE: 8,
+  BYTES: 16,
+  NULL: 32,
+  ABSENT: 64,
+  OTHER: 128,
+} as const;
+
+/** The type of a column's values. */
 export interface Column<T> {
-  /** In words, for the error. */
-  readonly what: string;
-  readonly holds: (value: SqlValue | undefined) => boolean;
-  /** Never set. It carries the type, so that a column of some words is none of more words. */
+  /** Describes the type in words, for error messages. */
+  readonly description: string;
+  /** The allowed kinds, as bits of {@link Kind}. */
+  readonly kinds: number;
+  /** The allowed values of those kinds; absent when all are allowed. */
+  readonly values?: ReadonlySet<unknown>;
+  /** Never set. This member makes columns with different sets of words incompatible types. */
   readonly type?: (value: T) => T;
 }
+
+/** An unchecked row: values by column name. */
+export type Cells = Readonly<Record<string, SqlValue>>;
 
 /** The columns of a statement's rows. Declare it once, beside the table. */
 export interface Row<T> {
   /**
    * Checks each column, and returns the same object with its type.
    *
-   * @throws TypeError when a column is missing or holds something else: code and tables do not fit
+   * @throws TypeError when a column is missing or has another type: program and tables do not match
    */
-  check(row: Readonly<Record<string, SqlValue>>): T;
+  check(row: Cells): T;
 }
 
 /** The type of the rows that a {@link Row} describes. */
 export type RowOf<R> = R extends Row<infer T> ? T : never;
 
-export const text: Column<string> = { what: "text", holds: (value) => typeof value === "string" };
+export const text: Column<string> = { description: "text", kinds: Kind.TEXT };
 
-/** A whole number up to 2^53-1 either side of zero. */
-export const integer: Column<number> = {
-  what: "a whole number",
-  holds: (value) => Number.isSafeInteger(value),
+/** An integer from -(2^53-1) to 2^53-1. */
+export const integer: Column<number> = { description: "a whole number", kinds: Kind.WHOLE };
+
+/** An integer of 64 bits: an amount of money, or a sum of amounts. */
+export const int64: Column<number | bigint> = {
+  description: "a whole number of 64 bits",
+  kinds: Kind.WHOLE | Kind.LARGE,
 };
 
-export const real: Column<number> = { what: "a number", holds: (value) => typeof value === "number" };
+export const real: Column<number> = { description: "a number", kinds: Kind.WHOLE | Kind.FRACTION };
 
-export const bytes: Column<Uint8Array> = {
-  what: "bytes",
-  holds: (value) => value instanceof Uint8Array,
-};
+export const bytes: Column<Uint8Array> = { description: "bytes", kinds: Kind.BYTES };
 
-/** 0 or 1. */
+/** A truth value: 0 or 1. */
 export const flag: Column<0 | 1> = oneOf(0, 1);
 
-export function nullable<T>({ what, holds }: Column<T>): Column<T | null> {
-  return { what: `${what} or null`, holds: (value) => value === null || holds(value) };
+export function nullable<T>(column: Column<T>): Column<T | null> {
+  return widened(column, Kind.NULL, null, "null");
 }
 
-/** A column that some statements leave out. */
-export function optional<T>({ what, holds }: Column<T>): Column<T | undefined> {
-  return { what: `${what} or nothing`, holds: (value) => value === undefined || holds(value) };
+/** Returns a column that may be absent, because some statements do not select it. */
+export function optional<T>(column: Column<T>): Column<T | undefined> {
+  return widened(column, Kind.ABSENT, undefined, "nothing");
 }
 
-/** One of a few words or numbers. */
+function widened<T, V>(
+  { description, kinds, values }: Column<T>,
+  kind: number,
+  value: V,
+  word: string,
+): Column<T | V> {
+  return {
+    description: `${description} or ${word}`,
+    kinds: kinds | kind,
+    ...(values !== undefined && { values: new Set([...values, value]) }),
+  };
+}
+
+/** Makes a column for a fixed set of words or numbers. */
 export function oneOf<const T extends string | number>(...values: readonly T[]): Column<T> {
-  const all = new Set<unknown>(values);
-  return { what: `one of ${values.join(", ")}`, holds: (value) => all.has(value) };
+  const kinds = values.reduce((bits, value) => bits | kindOf(value), 0);
+  return { description: `one of ${values.join(", ")}`, kinds, values: new Set(values) };
 }
 
-/** A number of an enum of the contracts. */
+/** Makes a column for the numbers of an enum in the contracts. */
 export function memberOf<T extends number>(members: Readonly<Record<string, T>>): Column<T> {
   return oneOf(...Object.values(members));
 }
 
-/** Describes rows. The columns have to be those of `T`, where the call names it. */
+function kindOf(value: SqlValue | undefined): number {
+  switch (typeof value) {
+    case "string":
+      return Kind.TEXT;
+    case "number":
+      return Number.isSafeInteger(value) ? Kind.WHOLE : Kind.FRACTION;
+    case "bigint":
+      return Kind.LARGE;
+    case "undefined":
+      return Kind.ABSENT;
+    default:
+      return value === null ? Kind.NULL : value instanceof Uint8Array ? Kind.BYTES : Kind.OTHER;
+  }
+}
+
+/** Whether a column allows a value. */
+export function accepts(
+  { kinds, values }: Omit<Column<never>, "type">,
+  value: SqlValue | undefined,
+): boolean {
+  return (kinds & kindOf(value)) !== 0 && (values === undefined || values.has(value));
+}
+
+/** Describes the rows of a statement. If the call names the type `T`, the columns must match it. */
 export function row<T extends object>(columns: { readonly [K in keyof T]-?: Column<T[K]> }): Row<T> {
-  const entries = Object.entries<Pick<Column<never>, "holds" | "what">>(columns);
+  const accepted = Object.entries<Omit<Column<never>, "type">>(columns).map(([name, column]) => ({
+    name,
+    column,
+  }));
   return {
     check(found) {
-      for (const [name, { holds, what }] of entries) {
-        if (!holds(found[name])) throw new TypeError(`column ${name} of a row is not ${what}`);
+      for (const { name, column } of accepted) {
+        if (!accepts(column, found[name]))
+          throw new TypeError(`column ${name} of a row is not ${column.description}`);
       }
       return found as T;
     },
   };
 }
 
-/** Says that there is a row: the statement asks for nothing else. */
+/** A row without columns, for a statement that only tests existence. */
 export const FOUND: Row<object> = row({});
+
+/** Rows with any columns. The code that uses a value must check its kind. */
+export const CELLS: Row<Cells> = { check: (found) => found };

@@ -3,81 +3,67 @@ import type { SqlValue } from "./sql-value.ts";
 
 export type { SqlValue } from "./sql-value.ts";
 
-/** Which database it is, for the few statements that cannot be the same. */
+/** The kind of database, for the few statements that differ. */
 export type Dialect = "sqlite" | "postgres";
 
-/** A statement with the rows that it gives; its `?` placeholders are filled from `params` in order. */
-export type Statement<T> =
-  | [row: Row<T>, sql: string, params?: readonly SqlValue[]]
-  /** Rows without a check: the caller states their type. */
-  | [sql: string, params?: readonly SqlValue[]];
+/** The arguments of a statement: the type of its rows, its SQL, and the values of its `?` placeholders in order. */
+export type Statement<T> = [row: Row<T>, sql: string, params?: readonly SqlValue[]];
 
-/** The parts of a statement. */
-export function partsOf<T>(statement: Statement<T>): {
-  readonly row: Row<T> | undefined;
-  readonly sql: string;
-  readonly params: readonly SqlValue[];
-} {
-  if (typeof statement[0] === "string") {
-    const [sql, params = []] = statement as [sql: string, params?: readonly SqlValue[]];
-    return { row: undefined, sql, params };
-  }
-  const [row, sql, params = []] = statement as [row: Row<T>, sql: string, params?: readonly SqlValue[]];
-  return { row, sql, params };
-}
-
-/** Reads at one consistent state. Usable until the function that it was given to settles. */
+/** Reads at one consistent state. Valid until the transaction function settles. */
 export interface ReadTx {
   readonly dialect: Dialect;
-  /** All rows of one statement. */
+  /** Returns all rows of one statement. */
   all<T>(...statement: Statement<T>): Promise<T[]>;
-  /** The first row, or undefined. */
+  /** Returns the first row of one statement, or undefined. */
   get<T>(...statement: Statement<T>): Promise<T | undefined>;
 }
 
-/** Reads its own writes. */
+/** A transaction that reads its own writes. */
 export interface WriteTx extends ReadTx {
   /**
-   * One statement that changes rows. `all` and `get` take `... RETURNING` as well.
+   * Runs one statement that changes rows. Such a statement with `RETURNING` may also run by `all` and `get`.
    *
-   * @throws ConstraintError where a row breaks a constraint; the transaction stays usable.
+   * @throws ConstraintError when a row breaks a constraint; the transaction stays usable
    */
   run(sql: string, params?: readonly SqlValue[]): Promise<{ changes: number }>;
   /**
-   * Runs `hook` when `fn` has succeeded, before its changes are durable: what the hook has written may join the same
-   * commit. Should `fn`'s changes be undone after all, since the commit failed, `undone` is run before any other write.
+   * Runs `hook` when `fn` has succeeded and before its changes are durable, so that a write by the hook may join the
+   * same commit. If a failed commit undoes the changes of `fn`, `undone` runs before any other write.
    */
   afterRun(hook: () => void, undone?: () => void): void;
-  /** Runs `hook` after this transaction is durable, before `write` resolves; never when it is rolled back. */
+  /**
+   * Runs `hook` when this transaction is durable, before `write` resolves. The hook never runs if the transaction is
+   * rolled back.
+   */
   afterCommit(hook: () => void): void;
 }
 
 export interface WriteOptions {
   /**
-   * Whether the function may be run again: it does nothing but to change rows, to note what it found, and to leave hooks.
-   * The changes of its first run are undone then, and its `undone` hooks have been called. Such functions cost less
-   * together.
+   * Whether the function may run again: it only changes rows, collects results and registers hooks. Before a second
+   * run, the store undoes its changes and calls its `undone` hooks. Repeatable functions share a savepoint, so they
+   * cost less. After a conflict with another process's transaction, the store also runs the function again in a later
+   * commit, after later writes.
    */
   readonly isRepeatable?: boolean;
 }
 
 /**
- * SQL behind one interface, so that SQLite can be exchanged for Postgres: statements keep to what both understand.
- *
- * The function given to `read` or `write` may await calls of its `tx` and nothing else, since others wait for it: no
- * network, no timers, no transaction within it (refused). One that takes longer than the store's limit fails.
+ * SQL behind one interface over SQLite and Postgres; statements use the common subset of both. The function passed to
+ * `read` or `write` may await only calls of its `tx`, because other functions wait for it. Network calls and timers are
+ * forbidden; a nested transaction is refused. A function that exceeds the store's time limit fails.
  */
 export interface Store {
-  /** Runs `fn` on a consistent state of everything committed before. */
+  /** Runs `fn` on a consistent state that includes every earlier commit. */
   read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T>;
   /**
-   * Runs `fn` in a transaction, and resolves with its result once that is durable on disk. When `fn` throws, its changes
-   * are rolled back and the error is passed on. Writes take effect one after the other, in the order of the calls;
-   * waiting ones are committed together.
+   * Runs `fn` in a transaction, and resolves with its result when the changes are durable on disk. When `fn` throws,
+   * its changes are rolled back and the promise rejects with its error. Writes take effect in call order; waiting
+   * writes commit together.
    *
-   * @throws DeputeError LIMIT_EXCEEDED when too many wait, SHUTTING_DOWN after `close`.
+   * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`.
    */
   write<T>(fn: (tx: WriteTx) => Promise<T>, options?: WriteOptions): Promise<T>;
-  /** Finishes what waits, then closes the file. Idempotent. */
+  /** Finishes waiting calls, then closes the database. Idempotent. */
   close(): Promise<void>;
 }

@@ -1,37 +1,38 @@
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
-import { type Dialect, partsOf, type SqlValue, type Statement, type WriteTx } from "./store.ts";
+import type { Cells } from "./row.ts";
+import type { Dialect, SqlValue, Statement, WriteTx } from "./store.ts";
 
 type OrPromise<T> = T | Promise<T>;
 
-/** One connection's statements. */
+/** Runs the statements of one connection. */
 export interface Executor {
   readonly dialect: Dialect;
-  all<T>(sql: string, params: readonly SqlValue[]): OrPromise<T[]>;
-  get<T>(sql: string, params: readonly SqlValue[]): OrPromise<T | undefined>;
+  all(sql: string, params: readonly SqlValue[]): OrPromise<Cells[]>;
+  get(sql: string, params: readonly SqlValue[]): OrPromise<Cells | undefined>;
   run(sql: string, params: readonly SqlValue[]): OrPromise<{ changes: number }>;
-  /** Whether a statement waits for its answer; absent where statements are answered at once. */
+  /** Whether a statement waits for its answer; absent where statements are synchronous. */
   readonly isWaiting?: boolean;
-  /** Ends the connection, and with it the statements that wait. */
-  giveUp?(): void;
+  /** Ends the connection, so that waiting statements fail. */
+  destroy?(): void;
 }
 
-/** The one connection that writes. */
+/** A store's only connection for writes. */
 export interface WriteConnection extends Executor {
   begin(): Promise<void>;
   commit(): Promise<void>;
   rollback(): Promise<void>;
-  /** Marks where the next function begins. */
+  /** Sets a savepoint before the next function. */
   savepoint(): Promise<void>;
-  /** Keeps what was done since the mark, and removes the mark. */
+  /** Keeps the changes since the savepoint, and removes it. */
   release(): Promise<void>;
-  /** Undoes what was done since the mark, and removes the mark. */
+  /** Undoes the changes since the savepoint, and removes it. */
   rollbackToSavepoint(): Promise<void>;
-  /** False once the database has given the whole transaction up, as SQLite does when the disk is full. */
+  /** False after the database has aborted the whole transaction, as SQLite does on a full disk. */
   readonly isInTransaction: boolean;
 }
 
-/** What a transaction function holds: the connection, for as long as its turn lasts. */
+/** The `tx` argument of a transaction function. It gives access to the connection until the function settles. */
 export class Transaction implements WriteTx {
   readonly #executor: Executor;
   readonly #hooks: (() => void)[] = [];
@@ -48,10 +49,14 @@ export class Transaction implements WriteTx {
     return this.#executor.dialect;
   }
 
-  /** Ends the connection if the database owes an answer. Returns whether it does. */
-  giveUpWaiting(): boolean {
+  /**
+   * Ends the connection if it still waits for a statement's answer.
+   *
+   * @returns whether a statement was waiting
+   */
+  destroyIfWaiting(): boolean {
     if (this.#executor.isWaiting !== true) return false;
-    this.#executor.giveUp?.();
+    this.#executor.destroy?.();
     return true;
   }
 
@@ -59,22 +64,22 @@ export class Transaction implements WriteTx {
     return this.#over;
   }
 
-  /** Whether there is anything to undo. */
+  /** Whether the function changed rows. */
   get hasChanged(): boolean {
     return this.#hasChanged;
   }
 
-  /** What is to be called once the changes are durable. */
+  /** Hooks that run when the changes are durable. */
   get hooks(): readonly (() => void)[] {
     return this.#hooks;
   }
 
-  /** What is to be called once the function has succeeded. */
+  /** Hooks that run when the function has succeeded. */
   get ownHooks(): readonly (() => void)[] {
     return this.#ownHooks;
   }
 
-  /** What is to be called when the changes are undone after that. */
+  /** Hooks that run when the changes are undone although the function succeeded. */
   get undoHooks(): readonly (() => void)[] {
     return this.#undoHooks;
   }
@@ -83,18 +88,16 @@ export class Transaction implements WriteTx {
     this.#over = true;
   }
 
-  async all<T>(...statement: Statement<T>): Promise<T[]> {
-    const { row, sql, params } = partsOf(statement);
+  async all<T>(...[row, sql, params = []]: Statement<T>): Promise<T[]> {
     this.#note(sql);
-    const rows = await this.#use().all<Found>(sql, params);
-    return row === undefined ? (rows as T[]) : rows.map((found) => row.check(found));
+    const rows = await this.#use().all(sql, params);
+    return rows.map((found) => row.check(found));
   }
 
-  async get<T>(...statement: Statement<T>): Promise<T | undefined> {
-    const { row, sql, params } = partsOf(statement);
+  async get<T>(...[row, sql, params = []]: Statement<T>): Promise<T | undefined> {
     this.#note(sql);
-    const found = await this.#use().get<Found>(sql, params);
-    return row === undefined || found === undefined ? (found as T | undefined) : row.check(found);
+    const found = await this.#use().get(sql, params);
+    return found && row.check(found);
   }
 
   async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
@@ -113,37 +116,39 @@ export class Transaction implements WriteTx {
     if (undone !== undefined) this.#undoHooks.push(undone);
   }
 
-  /** What returns rows may change them, too. */
+  /**
+   * Records that the function has changed rows. Statements that return rows count too, because they may also change
+   * rows.
+   */
   #note(sql: string): void {
     if (!sql.startsWith("SELECT")) this.#hasChanged = true;
   }
 
   #use(): Executor {
-    if (this.#over) throw new Error("a transaction was used after its end");
+    if (this.#over)
+      throw new Error("a transaction was used after its end; await every statement within the function");
     return this.#executor;
   }
 }
 
-type Found = Readonly<Record<string, SqlValue>>;
-
 const current = new AsyncLocalStorage<Transaction>();
 
 /**
- * Readies `fn` to be called later with its transaction, in the caller's async context (traces and request ids are
- * the caller's, whoever works the queue off).
+ * Binds `fn` to the caller's async context. The queue runs `fn` later, and traces and request ids must be the caller's.
  *
- * @throws Error within a transaction: it would wait for itself
+ * @throws Error within a transaction, which would wait for itself
  */
 export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
-  if (current.getStore()?.isOver === false) throw new Error("a transaction was begun within a transaction");
-  // What AsyncLocalStorage.snapshot() does, for a tenth of its time.
+  if (current.getStore()?.isOver === false)
+    throw new Error("a transaction began within a transaction; use the outer one's tx");
+  // This does the same as AsyncLocalStorage.snapshot(), in a tenth of the time.
   const context = new AsyncResource("depute.transaction", { requireManualDestroy: true });
   return (tx) => context.runInAsyncScope(() => current.run(tx, fn, tx));
 }
 
 /**
- * Calls `fn`; rejects with its error. When it takes longer than `limitMs`, rejects with DeputeError:
- * DEPENDENCY_UNAVAILABLE if the database owes an answer, INTERNAL if `fn` waits for something else.
+ * Calls `fn`; rejects with its error. When it exceeds `limitMs`, rejects with DeputeError: DEPENDENCY_UNAVAILABLE if a
+ * statement waits for the database, INTERNAL if `fn` waits for anything else.
  */
 export async function runWithin<T>(
   fn: (tx: Transaction) => Promise<T>,
@@ -154,7 +159,7 @@ export async function runWithin<T>(
   let cancel = () => {};
   const limit = new Promise<never>((_, reject) => {
     cancel = timers.after(limitMs, () => {
-      if (tx.giveUpWaiting()) {
+      if (tx.destroyIfWaiting()) {
         const options = { metadata: { service: "store" } };
         const message = `the database did not answer within ${limitMs} ms`;
         return reject(new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, message, options));

@@ -1,26 +1,29 @@
-import { randomBytes } from "node:crypto";
-import { DeputeError, ErrorReason, systemTimers, type Timers } from "@depute/core";
+import { DeputeError, ErrorReason, randomBytes, type Timers } from "@depute/core";
 import { isStoreFailure, StoreLostError } from "./errors.ts";
+import { FOUND } from "./row.ts";
 import type { Store } from "./store.ts";
 
-/** Whether a store can be used, as far as it is known. */
+/** The last observed state of a store. */
 export type StoreState =
   | { readonly kind: "ready" }
-  /** Not now: reads or writes fail. It may come back. */
+  /** Reads or writes fail at the moment. The store may recover. */
   | { readonly kind: "unavailable"; readonly error: Error }
-  /** Never again by this process, which has to end. */
+  /** This process can never use the store again, so it must end. */
   | { readonly kind: "lost"; readonly error: StoreLostError };
 
-/** Milliseconds between looks while all is well, and while it is not. */
-const LOOK_MS = 2_000;
+/** Milliseconds between checks: CHECK_MS for a usable store, RETRY_MS for an unusable one. */
+const CHECK_MS = 2_000;
 const RETRY_MS = 250;
-/** Milliseconds after which a look without an answer counts as a failure. */
-const LOOK_LIMIT_MS = 3_000;
+/** Milliseconds after which an unanswered check counts as a failure. */
+const CHECK_LIMIT_MS = 3_000;
 
-/** Bytes that have to fit the store before it counts as usable again after a failure. */
+/** Bytes that a probe must write before the store counts as recovered. */
 const PROBE_BYTES = 64 * 1024;
 
-/** The table of the probe, for each database's own type of bytes. */
+/**
+ * Returns the SQL that creates the table to which a recovery probe writes. `bytesType` is the database's type for
+ * bytes.
+ */
 export function probeTable(bytesType: "BLOB" | "BYTEA"): string {
   return `CREATE TABLE IF NOT EXISTS store_probe (one INTEGER PRIMARY KEY, filler ${bytesType} NOT NULL)`;
 }
@@ -29,46 +32,46 @@ const PROBE =
   "INSERT INTO store_probe (one, filler) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET filler = excluded.filler";
 
 export interface StoreWatchOptions {
-  /** Told of each change. Without it nothing is watched. */
+  /** Receives each change. Without it the store is not watched. */
   readonly onState?: ((state: StoreState) => void) | undefined;
-  readonly timers?: Timers | undefined;
+  readonly timers: Timers;
 }
 
-/** How the store is looked at. */
-export interface StoreLooks {
-  /** Cheap: is anything wrong? */
-  readonly look: () => Promise<void>;
+/** The functions that check a store. */
+export interface StoreChecks {
+  /** Makes a cheap check. Rejects if the store has a fault. */
+  readonly check: () => Promise<void>;
   readonly store: Pick<Store, "read" | "write">;
-  /** Called when the store can be used again, before the listener. */
-  readonly onBack?: () => void;
+  /** Called on recovery, before the listener. */
+  readonly onRecovery?: () => void;
 }
 
 /**
- * Knows whether a store can be used. A failure of any read or write makes it unavailable at once; it counts as usable again
- * when a write of some size and a read have succeeded. It is also looked at while nobody uses it.
+ * Tracks whether a store is usable. A failure of any read or write makes it unavailable at once. It recovers when a
+ * probe write of some size and a read succeed. An idle store is checked as well.
  */
 export class StoreWatch {
   readonly #onState: ((state: StoreState) => void) | undefined;
   readonly #timers: Timers;
   #state: StoreState = { kind: "ready" };
-  #looks: StoreLooks | undefined;
-  #isLooking = false;
-  /** Failures so far: a look that began before the last one proves nothing. */
+  #checks: StoreChecks | undefined;
+  #isChecking = false;
+  /** Number of failures so far. A check that began before the last failure does not show a recovery. */
   #failures = 0;
   #cancel: () => void = () => {};
   #isClosed = false;
 
-  constructor({ onState, timers = systemTimers }: StoreWatchOptions) {
+  constructor({ onState, timers }: StoreWatchOptions) {
     this.#onState = onState;
     this.#timers = timers;
   }
 
-  start(looks: StoreLooks): void {
-    this.#looks = looks;
-    if (this.#state.kind !== "lost") this.#schedule(this.#state.kind === "ready" ? LOOK_MS : 0);
+  start(checks: StoreChecks): void {
+    this.#checks = checks;
+    if (this.#state.kind !== "lost") this.#schedule(this.#state.kind === "ready" ? CHECK_MS : 0);
   }
 
-  /** To be called with every failure of the store. */
+  /** Reports a failure of the store; call it with every failure. */
   suspect(error: Error): void {
     if (this.#isClosed || this.#state.kind === "lost") return;
     this.#failures++;
@@ -93,50 +96,50 @@ export class StoreWatch {
 
   #schedule(ms: number): void {
     this.#cancel();
-    if (this.#isClosed || this.#onState === undefined || this.#looks === undefined) return;
-    this.#cancel = this.#timers.after(ms, () => void this.#look());
+    if (this.#isClosed || this.#onState === undefined || this.#checks === undefined) return;
+    this.#cancel = this.#timers.after(ms, () => void this.#check());
   }
 
-  /** Never rejects. */
-  async #look(): Promise<void> {
-    if (this.#isLooking || this.#looks === undefined) return;
-    this.#isLooking = true;
-    const { look, store, onBack } = this.#looks;
+  /** Checks the store. It never rejects. */
+  async #check(): Promise<void> {
+    if (this.#isChecking || this.#checks === undefined) return;
+    this.#isChecking = true;
+    const { check, store, onRecovery } = this.#checks;
     const failuresBefore = this.#failures;
     const wasReady = this.#state.kind === "ready";
     try {
-      await this.#within(wasReady ? look() : prove(store));
+      await this.#within(wasReady ? check() : probe(store));
       if (!wasReady && this.#failures === failuresBefore && !this.#isClosed) {
-        onBack?.();
+        onRecovery?.();
         this.#become({ kind: "ready" });
       }
     } catch (error) {
-      if (!saysNothing(error)) this.suspect(error as Error);
+      if (!isOverloadOrClose(error)) this.suspect(error as Error);
     } finally {
-      this.#isLooking = false;
+      this.#isChecking = false;
       const { kind } = this.#state;
-      if (kind !== "lost") this.#schedule(kind === "ready" ? LOOK_MS : wasReady ? 0 : RETRY_MS);
+      if (kind !== "lost") this.#schedule(kind === "ready" ? CHECK_MS : wasReady ? 0 : RETRY_MS);
     }
   }
 
   #within(looking: Promise<void>): Promise<void> {
     return new Promise((resolve, reject) => {
-      const cancel = this.#timers.after(LOOK_LIMIT_MS, () =>
-        reject(new Error(`the store did not answer within ${LOOK_LIMIT_MS} ms`)),
+      const cancel = this.#timers.after(CHECK_LIMIT_MS, () =>
+        reject(new Error(`the store did not answer within ${CHECK_LIMIT_MS} ms`)),
       );
       looking.then(resolve, reject).finally(cancel);
     });
   }
 }
 
-async function prove(store: StoreLooks["store"]): Promise<void> {
+async function probe(store: StoreChecks["store"]): Promise<void> {
   const filler = randomBytes(PROBE_BYTES);
   await store.write((tx) => tx.run(PROBE, [filler]));
-  await store.read((tx) => tx.get("SELECT one FROM store_probe"));
+  await store.read((tx) => tx.get(FOUND, "SELECT one FROM store_probe"));
 }
 
-/** A store with too much to do, or one that closes, is no worse than it was. */
-function saysNothing(error: unknown): boolean {
+/** Whether the error only means that the store is overloaded or closing, which is no failure. */
+function isOverloadOrClose(error: unknown): boolean {
   return (
     !isStoreFailure(error) &&
     error instanceof DeputeError &&

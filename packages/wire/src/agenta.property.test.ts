@@ -13,7 +13,9 @@ import { documentsOf, type Schema } from "./testing/json-schema-arbitrary.ts";
 import { META_SCHEMA } from "./testing/meta-schema-arbitrary.ts";
 import { mutationsOf } from "./testing/mutations.ts";
 
-/** A generous limit: the properties are the heaviest tests of this package, and machines may be busy. */
+/**
+ * Maximum duration of one test in milliseconds. It is generous, because these tests are slow and machines may be busy.
+ */
 const TIMEOUT_MS = 60_000;
 
 const CONTRACTS: Record<AgentaMessage, DescMessage> = {
@@ -27,7 +29,7 @@ describe.each(AGENTA_MESSAGES)("%s", { timeout: TIMEOUT_MS }, (name) => {
   const contract = CONTRACTS[name];
   const documents = documentsOf(agentaSchema(name));
 
-  test("every document that the schema allows is valid and comes back equal, through the binary form too", () => {
+  test("accepts every document that the schema allows, and returns it equal, also through the binary form", () => {
     fc.assert(
       fc.property(documents, (document) => {
         const decoded = decodeValid(contract, document);
@@ -40,7 +42,7 @@ describe.each(AGENTA_MESSAGES)("%s", { timeout: TIMEOUT_MS }, (name) => {
     );
   });
 
-  test("a document changed in one place is refused exactly when the schema refuses it", () => {
+  test("refuses a document changed in one place exactly when the schema refuses it", () => {
     const allows = compile(expressible(agentaSchema(name)) as Schema);
     fc.assert(
       fc.property(documents.chain(mutationsOf), (document) => {
@@ -55,14 +57,17 @@ describe.each(AGENTA_MESSAGES)("%s", { timeout: TIMEOUT_MS }, (name) => {
   });
 });
 
-/** Equal as JSON is, `-0` and `__proto__` members included. Clones have one prototype; generated objects may have none. */
+/**
+ * Asserts that two values are equal as JSON, including `-0` and `__proto__` members. Parsed objects have a prototype;
+ * generated ones may lack it.
+ */
 function same(actual: JsonValue, expected: JsonValue): void {
   deepStrictEqual(structuredClone(actual), structuredClone(expected));
 }
 
 /**
- * A schema as far as the contracts can express it: integers end at 2^53-1, the last that every JSON parser reads exactly,
- * and of a schema within an offer it is checked only that it is an object or a boolean.
+ * Returns the part of a schema that contracts can express. Integers end at 2^53-1, the largest that every JSON parser
+ * reads exactly. A schema within an offer is only checked to be an object or a boolean.
  */
 function expressible(schema: JsonValue): JsonValue {
   if (Array.isArray(schema)) return schema.map(expressible);
@@ -75,9 +80,9 @@ function expressible(schema: JsonValue): JsonValue {
 type Change = [path: string, value: JsonValue | undefined];
 type Refusal = [pointer: string, reason: WireReason, rule?: string];
 
-/** Each a full fixture with one member set, or removed where the value is undefined. */
+/** Each case is a complete fixture in which one member is set, or removed if the value is undefined. */
 const REFUSED: [AgentaMessage, Change, Refusal][] = [
-  // What is required.
+  // Required members that are absent.
   ["offer", ["offer_id", undefined], ["/offer_id", "missing_member"]],
   ["offer", ["seller_agent", undefined], ["/seller_agent", "missing_member", "required"]],
   ["offer", ["input_schema", undefined], ["/input_schema", "missing_member", "required"]],
@@ -91,7 +96,7 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
   ["execution_receipt", ["error.retryable", undefined], ["/error/retryable", "missing_member"]],
   ["verification_result", ["score", undefined], ["/score", "missing_member"]],
   ["verification_result", ["checks.0.description", undefined], ["/checks/0/description", "missing_member"]],
-  // What is not in the schema.
+  // Members that the schema does not define.
   ["offer", ["discount", 1], ["/discount", "unknown_member"]],
   ["offer", ["seller_agent.phone", "1"], ["/seller_agent/phone", "unknown_member"]],
   [
@@ -100,7 +105,7 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
     ["/buyer_agent/endpoint", "unknown_member"],
   ],
   ["verification_result", ["evidence.0.description", "a"], ["/evidence/0/description", "unknown_member"]],
-  // Constants and words.
+  // Constants and enum words that differ from the schema's.
   [
     "offer",
     ["protocol_version", "agenta.delegation.v1"],
@@ -121,7 +126,7 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
     ["/verification_requirements/required_artifacts/0", "broken_rule", "enum.not_in"],
   ],
   ["execution_receipt", ["error.code", "oops"], ["/error/code", "unknown_word"]],
-  // Patterns and formats.
+  // Texts that break a pattern or format.
   ["offer", ["offer_id", "short"], ["/offer_id", "broken_rule", "string.pattern"]],
   ["offer", ["offer_id", "offer-sentiment-1\n"], ["/offer_id", "broken_rule", "string.pattern"]],
   [
@@ -140,7 +145,7 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
   ["offer", ["valid_from", "2026-03-01T00:00:00"], ["/valid_from", "broken_rule", "string.pattern"]],
   ["offer", ["terms_url", "terms.html"], ["/terms_url", "broken_rule", "string.uri"]],
   ["execution_request", ["callback.url", ""], ["/callback/url", "broken_rule", "string.uri_empty"]],
-  // Lengths, in code points.
+  // Texts of a wrong length, counted in code points.
   ["offer", ["title", ""], ["/title", "broken_rule", "string.min_len"]],
   ["offer", ["title", "\u{1f6d2}".repeat(201)], ["/title", "broken_rule", "string.max_len"]],
   ["offer", ["description", "d".repeat(4001)], ["/description", "broken_rule", "string.max_len"]],
@@ -149,7 +154,7 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
     ["error.message", "m".repeat(2001)],
     ["/error/message", "broken_rule", "string.max_len"],
   ],
-  // Items.
+  // Lists with a wrong number of items or with repeated items.
   ["offer", ["capabilities", ["a", "a"]], ["/capabilities", "broken_rule", "repeated.unique"]],
   [
     "offer",
@@ -167,7 +172,7 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
     ["failure_reasons", Array(51).fill("r")],
     ["/failure_reasons", "broken_rule", "repeated.max_items"],
   ],
-  // Numbers.
+  // Numbers outside of their range.
   ["offer", ["pricing.amount", -1], ["/pricing/amount", "broken_rule", "int64.gte_lte"]],
   ["offer", ["pricing.amount", 1.5], ["/pricing/amount", "number_range"]],
   [
@@ -177,7 +182,7 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
   ],
   ["verification_result", ["score", 1.01], ["/score", "broken_rule", "double.gte_lte"]],
   ["execution_receipt", ["usage.input_units", -0.1], ["/usage/input_units", "broken_rule", "double.gte"]],
-  // Kinds.
+  // Values of a wrong JSON kind.
   ["offer", ["allowed_buyer_agents", null], ["/allowed_buyer_agents", "wrong_type"]],
   ["offer", ["input_schema", "string"], ["/input_schema", "broken_rule", "agenta.schema"]],
   ["offer", ["metadata", { nested: {} }], ["/metadata", "broken_rule", "agenta.metadata.scalars"]],
@@ -190,23 +195,20 @@ const refusals = REFUSED.map(([name, [path, value], [pointer, reason, rule]]) =>
   return { name, path, value, pointer, reason, rule, why: rule ?? reason };
 });
 
-test.each(refusals)(
-  "$name is refused for its $path: $why",
-  ({ name, path, value, pointer, reason, rule }) => {
-    const document = fullFixture(name);
-    expect(decodeValid(CONTRACTS[name], document).ok).toBe(true);
-    set(document, path.split("."), value);
-    expect(compile(agentaSchema(name))(document), "the schema refuses it too").toBe(false);
-    const decoded = decodeValid(CONTRACTS[name], document);
-    expect(decoded.ok ? "accepted" : decoded.error).toMatchObject({
-      path: pointer,
-      reason,
-      ...(rule && { rule }),
-    });
-  },
-);
+test.each(refusals)("refuses $name for its $path: $why", ({ name, path, value, pointer, reason, rule }) => {
+  const document = fullFixture(name);
+  expect(decodeValid(CONTRACTS[name], document).ok).toBe(true);
+  set(document, path.split("."), value);
+  expect(compile(agentaSchema(name))(document), "the schema refuses it too").toBe(false);
+  const decoded = decodeValid(CONTRACTS[name], document);
+  expect(decoded.ok ? "accepted" : decoded.error).toMatchObject({
+    path: pointer,
+    reason,
+    ...(rule && { rule }),
+  });
+});
 
-test("an integer beyond 2^53-1 is refused, though the schema allows it", () => {
+test("refuses an integer beyond 2^53-1, though the schema allows it", () => {
   const document = fullFixture("offer");
   set(document, ["pricing", "amount"], 2 ** 53);
   expect(compile(agentaSchema("offer"))(document)).toBe(true);
@@ -217,7 +219,7 @@ test("an integer beyond 2^53-1 is refused, though the schema allows it", () => {
 });
 
 test.each(["https://[::ffff:192.0.2.1]/", "https://%AA.example/"])(
-  "a host that protovalidate does not know is refused, though the schema allows it: %s",
+  "refuses a host unknown to protovalidate, though the schema allows it: %s",
   (url) => {
     const document = fullFixture("offer");
     set(document, ["terms_url"], url);
@@ -226,7 +228,7 @@ test.each(["https://[::ffff:192.0.2.1]/", "https://%AA.example/"])(
   },
 );
 
-test("a day that its month does not have passes the contract, and the schema refuses it", () => {
+test("accepts a day beyond its month, which the schema refuses", () => {
   const document = fullFixture("offer");
   set(document, ["valid_from"], "2026-02-30T00:00:00Z");
   expect(decodeValid(OfferSchema, document).ok).toBe(true);

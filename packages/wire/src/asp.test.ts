@@ -21,24 +21,24 @@ function decoded(document: JsonValue) {
   return result.message;
 }
 
-/** A copy of a document with one member set. */
+/** Returns a copy of a document with one member set. */
 function changed(document: JsonObject, path: string, value: JsonValue): JsonObject {
   const [name, ...rest] = path.split(".") as [string, ...string[]];
   const inner = rest.length === 0 ? value : changed(document[name] as JsonObject, rest.join("."), value);
   return { ...document, [name]: inner };
 }
 
-describe("an envelope can be hashed again after it was stored as a message", () => {
+describe("an envelope can be hashed again after storage as a message", () => {
   test.each(envelopes)("$file", ({ document }) => {
     const stored = fromBinary(EnvelopeSchema, toBinary(EnvelopeSchema, decoded(document)));
     const { integrity, ...rest } = encode(EnvelopeSchema, stored) as JsonObject;
-    const { hash, signature: _, ...kept } = integrity as JsonObject;
-    const digest = createHash("sha256").update(canonicalJson({ ...rest, integrity: kept }));
+    const { hash, signature: _, ...integrityFields } = integrity as JsonObject;
+    const digest = createHash("sha256").update(canonicalJson({ ...rest, integrity: integrityFields }));
     expect(`sha256:${digest.digest("hex")}`).toBe(hash);
   });
 });
 
-test("every performative has a fixture of its own, and the fixtures chain", () => {
+test("every performative has a fixture, and the fixtures chain", () => {
   const seen = new Set(envelopes.map(({ document }) => decoded(document).performative));
   expect(seen.size).toBe(Object.keys(Performative).length - 1);
   const chain = envelopes.filter(({ file }) => !file.endsWith("session-invitation.json"));
@@ -63,19 +63,19 @@ test.each<[string, JsonValue, string, string]>([
   ["integrity.signature", `ed25519:${"a".repeat(124)}`, "/integrity/signature", "broken_rule"],
   ["integrity.previousHash", "sha256:1a2b", "/integrity/previousHash", "broken_rule"],
   ["constraints", { allowedPerformatives: ["ASK"] }, "/constraints/allowedPerformatives/0", "unknown_word"],
-])("an envelope is refused with %s %j", (path, value, pointer, reason) => {
+])("refuses an envelope with %s %j", (path, value, pointer, reason) => {
   const result = decodeValid(EnvelopeSchema, changed(PROPOSE, path, value));
   expect(result.ok ? "accepted" : result.errors).toContainEqual(
     expect.objectContaining({ path: pointer, reason }),
   );
 });
 
-test("another performative makes another body of the same members", () => {
+test("another performative gives another body of the same members", () => {
   const result = decodeValid(EnvelopeSchema, changed(PROPOSE, "performative", "REJECT"));
   expect(result.ok ? "accepted" : result.error).toMatchObject({ path: "/content/body/referenceId" });
 });
 
-test("a message whose body is not the performative's is refused", () => {
+test("refuses a message whose body differs from its performative", () => {
   const message = decoded(PROPOSE);
   const result = createValidator().validate(
     EnvelopeSchema,
@@ -84,7 +84,7 @@ test("a message whose body is not the performative's is refused", () => {
   expect(result.violations?.map(({ ruleId }) => ruleId)).toEqual(["asp.envelope.body"]);
 });
 
-test("terms are needed, except in an invitation", () => {
+test("requires terms, except in an invitation", () => {
   const body = { proposalId: "p", type: "terms", subject: "s" };
   const result = decodeValid(EnvelopeSchema, changed(PROPOSE, "content.body", body));
   expect(result.ok ? "accepted" : result.error).toMatchObject({
@@ -115,7 +115,7 @@ test.each<[JsonObject, string, string]>([
   [{ kty: "EC", crv: "P-256", x: "A".repeat(43) }, "/dpopPublicKey", "broken_rule"],
   [{ kty: "OKP", crv: "P-256", x: "A".repeat(43) }, "/dpopPublicKey", "broken_rule"],
   [{ kty: "RSA", crv: "P-256", x: "A".repeat(43) }, "/dpopPublicKey/kty", "broken_rule"],
-])("a card is refused with the key %j", (dpopPublicKey, path, reason) => {
+])("refuses a card with the key %j", (dpopPublicKey, path, reason) => {
   const card = readFixture("asp/agent-card.json") as JsonObject;
   const result = decodeValid(AgentCardSchema, { ...card, dpopPublicKey });
   expect(result.ok ? "accepted" : result.errors).toContainEqual(expect.objectContaining({ path, reason }));

@@ -12,7 +12,7 @@ test.each<[JsonObject, AgentManifest["overseer"]["case"]]>([
   [{}, undefined],
   [{ overseer: null }, "overseerNull"],
   [{ overseer: "qa-1" }, "overseerId"],
-])("an overseer of %j is its own thing", (overseer, expected) => {
+])("an overseer of %j stays distinct", (overseer, expected) => {
   const { overseer: _, ...rest } = MANIFEST;
   const document = { ...rest, ...overseer };
   const decoded = decodeValid(AgentManifestSchema, document);
@@ -32,7 +32,7 @@ test.each<[string, JsonValue, string, string]>([
   ["delegate_rules", { "a b": { when_to_delegate: "Always." } }, "/delegate_rules/a b", "broken_rule"],
   ["allowed_agents", null, "/allowed_agents", "wrong_type"],
   ["mcp_bindings", [{ server_id: "S", scopes: [] }], "/mcp_bindings/0/allowed_tools", "missing_member"],
-])("a manifest is refused with %s %j", (name, value, path, reason) => {
+])("refuses a manifest with %s %j", (name, value, path, reason) => {
   const decoded = decodeValid(AgentManifestSchema, { ...MANIFEST, [name]: value });
   expect(decoded.ok ? "accepted" : decoded.errors).toContainEqual(expect.objectContaining({ path, reason }));
 });
@@ -57,12 +57,12 @@ test.each<[JsonObject, string, string]>([
     "missing_member",
   ],
   [{ attachments: null }, "/attachments", "wrong_type"],
-])("a message is refused with %j", (change, path, reason) => {
+])("refuses a message with %j", (change, path, reason) => {
   const decoded = decodeValid(CapMessageSchema, { ...NOTICE, ...change });
   expect(decoded.ok ? "accepted" : decoded.errors).toContainEqual(expect.objectContaining({ path, reason }));
 });
 
-test("the type is the union's, so an extra member cannot forge it", () => {
+test("the union decides the type, so an extra member cannot forge it", () => {
   const decoded = decode(CapMessageSchema, { ...NOTICE, extra: 1 });
   if (!decoded.ok || decoded.message.kind.case !== "delegationNotice") throw new Error("not a notice");
   expect(decoded.message.kind.value.extraMembers).toEqual({ extra: 1 });

@@ -3,6 +3,7 @@ import { canonicalJson } from "@depute/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decode, decodeValid, encode, MAX_ECHO, parseJson } from "./index.ts";
+import { messageCodec } from "./message.ts";
 import { isInline } from "./names.ts";
 import { planOf } from "./plan.ts";
 import { contracts } from "./testing/contracts.ts";
@@ -10,7 +11,7 @@ import { documentsOf } from "./testing/documents.ts";
 
 const messages = [...contracts.values()];
 
-/** JSON-like junk: anything at all, JSON, and values that JSON parsers never return. */
+/** Values of every kind: any value, JSON, and values that JSON parsers never return. */
 const junk = fc.oneof(
   fc.jsonValue({ noUnicodeString: false }),
   fc.anything({
@@ -23,25 +24,27 @@ const junk = fc.oneof(
 );
 
 describe.each(messages)("$typeName", (schema) => {
-  test("has wire options that agree with each other", () => {
+  test("has consistent wire options", () => {
     if (isInline(schema)) expect(decode(schema, undefined).ok).toBe(false);
-    else for (const tag of planOf(schema).tags) for (const member of tag.byWord.values()) member.plan();
+    else
+      for (const tag of planOf(schema, messageCodec).tags)
+        for (const member of tag.byWord.values()) member.plan();
   });
 
-  test("gives back every document that its options allow", () => {
+  test("returns every document that its options allow", () => {
     fc.assert(
       fc.property(documentsOf(schema), (document) => {
         const decoded = decode(schema, document);
         if (!decoded.ok) throw new Error(JSON.stringify(decoded.error));
         const again = fromBinary(schema, toBinary(schema, decoded.message));
-        // Compared as canonical texts: matchers look at `constructor` and `__proto__` members in ways of their own.
+        // Compares canonical texts, because matchers treat members named `constructor` and `__proto__` specially.
         expect(canonicalJson(encode(schema, again))).toBe(canonicalJson(document));
       }),
       { numRuns: 60 },
     );
   });
 
-  test("takes junk without throwing", () => {
+  test("accepts junk without throwing", () => {
     fc.assert(
       fc.property(junk, (value) => {
         const decoded = decodeValid(schema, value);
@@ -53,7 +56,7 @@ describe.each(messages)("$typeName", (schema) => {
 });
 
 describe("parseJson", () => {
-  test("returns what JSON.parse returns, and says where a text stops being JSON", () => {
+  test("returns the value of JSON.parse, and the position where a text stops being JSON", () => {
     const texts = fc
       .tuple(
         fc.json(),
@@ -61,7 +64,8 @@ describe("parseJson", () => {
         fc.constantFrom("", ",", "}", "]", '"', "\\", "\u0000", "01", "-", "e", " "),
       )
       .map(
-        ([text, at, put]) => text.slice(0, at % (text.length + 1)) + put + text.slice(at % (text.length + 1)),
+        ([text, at, inserted]) =>
+          text.slice(0, at % (text.length + 1)) + inserted + text.slice(at % (text.length + 1)),
       );
     fc.assert(
       fc.property(texts, (text) => {
@@ -81,7 +85,7 @@ describe("parseJson", () => {
     );
   });
 
-  test("takes any bytes without throwing", () => {
+  test("accepts any bytes without throwing", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         const parsed = parseJson(bytes);
@@ -91,7 +95,7 @@ describe("parseJson", () => {
   });
 });
 
-/** The position that JSON.parse gives in its message, when it gives one. */
+/** Returns the position that the error message of JSON.parse contains, if there is one. */
 function positionIn(error: unknown, text: string): { position?: number } {
   const { message } = error as SyntaxError;
   if (message === "Unexpected end of JSON input") return { position: text.length };

@@ -1,41 +1,82 @@
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Fault } from "./error.ts";
-import { type JsonKind, kindOf, spell } from "./kind.ts";
 
-/** Where decoding or encoding stands: the object at hand, those around it, and the levels of nesting still allowed. */
+/** The six kinds of JSON value. */
+export type JsonKind = "null" | "boolean" | "number" | "string" | "array" | "object";
+
+export const ALL_KINDS: readonly JsonKind[] = ["null", "boolean", "number", "string", "array", "object"];
+
+/** Returns the JSON kind of a value; undefined for values outside JSON (undefined, functions, bigints, symbols). */
+export function kindOf(value: unknown): JsonKind | undefined {
+  switch (typeof value) {
+    case "string":
+    case "number":
+    case "boolean":
+      return typeof value as JsonKind;
+    case "object":
+      if (value === null) return "null";
+      return Array.isArray(value) ? "array" : "object";
+    default:
+      return undefined;
+  }
+}
+
+/** Returns a kind with its article, for example "an array". */
+export function withArticle(kind: JsonKind | undefined): string {
+  if (kind === undefined) return "not JSON";
+  if (kind === "null") return "null";
+  return kind === "array" || kind === "object" ? `an ${kind}` : `a ${kind}`;
+}
+
+/**
+ * The position of the decoder or encoder: the current object, the surrounding objects, and the remaining levels of
+ * nesting.
+ */
 export interface Place {
-  /** The object being read or written; undefined at the top and in a list or map. */
+  /** The object that is read or written; undefined at the top and within a list or map. */
   readonly object: Readonly<Record<string, unknown>> | undefined;
   readonly outer: Place | undefined;
-  /** How many levels of objects and arrays may still begin here. */
+  /** Number of nesting levels of objects and arrays that are still allowed here. */
   readonly depth: number;
 }
 
-/** One level further in. */
+/** Returns the place one level further inside. */
 export function inside(place: Place, object?: JsonObject): Place {
   return { object, outer: place, depth: place.depth - 1 };
 }
 
-/** How one value appears as JSON. Local values are those of protobuf-es. */
+/** Converts one value between JSON and protobuf-es. "Local" means the form in protobuf-es. */
 export interface Codec {
-  /** The kinds of JSON value that it takes; no other reaches decode by way of a choice. */
+  /**
+   * The kinds of JSON value that the codec accepts. A caller that selects the codec by kind passes no other kinds to
+   * `decode`.
+   */
   readonly kinds: readonly JsonKind[];
-  /** The local value; throws Fault. */
+  /** Converts a JSON value to the value in protobuf-es; throws Fault. */
   decode(json: unknown, place: Place): unknown;
-  /** The JSON value; throws WireEncodeError. */
+  /** Converts a value in protobuf-es to the JSON value; throws WireEncodeError. */
   encode(local: unknown, place: Place): JsonValue;
 }
 
-/** A message has no JSON form, e.g. a number that is not finite or an enum value without a word. */
+/**
+ * Returns the codec of a message type. Codecs of fields take this function as an argument, because messages may be
+ * recursive.
+ */
+export type MessageCodecs = (desc: DescMessage) => Codec;
+
+/** Thrown if a message has no JSON form, for example for an infinite number or an enum value without a word. */
 export class WireEncodeError extends Error {
   override readonly name = "WireEncodeError";
 }
 
-/** A contract's wire options contradict each other; found when the contract is first used. */
+/** Thrown at a contract's first use if the contract's wire options contradict each other. */
 export class WireContractError extends Error {
   override readonly name = "WireContractError";
 }
 
-export function wrongType(json: unknown, wanted: readonly JsonKind[]): Fault {
-  return new Fault("wrong_type", `${wanted.map(spell).join(" or ")} is wanted, not ${spell(kindOf(json))}`);
+export function wrongType(json: unknown, expectedKinds: readonly JsonKind[]): Fault {
+  return new Fault(
+    "wrong_type",
+    `${expectedKinds.map(withArticle).join(" or ")} is required, not ${withArticle(kindOf(json))}`,
+  );
 }

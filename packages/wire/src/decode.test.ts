@@ -62,11 +62,11 @@ describe("integers", () => {
     expect(accepted(depth(value)).chainDepth).toBe(BigInt(value));
   });
 
-  test("accept 1.0, which is the same number", () => {
+  test("accept 1.0, which equals 1", () => {
     expect(accepted(depth(JSON.parse("1.0"))).chainDepth).toBe(1n);
   });
 
-  test("of 32 bits refuse more", () => {
+  test("of 32 bits refuse larger numbers", () => {
     expect(refusal(decode(DiscoverRequestSchema, { level: 2 ** 31 }))).toMatchObject({
       reason: "number_range",
       path: "/level",
@@ -74,8 +74,8 @@ describe("integers", () => {
   });
 });
 
-describe("absent, null and empty are three things", () => {
-  test("absent capabilities are inherited, none are none", () => {
+describe("absent, null and empty differ", () => {
+  test("absent capabilities are inherited, an empty list grants none", () => {
     const { allowedCapabilities, ...inheriting } = attenuation;
     expect(allowedCapabilities).toBeDefined();
     expect(accepted(decode(AttenuationSchema, inheriting)).allowedCapabilities).toBeUndefined();
@@ -92,14 +92,14 @@ describe("absent, null and empty are three things", () => {
     });
   });
 
-  test("a null output is an output", () => {
+  test("keeps a null output", () => {
     const result = { ...attestation.result, output: null };
     const message = accepted(decode(AttestationSchema, { ...attestation, result }));
     expect(message.result?.output?.kind.case).toBe("nullValue");
     expect(encode(AttestationSchema, message)).toEqual({ ...attestation, result });
   });
 
-  test("a list that is always there is refused when it is not", () => {
+  test("refuses a document without a list that is always present", () => {
     const { childAttestations, ...rest } = attestation;
     expect(childAttestations).toEqual([]);
     expect(refusal(decode(AttestationSchema, rest))).toMatchObject({
@@ -108,11 +108,11 @@ describe("absent, null and empty are three things", () => {
     });
   });
 
-  test("a scalar that is always there is written even when it is zero", () => {
+  test("writes a required scalar even when it is zero", () => {
     expect(encode(CheckResultSchema, create(CheckResultSchema))).toEqual({ passed: false });
   });
 
-  test("where a family's clients send nulls, null is absent", () => {
+  test("null is absent where a family's clients send nulls", () => {
     const message = accepted(decode(DiscoverRequestSchema, { level: 0, filter: null }));
     expect(encode(DiscoverRequestSchema, message)).toEqual({ level: 0 });
     expect(refusal(decode(DiscoverRequestSchema, { level: null }))).toMatchObject({
@@ -120,7 +120,7 @@ describe("absent, null and empty are three things", () => {
     });
   });
 
-  test("but a null that is data stays", () => {
+  test("a null that is data remains", () => {
     const document = { cap: "echo", in: null };
     expect(encode(InvokeRequestSchema, accepted(decode(InvokeRequestSchema, document)))).toEqual(document);
   });
@@ -133,14 +133,14 @@ describe("absent, null and empty are three things", () => {
 });
 
 describe("names and words", () => {
-  test("an unknown member is refused", () => {
+  test("refuses an unknown member", () => {
     expect(refusal(decode(CheckResultSchema, { passed: true, prompt: "x" }))).toMatchObject({
       reason: "unknown_member",
       path: "/prompt",
     });
   });
 
-  test("a member by its protobuf name is unknown", () => {
+  test("treats a member's protobuf name as unknown", () => {
     expect(refusal(decode(RevocationEntrySchema, { ...revocation, revocation_id: "x" }))).toMatchObject({
       reason: "unknown_member",
       path: "/revocation_id",
@@ -152,7 +152,7 @@ describe("names and words", () => {
   });
 
   test.each(["CHAIN", "REVOCATION_SCOPE_CHAIN", "unspecified", "", "constructor"])(
-    "%j is no word",
+    "%j is an unknown word",
     (scope) => {
       expect(refusal(decode(RevocationEntrySchema, { ...revocation, scope }))).toMatchObject({
         reason: "unknown_word",
@@ -161,7 +161,7 @@ describe("names and words", () => {
     },
   );
 
-  test("extra members are kept where the contract collects them", () => {
+  test("collects extra members where the contract allows them", () => {
     const document = { exitCode: 0, stdout: "", constructor: [1] };
     const message = accepted(decode(ExitCodeOutputSchema, document));
     expect(message.rest).toEqual({ stdout: "", constructor: [1] });
@@ -187,7 +187,7 @@ describe("names and words", () => {
 describe("members of a oneof that share a name", () => {
   const [first, second] = attenuated.signatures;
 
-  test("are told apart by the kind of the value", () => {
+  test("are distinguished by the kind of the value", () => {
     expect(accepted(decode(TokenSignatureSchema, first)).covers).toEqual({
       case: "authority",
       value: TokenCover.AUTHORITY,
@@ -195,7 +195,7 @@ describe("members of a oneof that share a name", () => {
     expect(accepted(decode(TokenSignatureSchema, second)).covers).toEqual({ case: "attenuation", value: 0n });
   });
 
-  test.each([[true], [null], [[]]])("refuse %j, which none of them takes", (covers) => {
+  test.each([[true], [null], [[]]])("refuse %j, which none of them accepts", (covers) => {
     expect(refusal(decode(TokenSignatureSchema, { ...first, covers }))).toMatchObject({
       reason: "wrong_type",
       path: "/covers",
@@ -229,7 +229,7 @@ describe("values", () => {
     expect(new TextDecoder().decode(message.input)).toBe('{"a":[1,"é"]}');
   });
 
-  test("a single-precision number comes back as it was written", () => {
+  test("a single-precision number returns as it was written", () => {
     const message = accepted(decode(DiscoverFilterSchema, { threshold: 0.7 }));
     const stored = fromBinary(DiscoverFilterSchema, toBinary(DiscoverFilterSchema, message));
     expect(encode(DiscoverFilterSchema, stored)).toEqual({ threshold: 0.7 });
@@ -238,7 +238,7 @@ describe("values", () => {
   test.each([
     ["a string", { score: 1, passed: true, details: "\ud800" }, "/details"],
     ["free JSON", { passed: true, score: "\ud800" }, "/score"],
-  ])("half of a surrogate pair is refused in %s", (_name, document, path) => {
+  ])("refuses half of a surrogate pair in %s", (_name, document, path) => {
     expect(refusal(decode(CheckResultSchema, document))).toMatchObject({ path });
   });
 
@@ -253,7 +253,7 @@ describe("values", () => {
     expect(refusal(decode(AuthoritySchema, authority)).path).toBe("/capabilities/0/action");
   });
 
-  test("nesting is limited, in messages that hold themselves as in free JSON", () => {
+  test("limits nesting, in recursive messages as in free JSON", () => {
     const spec = (levels: number): JsonValue =>
       levels === 0 ? { method: "schema_match" } : { method: "composite", steps: [spec(levels - 1)] };
     expect(decode(VerificationSpecSchema, spec(MAX_DEPTH / 2 - 1)).ok).toBe(true);
@@ -266,7 +266,7 @@ describe("values", () => {
     expect(refusal(decode(ContextEnvelopeSchema, { data: free })).reason).toBe("too_deep");
   });
 
-  test("what is as deep as allowed survives the binary form", () => {
+  test("a document at the depth limit survives the binary form", () => {
     let free: JsonValue = 1;
     for (let i = 0; i < MAX_DEPTH - 1; i++) free = { a: free };
     const message = accepted(decode(JsonRpcRequestSchema, { jsonrpc: "2.0", method: "m", params: free }));
@@ -277,12 +277,12 @@ describe("values", () => {
 describe("an error", () => {
   const long = "x".repeat(10_000);
 
-  test("repeats little of a word that was sent", () => {
+  test("truncates a quoted word", () => {
     const { message } = refusal(decode(RevocationEntrySchema, { ...revocation, scope: long }));
     expect(message.length).toBeLessThan(2 * MAX_ECHO);
   });
 
-  test("repeats little of the names that were sent", () => {
+  test("truncates quoted names", () => {
     const { path } = refusal(decode(CheckResultSchema, { passed: true, [long]: 1 }));
     expect(path).toBe(`/${"x".repeat(MAX_ECHO)}…`);
   });
@@ -291,7 +291,7 @@ describe("an error", () => {
     expect(refusal(decode(CheckResultSchema, { passed: true, "a/b~c": 1 })).path).toBe("/a~1b~0c");
   });
 
-  test("is all that a hostile value causes", () => {
+  test("is the only effect of a hostile value", () => {
     const trap = new Proxy({}, { getOwnPropertyDescriptor: () => expect.fail("trap") as never });
     expect(decode(CheckResultSchema, trap).ok).toBe(false);
   });

@@ -1,4 +1,4 @@
-/** What kind of fault a document has. */
+/** The kind of fault in a document. */
 export type WireReason =
   /** The text is not JSON. */
   | "not_json"
@@ -8,49 +8,55 @@ export type WireReason =
   | "too_large"
   /** Objects and arrays are nested deeper than allowed. */
   | "too_deep"
-  /** The text holds more values and names than allowed. */
+  /** The text contains more values and names than allowed. */
   | "too_many_values"
-  /** Two members of one object have one name. */
+  /** An object has two members with the same name. */
   | "duplicate_member"
-  /** A string holds half of a surrogate pair, which has no UTF-8 form. */
+  /** A string contains half of a surrogate pair, which has no UTF-8 form. */
   | "lone_surrogate"
-  /** A number is not finite, not an integer where one is needed, or beyond what its field holds. */
+  /** A number is not finite, not an integer where one is required, or beyond the range of its field. */
   | "number_range"
-  /** The value is of another JSON kind than its member takes. */
+  /** The JSON kind of the value is not one that the member accepts. */
   | "wrong_type"
-  /** A string is not one of the words that its member takes. */
+  /** A string is not one of the words that the member accepts. */
   | "unknown_word"
-  /** The message has no such member. */
+  /** The document has a member that the message does not define. */
   | "unknown_member"
-  /** A member that is always there is not. */
+  /** A required member is absent. */
   | "missing_member"
-  /** Two members that exclude each other are both there. */
+  /** Two members that exclude each other are both present. */
   | "conflict"
-  /** The value breaks a rule of the contract; `rule` names it. */
+  /** The value breaks a rule of the contract. `rule` contains the id of the rule. */
   | "broken_rule";
 
-/** Why a document was refused. What a stranger sent is echoed by at most 64 characters in all of path and message. */
+/** The refusal of a document. Path and message each quote at most 64 characters of the input. */
 export interface WireError {
-  /** Where, as a JSON pointer (RFC 6901); the empty pointer is the document itself. */
+  /** The location of the fault as a JSON pointer (RFC 6901). The empty pointer means the document itself. */
   path: string;
   reason: WireReason;
-  /** What is wrong, for a person. */
+  /** A description of the fault. */
   message: string;
-  /** The id of the broken rule, e.g. `string.pattern`; with reason broken_rule and, for a rule's sake, missing_member. */
+  /**
+   * The id of the broken rule, for example `string.pattern`. Set for broken_rule, and for missing_member if a rule
+   * requires the member.
+   */
   rule?: string;
-  /** Where in the text, in characters from 0; with reason not_json. */
+  /** The position in the text, in characters from 0. Set for not_json. */
   position?: number;
-  /** The limit in bytes or levels; with reasons too_large, too_deep and too_many_values. */
+  /** The limit in bytes, levels or values. Set for too_large, too_deep and too_many_values. */
   max?: number;
 }
 
-/** The most characters of what was sent that an error repeats, in its path and in its message each. */
+/** Maximum number of input characters that an error quotes, separately in its path and in its message. */
 export const MAX_ECHO = 64;
 
-/** A step of a path: a name of the contract, an index, or a name that the document chose. */
+/** A step of an error's field path: the name of a protobuf field, the index of an array, or a member name as the caller sent it. */
 export type Step = string | number | { sent: string };
 
-/** A fault on its way out of the decoder. It gathers its path while the stack unwinds, so that success costs nothing. */
+/**
+ * A fault on its way out of the decoder. The path is collected while the stack unwinds, so successful decoding costs
+ * nothing.
+ */
 export class Fault extends Error {
   readonly reason: WireReason;
   readonly path: Step[] = [];
@@ -60,42 +66,42 @@ export class Fault extends Error {
     this.reason = reason;
   }
 
-  /** The same fault, seen from one level further out. */
+  /** Adds a step in front of the fault's path, and returns the same fault. */
   within(step: Step): this {
     this.path.unshift(step);
     return this;
   }
 
-  /** What the caller gets; `maxDepth` is the limit of nesting that held. */
+  /** Converts the fault to the error for the caller. `maxDepth` is the nesting limit that applied. */
   toError(maxDepth: number): WireError {
     const error: WireError = { path: pointer(this.path), reason: this.reason, message: this.message };
     return this.reason === "too_deep" ? { ...error, max: maxDepth } : error;
   }
 }
 
-/** Adds a step to a fault's path; anything else that was thrown passes as it is. */
+/** Adds a step in front of a fault's path. Any other error is returned unchanged. */
 export function within(thrown: unknown, step: Step): unknown {
   return thrown instanceof Fault ? thrown.within(step) : thrown;
 }
 
-/** The JSON pointer of a path. Names that the document chose are cut when they exceed the echo together. */
+/** Returns the JSON pointer of a path. Names from the document are shortened if they exceed MAX_ECHO in total. */
 export function pointer(path: readonly Step[]): string {
-  let left = MAX_ECHO;
+  let remainingChars = MAX_ECHO;
   let text = "";
   for (const step of path) {
     if (typeof step !== "object") {
       text += `/${escapeStep(String(step))}`;
       continue;
     }
-    const cut = clip(step.sent, left);
-    left -= cut.length;
+    const cut = clip(step.sent, remainingChars);
+    remainingChars -= cut.length;
     text += `/${escapeStep(cut)}`;
     if (cut.length < step.sent.length) return `${text}…`;
   }
   return text;
 }
 
-/** What was sent, in quotes and cut to the echo. */
+/** Quotes a text from the input, shortened to MAX_ECHO characters. */
 export function quote(sent: string): string {
   const cut = clip(sent, MAX_ECHO);
   return JSON.stringify(cut.length < sent.length ? `${cut}…` : cut);

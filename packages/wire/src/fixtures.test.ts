@@ -15,7 +15,7 @@ describe("the fixtures", () => {
   });
 });
 
-describe.each(fixtureMessages())("$name as $message", ({ message, json }) => {
+describe.each(fixtureMessages())("$name decodes as $message", ({ message, json }) => {
   const schema = contract(message);
 
   test("comes back equal through the binary form", () => {

@@ -1,11 +1,11 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type ListValue, NullValue, type Struct, type Value } from "@bufbuild/protobuf/wkt";
+import { kindOf } from "./codec.ts";
 import { Fault, within } from "./error.ts";
-import { kindOf } from "./kind.ts";
 
 /**
- * Checks a value whose shape no contract knows: that it is JSON, that its numbers are finite and its strings have a
- * UTF-8 form, and that it is nested at most `depth` levels (a scalar has none). Throws Fault.
+ * Checks a JSON value that has no contract: finite numbers, strings with a UTF-8 form, and at most `depth` levels of
+ * nesting (a scalar has none). Throws Fault.
  */
 export function checkFree(value: unknown, depth: number): asserts value is JsonValue {
   switch (kindOf(value)) {
@@ -60,14 +60,14 @@ function checkMembers(object: Record<string, unknown>, depth: number): void {
   }
 }
 
-/** Sets a member of a plain object; a member named `__proto__` is data like any other. */
+/** Sets a member of a plain object. The name `__proto__` becomes an ordinary member. */
 export function setMember<T>(object: Record<string, T>, name: string, value: T): void {
   if (name === "__proto__") {
     Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
   } else object[name] = value;
 }
 
-/** A google.protobuf.Value of a JSON value that was checked. */
+/** Converts a checked JSON value to a google.protobuf.Value. */
 export function toValue(json: JsonValue): Value {
   return { $typeName: "google.protobuf.Value", kind: toKind(json) };
 }
@@ -91,7 +91,7 @@ function toStruct(object: JsonObject): Struct {
   return { $typeName: "google.protobuf.Struct", fields };
 }
 
-/** The JSON value of a google.protobuf.Value; undefined when it holds none. */
+/** Returns the JSON value in a google.protobuf.Value; undefined if it is empty. */
 export function fromValue(value: Value): JsonValue | undefined {
   switch (value.kind.case) {
     case "nullValue":

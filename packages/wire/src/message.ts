@@ -1,14 +1,201 @@
-import { create, type DescMessage, type JsonObject } from "@bufbuild/protobuf";
-import { type Codec, inside, WireContractError, WireEncodeError, wrongType } from "./codec.ts";
+import { create, type DescMessage, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import {
+  type Codec,
+  inside,
+  kindOf,
+  type Place,
+  WireContractError,
+  WireEncodeError,
+  wrongType,
+} from "./codec.ts";
+import { Fault, quote, within } from "./error.ts";
 import { fieldCodec } from "./field.ts";
-import { kindOf } from "./kind.ts";
+import { checkFree, checkText, setMember, tooDeep } from "./free.ts";
 import { isInline } from "./names.ts";
-import { decodeObject, encodeObject } from "./object.ts";
-import { byKind, planOf } from "./plan.ts";
+import { byKind, type Plan, planOf, type Slot, type Tag, type TagMember } from "./plan.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+type Local = Record<string, unknown>;
+type OneofValue = { case?: string | undefined; value?: unknown };
+
+/**
+ * One of the messages that a JSON object decodes to: the object's own message, or a oneof member that a tag selects.
+ * The fields of such a member are in the same JSON object.
+ */
+interface Layer {
+  readonly plan: Plan;
+  readonly message: Local;
+}
+
+/** Decodes a JSON object to a message; throws Fault. */
+export function decodeObject(plan: Plan, json: unknown, place: Place): unknown {
+  if (typeof json !== "object" || json === null || Array.isArray(json)) throw wrongType(json, ["object"]);
+  if (place.depth <= 0) throw tooDeep();
+  const object = json as JsonObject;
+  const layers: Layer[] = [];
+  const objectPlace = inside(place, object);
+  const read = readLayer(plan, object, objectPlace, layers);
+  const names = Object.keys(object);
+  // Compares only the counts, because that is cheaper than a search for each name and most documents have no unknown
+  // members.
+  if (read !== names.length) handleUnknownMembers(layers, object, names, objectPlace);
+  return (layers[0] as Layer).message;
+}
+
+/** Reads the members that a plan names and those of messages merged by tags. Returns the number of members read. */
+function readLayer(plan: Plan, json: Json, place: Place, layers: Layer[]): number {
+  const message = create(plan.desc) as unknown as Local;
+  layers.push({ plan, message });
+  let read = 0;
+  for (const slot of plan.slots) {
+    if (!Object.hasOwn(json, slot.name)) {
+      if (slot.required) throw missing(slot.name);
+      continue;
+    }
+    read++;
+    const value = json[slot.name];
+    if (value === null && plan.nullIsAbsent && !slot.byKind.has("null")) {
+      if (slot.required) throw missing(slot.name);
+      continue;
+    }
+    try {
+      readSlot(slot, message, value, place);
+    } catch (thrown) {
+      throw within(thrown, slot.name);
+    }
+  }
+  for (const tag of plan.tags) read += readTag(tag, plan, message, json, place, layers);
+  return read;
+}
+
+function missing(name: string): Fault {
+  return new Fault("missing_member", "the member is required").within(name);
+}
+
+function readSlot(slot: Slot, message: Local, value: unknown, place: Place): void {
+  const kind = kindOf(value);
+  const member = kind === undefined ? undefined : slot.byKind.get(kind);
+  if (member === undefined) throw wrongType(value, [...slot.byKind.keys()]);
+  const local = member.codec.decode(value, place);
+  if (slot.oneof === undefined) {
+    message[member.local] = local;
+    return;
+  }
+  if ((message[slot.oneof] as OneofValue).case !== undefined) {
+    throw new Fault("conflict", "the member excludes another one that is present; send one of them");
+  }
+  message[slot.oneof] = { case: member.local, value: local };
+}
+
+function readTag(tag: Tag, plan: Plan, message: Local, json: Json, place: Place, layers: Layer[]): number {
+  const own = !tag.inherited && Object.hasOwn(json, tag.name);
+  const word = tag.inherited ? findOutward(tag.name, place) : own ? json[tag.name] : undefined;
+  if (own && !(word === null && plan.nullIsAbsent)) checkWord(tag, word);
+  const member = tag.byWord.get(word as string);
+  let read = own ? 1 : 0;
+  if (member !== undefined) {
+    const at = layers.length;
+    read += readLayer(member.plan(), json, place, layers);
+    message[tag.oneof] = { case: member.local, value: (layers[at] as Layer).message };
+  }
+  return read;
+}
+
+function checkWord(tag: Tag, word: unknown): void {
+  if (typeof word !== "string") throw wrongType(word, ["string"]).within(tag.name);
+  if (!tag.byWord.has(word)) {
+    throw new Fault("unknown_word", `${quote(word)} is not a word of this member`).within(tag.name);
+  }
+}
+
+/**
+ * Returns the value of a member in the current object or, without one, in the nearest surrounding object that has it.
+ */
+function findOutward(name: string, start: Place): unknown {
+  for (let place: Place | undefined = start; place !== undefined; place = place.outer) {
+    if (place.object !== undefined && Object.hasOwn(place.object, name)) return place.object[name];
+  }
+  return undefined;
+}
+
+/**
+ * Handles members that no layer defines. If the contract allows it they are collected or ignored, otherwise the first
+ * one is refused.
+ */
+function handleUnknownMembers(
+  layers: readonly Layer[],
+  json: Json,
+  names: readonly string[],
+  place: Place,
+): void {
+  const keeper = layers.find((layer) => layer.plan.extra !== undefined);
+  if (keeper === undefined && layers[0]?.plan.ignoreUnknown === true) return;
+  const extra: JsonObject = {};
+  for (const name of names) {
+    if (layers.some((layer) => layer.plan.names.has(name))) continue;
+    try {
+      if (keeper === undefined)
+        throw new Fault("unknown_member", "the message has no such member; remove it");
+      checkText(name);
+      const value = json[name];
+      checkFree(value, place.depth);
+      setMember(extra, name, value);
+    } catch (thrown) {
+      throw within(thrown, { sent: name });
+    }
+  }
+  if (keeper?.plan.extra !== undefined) keeper.message[keeper.plan.extra] = extra;
+}
+
+/** Writes a message's members into a JSON object; throws WireEncodeError. */
+export function encodeObject(plan: Plan, message: Readonly<Local>, object: JsonObject, place: Place): void {
+  for (const slot of plan.slots) writeSlot(slot, message, object, place);
+  for (const tag of plan.tags) writeTag(tag, message, object, place);
+  if (plan.extra !== undefined) writeExtra(plan, message, object);
+}
+
+function writeSlot(slot: Slot, message: Readonly<Local>, object: JsonObject, place: Place): void {
+  if (slot.oneof !== undefined) {
+    const chosen = message[slot.oneof] as OneofValue;
+    const member = slot.members.find((each) => each.local === chosen.case);
+    if (member !== undefined) object[slot.name] = member.codec.encode(chosen.value, place);
+    return;
+  }
+  const [member] = slot.members as [Slot["members"][number]];
+  const local = message[member.local];
+  if (!slot.isAbsent(local)) object[slot.name] = member.codec.encode(local, place);
+}
+
+function writeTag(tag: Tag, message: Readonly<Local>, object: JsonObject, place: Place): void {
+  const chosen = message[tag.oneof] as OneofValue;
+  if (chosen.case === undefined) return;
+  const member = tag.byLocal.get(chosen.case) as TagMember;
+  if (!tag.inherited) object[tag.name] = member.word;
+  else {
+    const word = findOutward(tag.name, place);
+    if (word !== undefined && word !== member.word) {
+      throw new WireEncodeError(`the body is ${member.word} where the enclosing ${tag.name} is ${word}`);
+    }
+  }
+  encodeObject(member.plan(), chosen.value as Local, object, place);
+}
+
+function writeExtra(plan: Plan, message: Readonly<Local>, object: JsonObject): void {
+  const extra = (message[plan.extra as string] ?? {}) as JsonObject;
+  for (const name of Object.keys(extra)) {
+    if (Object.hasOwn(object, name) || plan.names.has(name)) {
+      throw new WireEncodeError(`an extra member has the name of a member of ${plan.desc.typeName}`);
+    }
+    setMember(object, name, extra[name] as JsonValue);
+  }
+}
 
 const codecs = new WeakMap<DescMessage, Codec>();
 
-/** The codec of a message, made once. The plan behind it is made at first use, since messages may hold themselves. */
+/**
+ * Returns the codec of a message, which is created once. The plan is created at the first use, because messages may be
+ * recursive.
+ */
 export function messageCodec(desc: DescMessage): Codec {
   let codec = codecs.get(desc);
   if (codec === undefined) {
@@ -21,16 +208,24 @@ export function messageCodec(desc: DescMessage): Codec {
 function objectCodec(desc: DescMessage): Codec {
   return {
     kinds: ["object"],
-    decode: (json, place) => decodeObject(planOf(desc), json, place),
+    decode: (json, place) => decodeObject(planOf(desc, messageCodec), json, place),
     encode(local, place) {
       const object: JsonObject = {};
-      encodeObject(planOf(desc), local as Record<string, unknown>, object, inside(place, object));
+      encodeObject(
+        planOf(desc, messageCodec),
+        local as Record<string, unknown>,
+        object,
+        inside(place, object),
+      );
       return object;
     },
   };
 }
 
-/** The JSON of an inline message is that of its only field, or of whichever member of its only oneof takes the kind. */
+/**
+ * Returns the codec of an inline message. The JSON form is that of the only field, or of the oneof member that accepts
+ * the value's kind.
+ */
 function inlineCodec(desc: DescMessage): Codec {
   const [field, ...others] = desc.fields;
   const [oneof] = desc.oneofs;
@@ -45,7 +240,7 @@ function inlineCodec(desc: DescMessage): Codec {
 
 function inlineField(desc: DescMessage): Codec {
   const [field] = desc.fields as [DescMessage["fields"][number]];
-  const codec = fieldCodec(field);
+  const codec = fieldCodec(field, messageCodec);
   return {
     kinds: codec.kinds,
     decode(json, place) {
@@ -63,7 +258,10 @@ function inlineField(desc: DescMessage): Codec {
 
 function inlineOneof(desc: DescMessage): Codec {
   const [oneof] = desc.oneofs as [DescMessage["oneofs"][number]];
-  const members = oneof.fields.map((field) => ({ local: field.localName, codec: fieldCodec(field) }));
+  const members = oneof.fields.map((field) => ({
+    local: field.localName,
+    codec: fieldCodec(field, messageCodec),
+  }));
   const choice = byKind(members, desc.typeName);
   const kinds = [...choice.keys()];
   return {

@@ -17,33 +17,36 @@ import {
   wire_file,
   wire_message,
   wire_oneof,
-} from "@depute/contracts/depute/wire/v1/options_pb";
+} from "@depute/contracts/depute/wire/v1/wire_options_pb";
 
-/** The options of a contract, read from its descriptors. */
+/** Returns the wire options of a contract's file. */
 export const fileOptions = (file: DescFile): WireFile => getOption(file, wire_file);
 export const fieldOptions = (field: DescField): WireField => getOption(field, wire_field);
 export const oneofOptions = (oneof: DescOneof): WireOneof => getOption(oneof, wire_oneof);
 export const isInline = (message: DescMessage): boolean => getOption(message, wire_message).inline;
 
-/** Whether a field is a member of a tagged oneof: its JSON is merged into the object that holds the oneof. */
+/**
+ * Whether a field belongs to a oneof with a tag. The JSON of such a field is merged into the object that contains the
+ * oneof.
+ */
 export function isTagged(field: DescField): boolean {
   return field.oneof !== undefined && oneofOptions(field.oneof).tag !== "";
 }
 
-/** The name of a field's member in the family's JSON. */
+/** Returns the JSON member name of a field. */
 export function wireName(field: DescField): string {
   const { name } = fieldOptions(field);
   if (name !== "") return name;
   return fileOptions(field.parent.file).naming === Naming.SNAKE ? field.name : field.jsonName;
 }
 
-/** The word of a tagged oneof's member. */
+/** Returns the word with which the tag selects a oneof member. */
 export function tagWord(field: DescField): string {
   const { name } = fieldOptions(field);
   return name === "" ? toWord(field.name, field.parent.file) : name;
 }
 
-/** An enum's words by number. Zero has none, unless the contract names it: it stands for "not given". */
+/** Returns an enum's words by number. Zero means "unspecified" and has no word, unless the contract gives it one. */
 export function enumWords(type: DescEnum): Map<number, string> {
   const words = new Map<number, string>();
   for (const value of type.values) {

@@ -7,7 +7,7 @@ const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
 describe("parseJson refuses", () => {
   test.each([
     ["an empty text", "", "not_json", ""],
-    ["a text that breaks off", '{"a":', "not_json", ""],
+    ["a truncated text", '{"a":', "not_json", ""],
     ["a trailing comma", "[1,]", "not_json", ""],
     ["a comment", '{"a":1}// no', "not_json", ""],
     ["bytes that are not UTF-8", bytes(0x22, 0xc3, 0x28, 0x22), "not_utf8", ""],
@@ -28,7 +28,7 @@ describe("parseJson refuses", () => {
   });
 });
 
-describe("parseJson says where a text stops being JSON", () => {
+describe("parseJson reports the position where a text stops being JSON", () => {
   test.each([
     ["", 0],
     ["{'a':1}", 1],

@@ -18,19 +18,19 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 import {
-  file_depute_wire_v1_options,
+  file_depute_wire_v1_wire_options,
   type WireFieldSchema,
   wire_field,
   wire_message,
   wire_oneof,
-} from "@depute/contracts/depute/wire/v1/options_pb";
+} from "@depute/contracts/depute/wire/v1/wire_options_pb";
 import { describe, expect, test } from "vitest";
 import { decode, WireContractError } from "./index.ts";
 
 type Options = Omit<Exclude<MessageInitShape<typeof WireFieldSchema>, { $typeName: string }>, "$typeName">;
 
-/** A field of a contract made up for a test; `in` is the index of its oneof. */
-interface Made {
+/** A field of a contract under test. `in` is the index of the oneof that contains the field. */
+interface FieldSpec {
   name: string;
   type?: Type;
   of?: string;
@@ -44,7 +44,7 @@ interface More {
   options?: ReturnType<typeof inline>;
 }
 
-function message(name: string, fields: Made[], more: More = {}): DescriptorProto {
+function message(name: string, fields: FieldSpec[], more: More = {}): DescriptorProto {
   return create(DescriptorProtoSchema, {
     ...more,
     name,
@@ -87,10 +87,10 @@ function inline() {
   return options;
 }
 
-/** The last of some messages, as a contract. */
+/** Builds a contract from messages, and returns the last message. */
 function contractOf(...messages: DescriptorProto[]): DescMessage {
   const dependencies = [
-    file_depute_wire_v1_options,
+    file_depute_wire_v1_wire_options,
     file_google_protobuf_struct,
     file_google_protobuf_timestamp,
   ];
@@ -105,13 +105,13 @@ function contractOf(...messages: DescriptorProto[]): DescMessage {
   return registry.getMessage(`made.${messages.at(-1)?.name}`) as DescMessage;
 }
 
-describe("options that contradict each other are refused when the contract is first used", () => {
+describe("refuses options that contradict each other at the contract's first use", () => {
   const leaf = message("Leaf", [{ name: "note" }]);
 
   test.each<[string, DescriptorProto[]]>([
     ["two members of one name", [message("M", [{ name: "a" }, { name: "b", options: { name: "a" } }])]],
     [
-      "two members of a oneof that take one kind",
+      "two members of a oneof that accept one kind",
       [
         message(
           "M",

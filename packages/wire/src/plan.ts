@@ -1,32 +1,32 @@
 import type { DescField, DescMessage, DescOneof } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { type Codec, WireContractError } from "./codec.ts";
+import type { JsonKind } from "./codec.ts";
+import { type Codec, type MessageCodecs, WireContractError } from "./codec.ts";
 import { fieldCodec } from "./field.ts";
-import type { JsonKind } from "./kind.ts";
 import { fieldOptions, fileOptions, isInline, isTagged, oneofOptions, tagWord, wireName } from "./names.ts";
 
-/** A field and how its value appears. */
+/** A field, and the codec of its value. */
 export interface Member {
-  /** The property of the message, or of the oneof's case. */
+  /** The property of the message, or the case of the oneof, that holds the value. */
   readonly local: string;
   readonly codec: Codec;
 }
 
-/** One member of the JSON object: a field, or several members of one oneof that share the name. */
+/** One member of the JSON object: a field, or several members of a oneof that share one name. */
 export interface Slot {
   readonly name: string;
-  /** The property of the oneof that the members belong to. */
+  /** The name of the oneof that contains the members; undefined if the field is in no oneof. */
   readonly oneof: string | undefined;
   readonly members: readonly Member[];
-  /** Which member takes which kind of value. */
+  /** For each kind of JSON value, the member that accepts it. */
   readonly byKind: ReadonlyMap<JsonKind, Member>;
-  /** Whether the member is always there. */
+  /** Whether the member must be present in a document. */
   readonly required: boolean;
-  /** Whether a local value is written as an absent member. */
+  /** Whether a value in protobuf-es is written as an absent member. */
   readonly isAbsent: (local: unknown) => boolean;
 }
 
-/** A oneof whose member is named by a tag and merged into the object. */
+/** A oneof with a tag: the tag's word selects the member, which is merged into the JSON object. */
 export interface Tag {
   readonly name: string;
   readonly inherited: boolean;
@@ -41,39 +41,48 @@ export interface TagMember {
   readonly plan: () => Plan;
 }
 
-/** How a message appears as a JSON object. */
+/** Describes the JSON object of a message. */
 export interface Plan {
   readonly desc: DescMessage;
   readonly slots: readonly Slot[];
   readonly tags: readonly Tag[];
-  /** The names of slots and of tags that stand in the object itself. */
+  /** The names of the slots and tags of this object. */
   readonly names: ReadonlySet<string>;
-  /** The property that collects the members which no layer of the object names. */
+  /**
+   * The property that collects unknown members: those that neither this message nor a message merged by a tag defines.
+   * Undefined for none.
+   */
   readonly extra: string | undefined;
   readonly nullIsAbsent: boolean;
-  /** Whether members that no layer of the object names are ignored; refused otherwise. */
+  /**
+   * Whether unknown members are ignored; otherwise they are refused. Unknown means that neither this message nor a
+   * message merged by a tag defines the member.
+   */
   readonly ignoreUnknown: boolean;
 }
 
 const plans = new WeakMap<DescMessage, Plan>();
 
-/** The plan of a message, made once. Throws WireContractError when its options contradict each other. */
-export function planOf(desc: DescMessage): Plan {
+/**
+ * Returns the plan of a message, which is created once. Throws WireContractError if the message's wire options
+ * contradict each other.
+ */
+export function planOf(desc: DescMessage, messages: MessageCodecs): Plan {
   let plan = plans.get(desc);
   if (plan === undefined) {
-    plan = makePlan(desc);
+    plan = makePlan(desc, messages);
     plans.set(desc, plan);
   }
   return plan;
 }
 
-function makePlan(desc: DescMessage): Plan {
+function makePlan(desc: DescMessage, messages: MessageCodecs): Plan {
   const plain = desc.fields.filter((field) => !fieldOptions(field).extraMembers && !isTagged(field));
-  const slots = [...Map.groupBy(plain, wireName)].map(([name, fields]) => makeSlot(name, fields));
+  const slots = [...Map.groupBy(plain, wireName)].map(([name, fields]) => makeSlot(name, fields, messages));
   const names = new Set(slots.map((slot) => slot.name));
   const tags = desc.oneofs
     .filter((oneof) => oneofOptions(oneof).tag !== "")
-    .map((oneof) => makeTag(oneof, names));
+    .map((oneof) => makeTag(oneof, names, messages));
   for (const tag of tags) if (!tag.inherited) addName(names, tag.name, desc);
   return {
     desc,
@@ -91,9 +100,9 @@ function addName(names: Set<string>, name: string, desc: DescMessage): void {
   names.add(name);
 }
 
-function makeSlot(name: string, fields: readonly DescField[]): Slot {
+function makeSlot(name: string, fields: readonly DescField[], messages: MessageCodecs): Slot {
   const [first] = fields as [DescField];
-  const members = fields.map((field) => ({ local: field.localName, codec: fieldCodec(field) }));
+  const members = fields.map((field) => ({ local: field.localName, codec: fieldCodec(field, messages) }));
   if (
     fields.some((field) => field.oneof !== first.oneof) ||
     (fields.length > 1 && first.oneof === undefined)
@@ -112,7 +121,11 @@ function makeSlot(name: string, fields: readonly DescField[]): Slot {
   };
 }
 
-/** Which of several members takes which kind; no two may take the same. */
+/**
+ * Returns the member for each kind of JSON value.
+ *
+ * @throws WireContractError if two members accept the same kind
+ */
 export function byKind(members: readonly Member[], where: string): Map<JsonKind, Member> {
   const chosen = new Map<JsonKind, Member>();
   for (const member of members) {
@@ -129,7 +142,7 @@ function hasPresence(field: DescField): boolean {
 }
 
 function absence(field: DescField): (local: unknown) => boolean {
-  // An empty text is no JSON: bytes that hold JSON and are empty stand for no value at all.
+  // A JSON field with empty bytes counts as absent, because an empty text is not JSON.
   if (fieldOptions(field).json && field.fieldKind === "scalar") return isEmpty;
   if (hasPresence(field)) return (local) => local === undefined;
   return fieldOptions(field).omitEmpty ? isEmpty : () => false;
@@ -141,9 +154,11 @@ function isEmpty(local: unknown): boolean {
   return !local;
 }
 
-function makeTag(oneof: DescOneof, names: ReadonlySet<string>): Tag {
+function makeTag(oneof: DescOneof, names: ReadonlySet<string>, messages: MessageCodecs): Tag {
   const { tag, inherited } = oneofOptions(oneof);
-  const members = oneof.fields.map((field) => makeTagMember(field, names, inherited ? undefined : tag));
+  const members = oneof.fields.map((field) =>
+    makeTagMember(field, names, inherited ? undefined : tag, messages),
+  );
   const byWord = new Map(members.map((member) => [member.word, member]));
   if (byWord.size !== members.length) throw new WireContractError(`${oneof}: two members share a word`);
   return {
@@ -155,7 +170,12 @@ function makeTag(oneof: DescOneof, names: ReadonlySet<string>): Tag {
   };
 }
 
-function makeTagMember(field: DescField, names: ReadonlySet<string>, tag: string | undefined): TagMember {
+function makeTagMember(
+  field: DescField,
+  names: ReadonlySet<string>,
+  tag: string | undefined,
+  messages: MessageCodecs,
+): TagMember {
   const desc = field.message;
   if (field.fieldKind !== "message" || desc === undefined || isInline(desc)) {
     throw new WireContractError(
@@ -165,13 +185,13 @@ function makeTagMember(field: DescField, names: ReadonlySet<string>, tag: string
   let checked: Plan | undefined;
   const plan = () => {
     if (checked !== undefined) return checked;
-    const own = planOf(desc);
-    for (const name of own.names) {
+    const ownPlan = planOf(desc, messages);
+    for (const name of ownPlan.names) {
       if (names.has(name) || name === tag) {
         throw new WireContractError(`${field}: the merged member ${name} is also the outer object's`);
       }
     }
-    checked = own;
+    checked = ownPlan;
     return checked;
   };
   return { local: field.localName, word: tagWord(field), plan };

@@ -11,7 +11,7 @@ function refusal(outcome: Outcome) {
 }
 
 test.each<[string, Outcome, ErrorReason, object]>([
-  ["a text that is no JSON", parseJson("{"), ErrorReason.MALFORMED_JSON, { metadata: { path: "" } }],
+  ["a text that is not JSON", parseJson("{"), ErrorReason.MALFORMED_JSON, { metadata: { path: "" } }],
   [
     "a text that is too large",
     parseJson("[]", { maxBytes: 1 }),

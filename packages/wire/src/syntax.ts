@@ -4,23 +4,22 @@ const PLAIN = /[^"\\\u0000-\u001f]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const WORD = /true|false|null/y;
-// The same as far as they go, for texts that break off within one.
+// Matches the beginning of an escape, for texts that end within one.
 const PART_OF_ESCAPE = /\\(?:u[0-9a-fA-F]{0,3})?/y;
 const PART_OF_NUMBER = /-?(?:(?:0|[1-9][0-9]*)(?:\.(?:[0-9]+(?:[eE][+-]?[0-9]*)?)?|[eE][+-]?[0-9]*)?)?/y;
 const PART_OF_WORD = /t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?/y;
 
 /**
- * Where a text stops being JSON, in characters from 0; the text's length when more is expected at its end.
- *
- * JSON.parse refuses the text, but does not always say where. This scan is for that case only; it takes one pass and
- * does not recurse.
+ * Returns the position where a text stops being JSON, in characters from 0; the text's length if the text ends too
+ * early. JSON.parse refuses the text, but does not always report the position. This scan is used only then; it takes
+ * one pass without recursion.
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function findSyntaxError(text: string): number {
   const open: string[] = [];
   let at = skip(SPACE, text, 0);
   for (;;) {
-    // A value is expected at `at`.
+    // The next character at `at` must begin a value.
     const bracket = text[at];
     if (bracket === "{" || bracket === "[") {
       const close = bracket === "{" ? "}" : "]";
@@ -40,7 +39,7 @@ export function findSyntaxError(text: string): number {
       if (next.failed) return next.at;
       at = next.at;
     }
-    // A value has ended: close what closes, until a comma asks for the next one.
+    // Closes the arrays and objects that end after the value, until a comma announces the next value.
     for (;;) {
       at = skip(SPACE, text, at);
       const close = open.at(-1);
@@ -88,7 +87,7 @@ function readString(text: string, start: number): Step {
   return { at: at + 1, failed: false };
 }
 
-/** Where a sticky pattern that matches at `at` ends; `at` when it does not match. */
+/** Returns the end of the match of a sticky pattern at `at`, or `at` itself without a match. */
 function skip(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;

@@ -4,34 +4,42 @@ import { type Clock, DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuthorityKeys } from "./authority-keys.ts";
 import type { StoredAgent } from "./rules/agent.ts";
-import { type AuthorityPolicy, authorityOf, holdingOf, keyOf, standingOf } from "./rules/authority.ts";
+import {
+  type AuthorityPolicy,
+  aspKeyOf,
+  authorityOf,
+  authorityStanding,
+  findGrant,
+} from "./rules/authority.ts";
 import { findAgent } from "./store/agents.ts";
 import {
   findAgentOfUri,
   listGrants,
+  type NewGrant,
   putGrant,
   putUri,
   removeGrant,
   type StoredGrant,
 } from "./store/authorities.ts";
+import { provenOrganizations } from "./store/proofs.ts";
 
-/** Grants that one authority may have. */
+/** Maximum number of grants of one authority. */
 export const MAX_GRANTS = 1_000;
 
-/** Where a registration names the URI. */
+/** Path of the agent's URI in the request, for error messages. */
 const FIELD = "agent.card.agent_id";
 
 export interface AuthoritiesOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly policy: AuthorityPolicy;
-  /** Principals that may grant every authority. */
+  /** Principals that may grant any authority. */
   readonly operators: readonly string[];
-  /** What domains publish. */
+  /** Reads the keys that domains publish. */
   readonly keys: AuthorityKeys;
 }
 
-/** Who holds the authorities of agent URIs, and which agent has which URI. */
+/** Manages the authorities of agent URIs: the principals that hold each authority, and the agent of each URI. */
 export class Authorities {
   readonly operators: readonly string[];
   readonly #store: Store;
@@ -48,39 +56,41 @@ export class Authorities {
   }
 
   /**
-   * Whether the domain of an agent's authority publishes the agent's key. The domain is asked only where configuration allows
-   * it and the key has no grant yet, and outside of any transaction.
+   * Whether the domain of an agent's authority publishes the agent's key. This may call the domain, so it must run
+   * outside of transactions. Only hosts in the configuration are called, and only for a key without a grant.
    *
-   * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does not answer)
+   * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does not
+   *   answer)
    */
   async prove(agent: Agent, signal: AbortSignal): Promise<boolean> {
     const uri = agent.card?.agentId;
-    const key = keyOf(agent);
+    const key = aspKeyOf(agent);
     if (uri === undefined) return false;
     const authority = requireAuthority(uri);
-    if (key === "" || !this.#keys.covers(authority)) return false;
+    if (key === "" || !this.#keys.isConfigured(authority)) return false;
     const grants = await this.#store.read((tx) => listGrants(tx, authority, "", MAX_GRANTS));
-    if (holdingOf(grants, key) !== undefined) return false;
-    return (await this.#keys.of(authority, signal)).includes(key);
+    if (findGrant(grants, key) !== undefined) return false;
+    return (await this.#keys.listKeys(authority, signal)).includes(key);
   }
 
   /**
-   * Gives an agent the URI of its card, in the transaction of its registration. A key that the authority's domain publishes,
-   * or that is the first below an authority, gets a grant.
+   * Assigns the card's URI to its agent, in the transaction of its registration. A key gets a grant if the domain
+   * publishes it, or if it registers the first agent below the authority.
    *
-   * @param isProven what `prove` said
-   * @throws DeputeError CALLER_NOT_ALLOWED (the key does not hold the authority), AGENT_EXISTS (another agent has the URI),
-   * LIMIT_EXCEEDED
+   * @param isProven the result of `prove`
+   * @throws DeputeError CALLER_NOT_ALLOWED (the key does not hold the authority), AGENT_EXISTS (another agent has the
+   *   URI), LIMIT_EXCEEDED
    */
   async claim(tx: WriteTx, agent: Agent, isProven: boolean): Promise<void> {
     const uri = agent.card?.agentId;
     if (uri === undefined) return putUri(tx, agent.id, undefined);
     const authority = requireAuthority(uri);
-    const key = keyOf(agent);
+    const key = aspKeyOf(agent);
     const grants = await listGrants(tx, authority, "", MAX_GRANTS);
-    const standing = standingOf(grants, key, this.#policy, this.#keys.covers(authority));
+    const standing = authorityStanding(grants, key, this.#policy, this.#keys.isConfigured(authority));
     if (key === "") {
-      // Without a key the agent cannot speak on ASP, so it takes nothing; but it must not pass for another's either.
+      // An agent without a key cannot take part in ASP, so it gets no URI. If other principals hold the authority, its
+      // registration is refused.
       if (standing === "taken") throw refusal(authority, standing);
       return putUri(tx, agent.id, undefined);
     }
@@ -94,60 +104,69 @@ export class Authorities {
   }
 
   /**
-   * Adds a grant to those of an authority, or replaces the principal's.
+   * Adds a grant to an authority, or replaces the principal's grant.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
-  async add(
-    tx: WriteTx,
-    grants: readonly StoredGrant[],
-    grant: Omit<StoredGrant, "createTime">,
-  ): Promise<StoredGrant> {
+  async add(tx: WriteTx, grants: readonly StoredGrant[], grant: NewGrant): Promise<StoredGrant> {
     const isKnown = grants.some(({ principal }) => principal === grant.principal);
     if (!isKnown && grants.length >= MAX_GRANTS) {
       throw new DeputeError(
         ErrorReason.LIMIT_EXCEEDED,
-        `${grant.authority} has as many grants as an authority may have: delete one first`,
+        `${grant.authority} has reached the limit of grants; delete one first`,
         { metadata: { limit: "authority_grants", max: String(MAX_GRANTS) } },
       );
     }
-    const made = { ...grant, createTime: this.#clock.now() };
-    await putGrant(tx, made);
-    return made;
+    const [organization = "", ...others] = await provenOrganizations(tx, grant.grantedBy);
+    // A grantor that belongs to several organizations names none of them as owner, so the grant then has no owning
+    // organization.
+    const owner = others.length === 0 ? organization : "";
+    const newGrant = { ...grant, createTime: this.#clock.now(), organization: owner };
+    await putGrant(tx, newGrant);
+    return newGrant;
   }
 
-  /** The agent that has a URI, while its key holds the authority; undefined where there is none, or it was removed. */
+  /**
+   * Finds the agent of a URI. Returns undefined if there is none, if it was removed, or if its key no longer holds the
+   * authority.
+   */
   async find(tx: ReadTx, uri: string): Promise<StoredAgent | undefined> {
     const id = await findAgentOfUri(tx, uri);
     const agent = id === undefined ? undefined : await findAgent(tx, id);
     if (agent === undefined || agent.status === AgentStatus.REMOVED) return undefined;
-    return (await this.#holds(tx, uri, keyOf(agent.own))) ? agent : undefined;
+    return (await this.#holds(tx, uri, aspKeyOf(agent.ownerMembers))) ? agent : undefined;
   }
 
-  /** A key that replaces another takes over its grant; the old one keeps it only where an operator or the domain gave it. */
+  /**
+   * Gives the new key the authority grant of a replaced key. The old key loses only a grant of first registration; a
+   * grant from an operator or the domain stays with both keys.
+   */
   async replace(tx: WriteTx, { card }: Agent, from: string, to: string): Promise<void> {
     const authority = card === undefined ? undefined : authorityOf(card.agentId);
     if (authority === undefined) return;
     const grants = await listGrants(tx, authority, "", MAX_GRANTS);
-    const held = grants.find(({ principal }) => principal === from);
-    if (held === undefined || grants.some(({ principal }) => principal === to)) return;
-    if (held.source === AuthoritySource.FIRST) await removeGrant(tx, authority, from);
-    await putGrant(tx, { ...held, principal: to, grantedBy: from, createTime: this.#clock.now() });
+    const existingGrant = grants.find(({ principal }) => principal === from);
+    if (existingGrant === undefined || grants.some(({ principal }) => principal === to)) return;
+    if (existingGrant.source === AuthoritySource.FIRST) await removeGrant(tx, authority, from);
+    await putGrant(tx, { ...existingGrant, principal: to, grantedBy: from, createTime: this.#clock.now() });
   }
 
   async #holds(tx: ReadTx, uri: string, key: string): Promise<boolean> {
     const authority = authorityOf(uri);
     if (authority === undefined || key === "") return false;
-    return holdingOf(await listGrants(tx, authority, "", MAX_GRANTS), key) !== undefined;
+    return findGrant(await listGrants(tx, authority, "", MAX_GRANTS), key) !== undefined;
   }
 
-  /** A URI is one agent's: another's only where that one was removed, or its key does not hold the authority any more. */
+  /**
+   * Checks that a URI is free. A URI is free if its agent was removed, or if its agent's key no longer holds the
+   * authority.
+   */
   async #requireFree(tx: ReadTx, agent: Agent, uri: string): Promise<void> {
     const owner = await this.find(tx, uri);
     if (owner === undefined || owner.record.id === agent.id) return;
     throw new DeputeError(
       ErrorReason.AGENT_EXISTS,
-      `another agent has the URI ${uri}: register this one under a URI of its own`,
+      `another agent has the URI ${uri}; register this agent under a different URI`,
       { metadata: { agent: uri }, violations: [{ field: FIELD, description: "belongs to another agent" }] },
     );
   }
@@ -166,13 +185,13 @@ function requireAuthority(uri: string): string {
 
 const WHY = {
   taken: "belongs to another principal",
-  ungranted: "is granted to nobody, and here an authority needs a grant",
+  ungranted: "has no grant, and this platform requires one",
 } as const;
 
 function refusal(authority: string, standing: keyof typeof WHY): DeputeError {
   return new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    `the authority ${authority} ${WHY[standing]}: ask an operator or a holder for a grant (AuthorityService.CreateAuthorityGrant), or use an authority of your own`,
+    `the authority ${authority} ${WHY[standing]}; ask an operator or a holder for a grant (AuthorityService.CreateAuthorityGrant), or use your own authority`,
     {
       metadata: { authority },
       violations: [{ field: FIELD, description: `the authority ${WHY[standing]}` }],

@@ -1,34 +1,36 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type AllowedHosts, type Outbound, readText } from "@depute/service";
 
-/** What proves that a principal belongs to an authority: the keys that the authority publishes. */
+/** Proves that a principal belongs to an authority, by the keys that the authority publishes. */
 export interface AuthorityKeys {
-  /** Whether an authority is asked at all. */
-  covers(authority: string): boolean;
+  /** Whether the configuration allows requests to the authority. */
+  isConfigured(authority: string): boolean;
   /**
-   * The Ed25519 keys that an authority publishes, base64url.
+   * Returns the Ed25519 keys that an authority publishes, in base64url.
    *
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
-  of(authority: string, signal: AbortSignal): Promise<readonly string[]>;
+  listKeys(authority: string, signal: AbortSignal): Promise<readonly string[]>;
 }
 
-/** Where the address of an authority's keys names the authority. */
+/** Stands for the authority in the configured address. */
 export const PLACEHOLDER = "{authority}";
-/** How long the domain may be silent, milliseconds, and how much it may answer, bytes. */
+/**
+ * Limits for the domain's answer: IDLE_MS is the maximum silence in milliseconds, MAX_BYTES the maximum size in bytes.
+ */
 const IDLE_MS = 5_000;
 const MAX_BYTES = 65_536;
-/** Keys that are read of one document. */
+/** Maximum number of keys that are read from one document. */
 const MAX_KEYS = 1_000;
 
 export interface PublishedKeysOptions {
   readonly hosts: AllowedHosts;
   readonly outbound: Pick<Outbound, "send">;
-  /** The address of a JSON Web Key Set, with {authority} in it. */
+  /** The address of a JSON Web Key Set. It contains {authority} as placeholder. */
   readonly address: string;
 }
 
-/** Asks domains over HTTP for a JSON Web Key Set (RFC 7517 5), of those hosts alone that configuration lists. */
+/** Fetches a JSON Web Key Set (RFC 7517 5) over HTTP, only from configured hosts. */
 export class PublishedKeys implements AuthorityKeys {
   readonly #hosts: AllowedHosts;
   readonly #outbound: Pick<Outbound, "send">;
@@ -40,7 +42,7 @@ export class PublishedKeys implements AuthorityKeys {
     this.#address = address;
   }
 
-  covers(authority: string): boolean {
+  isConfigured(authority: string): boolean {
     if (this.#hosts.isEmpty) return false;
     try {
       this.#hosts.check(this.#addressOf(authority));
@@ -50,7 +52,7 @@ export class PublishedKeys implements AuthorityKeys {
     }
   }
 
-  async of(authority: string, signal: AbortSignal): Promise<readonly string[]> {
+  async listKeys(authority: string, signal: AbortSignal): Promise<readonly string[]> {
     try {
       const options = {
         signal,
@@ -60,14 +62,14 @@ export class PublishedKeys implements AuthorityKeys {
       };
       const answer = await this.#outbound.send(this.#addressOf(authority), options);
       const text = await readText(answer.body);
-      // A domain that publishes nothing proves nothing.
+      // A domain that does not publish the document publishes no keys.
       if (answer.status === 404 || answer.status === 410) return [];
       if (answer.status !== 200) throw new Error(`the domain answered ${answer.status}`);
-      return keysIn(JSON.parse(text));
+      return readEd25519Keys(JSON.parse(text));
     } catch (cause) {
       throw new DeputeError(
         ErrorReason.DEPENDENCY_UNAVAILABLE,
-        `${authority} does not tell its keys now: try again later`,
+        `${authority} does not publish its keys now; try again later`,
         { metadata: { service: "authority" }, cause },
       );
     }
@@ -78,8 +80,12 @@ export class PublishedKeys implements AuthorityKeys {
   }
 }
 
-/** The Ed25519 keys of a JSON Web Key Set; others say nothing here. @throws Error for what is no set */
-function keysIn(document: unknown): string[] {
+/**
+ * Returns the Ed25519 keys of a JSON Web Key Set. Other keys are ignored.
+ *
+ * @throws Error for a malformed set
+ */
+function readEd25519Keys(document: unknown): string[] {
   const keys = isObject(document) ? document.keys : undefined;
   if (!Array.isArray(keys)) throw new Error("the domain's answer is no JSON Web Key Set");
   return keys.slice(0, MAX_KEYS).flatMap((key: unknown) => {

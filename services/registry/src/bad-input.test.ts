@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ALICE, type Platform, startPlatform } from "./testing/platform.ts";
@@ -23,22 +24,26 @@ describe("RegisterAgent refuses", () => {
     ["the other role", { id: "user" }, ["agent.id"]],
     ["a principal that is no key", { id: "a", principal: "abc" }, ["agent.principal"]],
     ["a principal with spare bits", { id: "a", principal: `${ALICE.slice(0, 42)}B` }, ["agent.principal"]],
-    ["a lease that is too short", { id: "a", leaseMs: 999n }, ["agent.lease_ms"]],
-    ["a lease that is too long", { id: "a", leaseMs: 86_400_001n }, ["agent.lease_ms"]],
-    ["a negative lease", { id: "a", leaseMs: -1n }, ["agent.lease_ms"]],
+    ["a lease that is too short", { id: "a", leaseDuration: durationFromMs(999) }, ["agent.lease_duration"]],
+    [
+      "a lease beyond the limit",
+      { id: "a", leaseDuration: durationFromMs(86_400_001) },
+      ["agent.lease_duration"],
+    ],
+    ["a negative lease", { id: "a", leaseDuration: durationFromMs(-1) }, ["agent.lease_duration"]],
     ["a manifest of another agent", { id: "a", manifest: { ...manifest, id: "b" } }, ["agent"]],
     [
-      "an agent that oversees itself",
+      "an agent as its own overseer",
       { id: "a", manifest: { ...manifest, overseer: { case: "overseerId", value: "a" } } },
       ["agent"],
     ],
     [
-      "a rule for an agent that is not allowed",
+      "a rule for an agent outside allowed_agents",
       { id: "a", manifest: { ...manifest, delegateRules: { c: rule } } },
       ["agent.manifest"],
     ],
     [
-      "a predicate that is none",
+      "a predicate that does not parse",
       {
         id: "a",
         manifest: { ...manifest, delegateRules: { b: { ...rule, predicate: "task.priority <" } } },
@@ -46,12 +51,12 @@ describe("RegisterAgent refuses", () => {
       ['agent.manifest.delegate_rules["b"].predicate'],
     ],
     [
-      "a predicate that is too long",
+      "a predicate beyond the length limit",
       { id: "a", manifest: { ...manifest, delegateRules: { b: { ...rule, predicate: "x".repeat(1001) } } } },
       ['agent.manifest.delegate_rules["b"].predicate'],
     ],
     [
-      "predicates that might be costly",
+      "predicates with unbounded cost",
       {
         id: "a",
         manifest: {
@@ -76,14 +81,14 @@ describe("RegisterAgent refuses", () => {
       ["agent.manifest.allowed_agents[0]"],
     ],
     [
-      "a manifest of an agent whose id CAP does not know",
+      "a manifest of an agent with an id outside CAP's pattern",
       { id: "a.b", manifest: { ...manifest, id: "a.b" } },
       ["agent.manifest.id"],
     ],
     [
       "several faults at once",
-      { id: "", leaseMs: 1n, displayName: "x".repeat(201), version: "x".repeat(65) },
-      ["agent.id", "agent.display_name", "agent.version", "agent.lease_ms"],
+      { id: "", leaseDuration: durationFromMs(1), displayName: "x".repeat(201), version: "x".repeat(65) },
+      ["agent.id", "agent.display_name", "agent.version", "agent.lease_duration"],
     ],
   ])("%s", async (_, agent, fields) => {
     const refused = await refusal(platform.agents.registerAgent({ requestId: "r", agent: agent as never }));
@@ -92,7 +97,7 @@ describe("RegisterAgent refuses", () => {
     expect((await platform.agents.listAgents({})).agents).toEqual([]);
   });
 
-  it("a request without an agent or an id of its own", async () => {
+  it("a request without an agent or a request id", async () => {
     const refused = await refusal(platform.agents.registerAgent({}));
     expect([...refused.fields].sort()).toEqual(["agent", "request_id"]);
   });
@@ -106,9 +111,9 @@ describe("other calls refuse", () => {
   const long = "x".repeat(600);
 
   it.each<[string, () => Promise<unknown>, string[]]>([
-    ["GetAgent without an id", () => platform.agents.getAgent({}), ["id"]],
-    ["HeartbeatAgent without an id", () => platform.agents.heartbeatAgent({}), ["id"]],
-    ["DeregisterAgent without an id", () => platform.agents.deregisterAgent({}), ["id"]],
+    ["GetAgent without an id", () => platform.agents.getAgent({}), ["agent_id"]],
+    ["HeartbeatAgent without an id", () => platform.agents.heartbeatAgent({}), ["agent_id"]],
+    ["DeregisterAgent without an id", () => platform.agents.deregisterAgent({}), ["agent_id"]],
     ["a page that is too large", () => platform.agents.listAgents({ pageSize: 1001 }), ["page_size"]],
     ["a page of less than nothing", () => platform.agents.listAgents({ pageSize: -1 }), ["page_size"]],
     ["a status that is none", () => platform.agents.listAgents({ status: 9 as never }), ["status"]],
@@ -120,55 +125,59 @@ describe("other calls refuse", () => {
       ["filter.threshold"],
     ],
     [
-      "the best none",
+      "a top_k of zero",
       () => platform.discovery.discoverCapabilities({ filter: { topK: 0 } }),
       ["filter.top_k"],
     ],
     [
-      "a query that is too long",
+      "a query beyond the length limit",
       () => platform.discovery.discoverCapabilities({ filter: { query: long } }),
       ["filter.query"],
     ],
     [
-      "a hash that is too long",
+      "a hash beyond the length limit",
       () => platform.discovery.resolveCapability({ capabilityId: "a", hash: long }),
       ["hash"],
     ],
     [
-      "more tags than may be asked for",
+      "more tags than the limit",
       () => platform.discovery.discoverCapabilities({ tags: Array(9).fill("x") }),
       ["tags"],
     ],
     ["trust over 100", () => platform.discovery.discoverCapabilities({ minTrust: 101 }), ["min_trust"]],
     [
-      "trust that is no number",
+      "a least trust that is not a number",
       () => platform.discovery.discoverCapabilities({ minTrust: NaN }),
       ["min_trust"],
     ],
     [
-      "a watch from before everything",
-      () => drain(platform.agents.watchAgents({ afterRevision: -1n })),
-      ["after_revision"],
+      "a watch from a negative sequence",
+      () => drain(platform.agents.watchAgents({ afterSequence: -1n })),
+      ["after_sequence"],
     ],
     [
-      "another key for an agent without keys or words",
-      () => platform.agents.replacePrincipal({ id: "a" }),
+      "a key replacement without keys or statements",
+      () => platform.agents.replacePrincipal({ agentId: "a" }),
       ["replaced", "principal", "replaced_statement", "principal_statement"],
     ],
     ["a version without a name", () => platform.agents.getAgentVersion({ agentId: "a" }), ["name"]],
     [
-      "a digest that is none",
-      () => platform.agents.getAgentVersion({ agentId: "a", name: { case: "digest", value: "ABC" } }),
+      "a malformed digest",
+      () =>
+        platform.agents.getAgentVersion({
+          agentId: "a",
+          name: { case: "digest", value: Uint8Array.of(1, 2) },
+        }),
       ["digest"],
     ],
     [
-      "evidence of nothing",
+      "evidence without a kind",
       () => platform.trust.recordEvidence({ evidenceId: "e", evidence: { agentId: "a" } }),
       ["evidence.kind"],
     ],
     ["an agent without a URI", () => platform.agents.getAgentByUri({ uri: "a" }), ["uri"]],
     [
-      "an authority in capitals",
+      "an authority in upper case",
       () => platform.authorities.listAuthorityGrants({ authority: "Example.com" }),
       ["authority"],
     ],
@@ -182,7 +191,7 @@ describe("other calls refuse", () => {
 });
 
 describe("the service", () => {
-  it("answers after everything that it refused", async () => {
+  it("still answers after all refused requests", async () => {
     expect(Object.keys(AgentService.method)).toHaveLength(13);
     expect((await platform.agents.listAgents({})).agents).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
-import { openKeyFile, SettingsError } from "@depute/service";
+import { type KeySource, SettingsError } from "@depute/service";
 import type { CardSigner } from "./rules/agent-card.ts";
 
 /** The key that signs agents' cards, and its public half in base64url. */
@@ -10,14 +10,14 @@ export interface CardKey extends CardSigner {
 }
 
 /**
- * The key in `card.key` of the data folder (PKCS #8, mode 0600), made when it is not there. It signs cards and nothing
- * else: what the root key signs is authority.
+ * Opens the key `card` of the platform (PKCS #8), and makes it if it does not exist. It only signs cards. The root key
+ * does not sign cards, because its signatures grant authority.
  *
- * @throws SettingsError when the file is no Ed25519 key, or other users can read it
+ * @throws SettingsError when it is not an Ed25519 key, or other users can read its file
  */
-export function openCardKey(dataDir: string): CardKey {
+export async function openCardKey(keys: KeySource): Promise<CardKey> {
   const key = privateKey(
-    openKeyFile({ dataDir, name: "card.key", danger: "whoever reads it can sign cards" }, make),
+    await keys.open({ name: "card.key", danger: "whoever reads it can sign cards" }, make),
   );
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
   return {
@@ -27,7 +27,7 @@ export function openCardKey(dataDir: string): CardKey {
   };
 }
 
-/** The thumbprint of an Ed25519 key in base64url. (RFC 7638) */
+/** Returns the thumbprint of an Ed25519 key in base64url. (RFC 7638) */
 export function thumbprintOf(publicKey: string): string {
   const digest = sha256Hex(canonicalBytes({ crv: "Ed25519", kty: "OKP", x: publicKey }));
   return encodeBase64Url(Buffer.from(digest, "hex"));
@@ -38,9 +38,9 @@ function privateKey(pem: string) {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // Said below.
+    // A file that is not a key gets the error below.
   }
-  throw new SettingsError("card.key in the data folder is no Ed25519 key in PKCS #8");
+  throw new SettingsError("the card key is not an Ed25519 key in PKCS #8");
 }
 
 function make(): string {

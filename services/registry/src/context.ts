@@ -2,8 +2,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import type { Clock, Timers } from "@depute/core";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import {
   type Authority,
   type BoundsOperators,
@@ -15,77 +14,83 @@ import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { Authorities } from "./authorities.ts";
 import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
-import type { StoredAgent } from "./rules/agent.ts";
+import type { StoredAgent, Viewer } from "./rules/agent.ts";
 import type { Predicates } from "./rules/predicate.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { type AgentMemory, findVisible } from "./store/agents.ts";
-import { appendChange, sameSight } from "./store/changes.ts";
-import type { Viewer } from "./store/sight.ts";
+import { appendChange, hasSameVisibility } from "./store/changes.ts";
 
-/** What the handlers work with. */
+/** The dependencies and settings of the handlers. */
 export interface RegistryContext extends AgentMemory {
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
   readonly authority: Authority;
   readonly schemas: SchemaChecker;
-  /** The predicates of manifests, read. */
+  /** The cache of compiled predicates. */
   readonly predicates: Predicates;
-  /** By what time leases are judged. */
+  /**
+   * Supplies the reference time of liveness checks. While many leases expire at once, this time stands still, so that
+   * agents stay discoverable.
+   */
   readonly guard: RemovalGuard;
   readonly timers: Timers;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
-  /** Entries of the log of changes that are kept. */
+  /** Maximum number of entries that the change log keeps. */
   readonly changesKept: number;
-  /** Digits of a version hash. */
+  /** Number of digits of a version hash. */
   readonly hashLength: number;
-  /** The address under which clients know the platform. */
+  /** The platform's public address. */
   readonly publicUrl: string;
-  /** Whether also `local` has to bring a registration statement for an agent with a key. */
+  /** Whether callers have to present credentials. */
+  readonly needsCredentials: boolean;
+  /** Whether the platform calls webhooks of A2A clients. */
+  readonly callsWebhooks: boolean;
+  /** Whether the caller `local` also needs a registration statement for an agent with a key. */
   readonly proofRequired: boolean;
   /** Whether CAP's orchestrator may delegate to every agent. */
   readonly orchestratorMay: boolean;
-  /** Origins that registered addresses may have; none for every one. */
+  /** The origins that registered addresses may have; an empty list allows all. */
   readonly endpointOrigins: readonly string[];
-  /** Who holds the authorities of agent URIs. */
+  /** Manages the authorities of agent URIs and their grants. */
   readonly authorities: Authorities;
   /** The key that signs agents' cards. */
   readonly cardKey: CardKey;
-  /** Who may widen what bounds an agent. */
+  /** The principals that may widen the bounds of agents. */
   readonly boundsOperators: BoundsOperators;
-  /** Keys in base64url: their imports of trust count, and their callers prove organizations. */
+  /** Keys of operators, in base64url. The registry accepts trust imports and organization proofs from them. */
   readonly trustOperators: readonly string[];
-  /** Whether the caller without credentials proves organizations. */
+  /** Whether a caller without credentials may create organization proofs. */
   readonly localProves: boolean;
-  /** Scores from which on the levels of trust 1, 2, 3, 4 begin. */
+  /** The four minimum scores of the trust levels 1, 2, 3 and 4. */
   readonly trustLevels: readonly number[];
-  /** Principals that may ask in the orchestrator's name. */
+  /** Principals that may call on behalf of CAP's orchestrator. */
   readonly orchestrators: readonly string[];
 }
 
-/** The topic of wake-ups after an agent or its capabilities changed; the key is the agent's id. */
+/** The bus topic that reports changed agents and capabilities. The key of a message is the agent's id. */
 export const AGENTS_TOPIC = "agents";
 
 /**
- * Writes a change into the log, and wakes those who follow it once the transaction is durable.
+ * Appends a change to the log, and wakes watchers after the commit.
  *
- * @param before the record that was replaced, where there was one
+ * @param before the record before the change; undefined for a new record
  */
-export async function announce(
+export async function recordChange(
   { bus, clock, changesKept }: Pick<RegistryContext, "bus" | "clock" | "changesKept">,
   tx: WriteTx,
   kind: AgentChangeKind,
   agent: Agent,
   before?: Agent,
 ): Promise<void> {
-  const moved = before === undefined || sameSight(before, agent) ? undefined : before;
+  const moved = before === undefined || hasSameVisibility(before, agent) ? undefined : before;
   await appendChange(tx, { agentId: agent.id, kind, time: clock.now() }, moved, changesKept);
   tx.afterCommit(() => bus.publish(AGENTS_TOPIC, agent.id));
 }
 
 /**
- * Checks a presented credential also where a call needs none: a caller is held to what it presents.
+ * Identifies the caller, even in calls that need no credentials. Wrong credentials are refused, never ignored.
  *
  * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
  */
@@ -94,34 +99,38 @@ export function identify({ authority }: RegistryContext, context: HandlerContext
 }
 
 /**
- * By whose sight a call is answered: the caller's, or that of the principal that it names.
+ * Returns the viewer of a call: the principal that the request names or, without one, the caller.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED for another's sight
+ * @throws DeputeError CALLER_NOT_ALLOWED when the request names a principal other than the caller
  */
-export function viewerFor(identity: Identity, named: string): Viewer {
-  if (named === "") return identity.local ? "all" : { principal: identity.principal };
-  if (identity.local && named === LOCAL_PRINCIPAL) return "all";
-  if (identity.local || named === identity.principal) return { principal: named };
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform may see for another", {
-    violations: [{ field: "viewer", description: "is not the caller" }],
-  });
+export function viewerFor(identity: Identity, requestedViewer: string): Viewer {
+  if (requestedViewer === "") return identity.local ? "all" : { principal: identity.principal };
+  if (identity.local && requestedViewer === LOCAL_PRINCIPAL) return "all";
+  if (identity.local || requestedViewer === identity.principal) return { principal: requestedViewer };
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "only the platform may name another viewer; leave the field empty",
+    {
+      violations: [{ field: "viewer", description: "is not the caller" }],
+    },
+  );
 }
 
 /** @throws DeputeError CALLER_NOT_ALLOWED when the caller is not the agent's principal */
 export function checkMayActFor(identity: Identity, principal: string, field: string): void {
   if (mayActFor(identity, principal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's own principal may do this", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may do this", {
     violations: [{ field, description: "is not the caller's" }],
   });
 }
 
 /**
- * The caller's agent, which is not removed.
+ * Finds the caller's agent, if it is not removed.
  *
- * @param field where the request names it
- * @throws DeputeError AGENT_NOT_FOUND, also for one that the caller does not see; CALLER_NOT_ALLOWED
+ * @param field the path of the id in the request
+ * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED
  */
-export async function findOwn(
+export async function findCallersAgent(
   tx: ReadTx,
   identity: Identity,
   id: string,

@@ -1,6 +1,6 @@
 import { createPublicKey, verify } from "node:crypto";
 
-/** Whether an Ed25519 signature of a message holds under a 32-byte key; false for what is no key. */
+/** Verifies an Ed25519 signature with a 32-byte key. Returns false if the key is malformed. */
 export function verifyEd25519(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean {
   try {
     const x = Buffer.from(publicKey).toString("base64url");

@@ -1,52 +1,55 @@
 import { type DescMessage, fromBinary, type MessageShape, toBinary, toJson } from "@bufbuild/protobuf";
 import { canonicalBytes, invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
-import type { ReadTx, WriteTx } from "@depute/store";
-import { type RequestKey, recall, remember } from "./store/requests.ts";
+import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-// Deeper than protobuf's own limit on nesting.
+const requests = new RequestMemory("requests");
+
+// Maximum nesting of a request in canonical JSON. It is never reached, because protobuf's own limit is lower.
 const MAX_DEPTH = 256;
 
-/** One mutating call that may be repeated. */
-export interface Repeatable<Answer extends DescMessage> {
-  /** The answer that the same call got before; undefined for a first call. Throws DeputeError REQUEST_ID_REUSED. */
-  before(tx: ReadTx): Promise<MessageShape<Answer> | undefined>;
-  /** Keeps the answer in the transaction of the change. */
-  keep(tx: WriteTx, answer: MessageShape<Answer>, now: number): Promise<void>;
+/** The idempotency record of one mutating call. */
+export interface IdempotentCall<Answer extends DescMessage> {
+  /**
+   * Reads the answer of an earlier identical call. Returns undefined for a first call. Throws DeputeError
+   * REQUEST_ID_REUSED.
+   */
+  findAnswer(tx: ReadTx): Promise<MessageShape<Answer> | undefined>;
+  /** Stores the answer in the transaction of the change. */
+  storeAnswer(tx: WriteTx, answer: MessageShape<Answer>, now: number): Promise<void>;
 }
 
 /**
- * Makes a call repeatable by its request id, which is the caller's own.
- *
- * The digest is over canonical JSON: two encoders may write the members of a map in different order.
+ * Makes a call idempotent: a second call with the same request id gets the first answer. The digest of a request uses
+ * canonical JSON, because encoders may order map members differently.
  *
  * @throws DeputeError INVALID_REQUEST when the request has no JSON form
  */
-export function repeatable<Request extends DescMessage, Answer extends DescMessage>(
+export function idempotentCall<Request extends DescMessage, Answer extends DescMessage>(
   schemas: { readonly request: Request; readonly answer: Answer },
   caller: string,
   requestId: string,
   request: MessageShape<Request>,
-): Repeatable<Answer> {
+): IdempotentCall<Answer> {
   const key: RequestKey = { caller, requestId, digest: digestOf(schemas.request, request) };
   return {
-    async before(tx) {
-      const answer = await recall(tx, key);
+    async findAnswer(tx) {
+      const answer = await requests.find(tx, key);
       return answer && fromBinary(schemas.answer, answer);
     },
-    keep: (tx, answer, now) => remember(tx, key, toBinary(schemas.answer, answer), now),
+    storeAnswer: (tx, answer, now) => requests.remember(tx, key, toBinary(schemas.answer, answer), now),
   };
 }
 
 /**
- * The digest of a request: SHA-256, 64 digits, over its type and its canonical JSON.
+ * The digest of a request: SHA-256 of the message type and canonical JSON, 64 hexadecimal digits.
  *
- * @throws DeputeError INVALID_REQUEST when it has no JSON form
+ * @throws DeputeError INVALID_REQUEST when the request has no JSON form
  */
 export function digestOf<Desc extends DescMessage>(schema: Desc, request: MessageShape<Desc>): string {
   try {
     return sha256Hex(canonicalBytes([schema.typeName, toJson(schema, request)], MAX_DEPTH));
   } catch {
-    throw invalid("", "the request holds a number or a text without a JSON form");
+    throw invalid("", "the request contains a number or a string without a JSON form");
   }
 }

@@ -14,9 +14,9 @@ import {
   defineSettings,
   Outbound,
   SettingsError,
+  WEBHOOK_HOSTS,
 } from "@depute/service";
 import { openStore, ReadCache } from "@depute/store";
-import { AgentIndex } from "./agent-index/agent-index.ts";
 import { Authorities } from "./authorities.ts";
 import { PLACEHOLDER, PublishedKeys } from "./authority-keys.ts";
 import { openCardKey } from "./card-key.ts";
@@ -34,17 +34,19 @@ import { originOf } from "./rules/endpoints.ts";
 import { Predicates } from "./rules/predicate.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
 import { createSchemaChecker } from "./schema-checker.ts";
-import { fillIndex } from "./store/indexing.ts";
 import { migrations } from "./store/migrations.ts";
 import { readLastUp } from "./store/registry-state.ts";
 
-/** What lists and look-ups read again and again, of some 100,000 agents. */
+/** Size of the database's page cache in MiB: enough for the frequently used rows of about 100,000 agents. */
 const READ_CACHE_MIB = 64;
 
-/** Agents held in memory as they were asked for last; each costs some kilobytes, one with a large manifest up to 70. */
+/**
+ * Maximum number of recently read agents in the cache. Each takes some kilobytes, or up to 70 kilobytes with a large
+ * manifest.
+ */
 const RECENT_AGENTS = 256;
 
-/** Agents, what they can do, and whether they live. */
+/** The registry module: agents, their capabilities and their liveness. */
 export const registry = defineService({
   name: "registry",
   settings: defineSettings({
@@ -60,15 +62,7 @@ export const registry = defineService({
       min: 1,
       max: 100_000_000,
       default: 100_000,
-      help: "changes of agents that are kept for those who watch them",
-      group: "Registry",
-    },
-    searchIndexMib: {
-      type: "int",
-      min: 0,
-      max: 100_000,
-      default: 512,
-      help: "MiB of memory for the index that searches by filters go by, of which 100,000 agents with 5 capabilities take 115 to 510; where it does not suffice such searches are slower",
+      help: "entries of the log of agent changes that are kept for watchers",
       group: "Registry",
     },
     orchestratorMayDelegate: {
@@ -84,29 +78,30 @@ export const registry = defineService({
       group: "Registry",
     },
     boundsOperators: BOUNDS_OPERATORS,
+    a2aWebhookHosts: WEBHOOK_HOSTS,
     agentEndpointOrigins: {
       type: "list",
       default: [],
-      help: "origins that agents' registered addresses may have, like https://agents.example; none: every one",
+      help: "permitted origins of agents' registered addresses, like https://agents.example; none permits every origin",
       group: "Registry",
     },
     trustLevels: {
       type: "list",
       default: ["25", "50", "75", "90"],
-      help: "scores from which on the levels of trust 1 to 4 begin, ascending",
+      help: "scores at which the trust levels 1 to 4 begin, ascending",
       group: "Registry",
     },
     trustOperators: {
       type: "list",
       default: [],
-      help: "Ed25519 public keys in base64url: operators whose signed imports of trust count, and who prove organizations; none: the caller without credentials on an open loopback proves them, and no principal where credentials are required",
+      help: "Ed25519 public keys in base64url: operators, whose signed trust imports count and who may prove organizations. Without any, the caller without credentials on an open loopback proves organizations; where credentials are required, no principal does",
       group: "Registry",
     },
     aspAuthorities: {
       type: "string",
       choices: ["first", "granted"],
       default: "first",
-      help: "who holds an authority of agent URIs (example.com in agent://example.com/desk/name) that nobody was granted: the `first` principal that registers an agent below it, or nobody",
+      help: "the holder of an authority of agent URIs (example.com in agent://example.com/desk/name) without a grant: `first` is the first principal that registers an agent below it, `granted` is none",
       group: "Registry",
     },
     aspAuthorityOperators: {
@@ -118,38 +113,33 @@ export const registry = defineService({
     aspAuthorityHosts: {
       type: "list",
       default: [],
-      help: "hosts that are asked for an authority's keys, as host or host:port, with private: before it where it may lead to a private address; such authorities go to the keys that they publish; none: nobody is asked",
+      help: "hosts that the registry asks for an authority's keys, as host or host:port, with the prefix private: where the address may be private; their published keys hold these authorities; none disables the requests",
       group: "Registry",
     },
     aspAuthorityKeys: {
       type: "string",
       default: `https://${PLACEHOLDER}/.well-known/asp-keys.json`,
-      help: "where an authority publishes its keys, a JSON Web Key Set (RFC 7517)",
+      help: "the address of an authority's keys, a JSON Web Key Set (RFC 7517)",
       group: "Registry",
     },
     registrationProof: {
       type: "string",
       choices: ["open", "required"],
       default: "open",
-      help: "`required`: also a caller without credentials has to bring a statement signed by the agent's key",
+      help: "`required`: a caller without credentials, too, must send a statement signed by the agent's key",
       group: "Registry",
     },
   }),
   descriptors: servicesOf("registry"),
   async start(deps, settings) {
-    const { log, clock, bus, authority, dataDir } = deps;
-    const cardKey = openCardKey(dataDir);
+    const { log, clock, bus, authority } = deps;
+    const cardKey = await openCardKey(deps.keys);
     const store = await openStore({
       ...deps.storeAt("registry", { card: cardKey.publicKey }),
       readCacheMib: READ_CACHE_MIB,
       migrations,
-      onError: (error, what) => log.error({ err: error }, what),
+      onError: (error, message) => log.error({ err: error }, message),
     });
-    const index = new AgentIndex({
-      maxBytes: settings.searchIndexMib * 1024 * 1024,
-      onFull: () => log.warn("the agents do not fit the search index: DEPUTE_SEARCH_INDEX_MIB"),
-    });
-    await fillIndex(store, index);
     const boundsOperators = new BoundsOperators(settings.boundsOperators, deps.auth);
     boundsOperators.announce(log);
     const localProves = settings.trustOperators.length === 0 && deps.auth === "open";
@@ -169,7 +159,6 @@ export const registry = defineService({
         operators: settings.aspAuthorityOperators,
         keys: new PublishedKeys({ hosts, outbound, address: readAddress(settings.aspAuthorityKeys) }),
       }),
-      index,
       recent: new ReadCache(RECENT_AGENTS),
       predicates: new Predicates(),
       bus,
@@ -181,7 +170,9 @@ export const registry = defineService({
       stopping: deps.stopping,
       changesKept: settings.agentChangesKept,
       hashLength: Number(settings.versionHashLength),
-      // Known once the server listens.
+      needsCredentials: deps.auth !== "open",
+      callsWebhooks: settings.a2aWebhookHosts.length > 0,
+      // A getter, because the address is known only after the server listens.
       get publicUrl() {
         return deps.publicUrl;
       },
@@ -223,10 +214,10 @@ function readLevels(texts: readonly string[]): number[] {
   const levels = texts.map(Number);
   const ascend = levels.every((level, i) => level > (levels[i - 1] ?? 0) && level <= 100);
   if (levels.length === 4 && ascend) return levels;
-  throw new SettingsError("DEPUTE_TRUST_LEVELS: write four scores that ascend, like 25,50,75,90");
+  throw new SettingsError("DEPUTE_TRUST_LEVELS: set four ascending scores, for example 25,50,75,90");
 }
 
-/** @throws SettingsError for what is no host */
+/** @throws SettingsError for a malformed host */
 function readHosts(texts: readonly string[]): AllowedHosts {
   try {
     return new AllowedHosts(texts);
@@ -235,22 +226,22 @@ function readHosts(texts: readonly string[]): AllowedHosts {
   }
 }
 
-/** @throws SettingsError for an address that is none, or names no authority */
+/** @throws SettingsError for a malformed address, or one without the placeholder */
 function readAddress(text: string): string {
   const sample = text.replaceAll(PLACEHOLDER, "a.example");
   if (text.includes(PLACEHOLDER) && /^https?:/.test(text) && URL.canParse(sample)) return text;
   throw new SettingsError(
-    `DEPUTE_ASP_AUTHORITY_KEYS: write an http or https address with ${PLACEHOLDER} in it`,
+    `DEPUTE_ASP_AUTHORITY_KEYS: set an http or https address with ${PLACEHOLDER} in it`,
   );
 }
 
-/** @throws SettingsError for what is no origin */
+/** @throws SettingsError for a malformed origin */
 function readOrigins(texts: readonly string[]): string[] {
   return texts.map((text) => {
     const origin = originOf(text);
     if (origin !== undefined && (text === origin || text === `${origin}/`)) return origin;
     throw new SettingsError(
-      `DEPUTE_AGENT_ENDPOINT_ORIGINS: ${text} is no origin, like https://agents.example`,
+      `DEPUTE_AGENT_ENDPOINT_ORIGINS: ${text} is not an origin; set one like https://agents.example`,
     );
   });
 }

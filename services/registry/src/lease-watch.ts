@@ -1,26 +1,26 @@
 import { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DeadlineLoop, type Logger } from "@depute/service";
-import { announce, type RegistryContext } from "./context.ts";
+import { type RegistryContext, recordChange } from "./context.ts";
 import { findAgent } from "./store/agents.ts";
 import { endedLeases, markEnded } from "./store/leases.ts";
 import { writeLastUp } from "./store/registry-state.ts";
 
-/** How often leases are looked at, milliseconds. */
-const LOOK_EVERY_MS = 1_000;
-/** How often the registry writes down that it runs, milliseconds. */
-const MARK_EVERY_MS = 10_000;
-/** Leases told of in one transaction. */
-const BATCH = 200;
+/** Milliseconds between checks for ended leases of agents. */
+const CHECK_INTERVAL_MS = 1_000;
+/** Milliseconds between writes of the time at which the registry last ran. */
+const MARK_INTERVAL_MS = 10_000;
+/** Maximum number of leases that one transaction marks. */
+const BATCH_SIZE = 200;
 
-/** Looks at leases while the registry runs. */
+/** Checks the leases of agents periodically while the registry runs. An agent's lease shows that it is alive. */
 export interface LeaseWatch {
-  /** Waits for what is under way, and marks the time. */
+  /** Waits for the current check, and writes the time at which the registry last ran. */
   stop(): Promise<void>;
 }
 
 /**
- * Tells watchers of leases that ran out. Discovery does not wait for it: that an agent is lost is a comparison of times
- * (rules/liveness.ts); this only writes it into the log of changes, at most a second later.
+ * Notifies watchers of ended leases. Discovery does not depend on this watch, because it compares times itself
+ * (rules/agent.ts). The watch only appends to the change log, within one second after a lease ends.
  */
 export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWatch {
   let markedAt = registry.clock.now();
@@ -28,17 +28,17 @@ export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWa
     clock: registry.clock,
     timers: registry.timers,
     log,
-    what: "leases were not looked at",
-    maxWaitMs: LOOK_EVERY_MS,
-    async look() {
-      await tellOfEnded(registry);
+    failureMessage: "lease check failed",
+    maxWaitMs: CHECK_INTERVAL_MS,
+    async runDueWork() {
+      await appendLostChanges(registry);
       const now = registry.clock.now();
-      if (now - markedAt < MARK_EVERY_MS) return;
+      if (now - markedAt < MARK_INTERVAL_MS) return;
       markedAt = now;
       await registry.store.write((tx) => writeLastUp(tx, now));
     },
   });
-  loop.start(LOOK_EVERY_MS);
+  loop.start(CHECK_INTERVAL_MS);
   return {
     async stop() {
       await loop.close();
@@ -47,17 +47,17 @@ export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWa
   };
 }
 
-/** Writes LOST for each lease that ended, in batches, until none is left. */
-export async function tellOfEnded(registry: RegistryContext): Promise<void> {
-  const ended = () =>
-    registry.store.read(async (tx) => endedLeases(tx, (await registry.guard.view(tx)).asOf, BATCH));
-  while ((await ended()).length > 0) {
+/** Appends the change LOST for each ended lease, in several transactions. */
+export async function appendLostChanges(registry: RegistryContext): Promise<void> {
+  const findEnded = () =>
+    registry.store.read(async (tx) => endedLeases(tx, (await registry.guard.view(tx)).asOf, BATCH_SIZE));
+  while ((await findEnded()).length > 0) {
     await registry.store.write(async (tx) => {
-      // Looked up again: an agent may have been heard of between the two transactions.
-      for (const id of await endedLeases(tx, (await registry.guard.view(tx)).asOf, BATCH)) {
+      // Reads the ended leases again, because a heartbeat may arrive between the two transactions.
+      for (const id of await endedLeases(tx, (await registry.guard.view(tx)).asOf, BATCH_SIZE)) {
         await markEnded(tx, id);
         const agent = await findAgent(tx, id);
-        if (agent !== undefined) await announce(registry, tx, AgentChangeKind.LOST, agent.record);
+        if (agent !== undefined) await recordChange(registry, tx, AgentChangeKind.LOST, agent.record);
       }
     });
   }

@@ -6,7 +6,7 @@ type Values<Parts extends readonly Part[]> = {
 };
 
 /**
- * The position in a page token, of exactly these parts; undefined for the first page.
+ * Decodes the position in a page token whose parts have exactly these types. Returns undefined for the first page.
  *
  * @throws DeputeError PAGE_TOKEN_INVALID
  */
@@ -20,7 +20,11 @@ export function readPosition<const Parts extends readonly Part[]>(
   if (position.length === parts.length && parts.every((part, i) => typeof position[i] === part)) {
     return position as unknown as Values<Parts>;
   }
-  throw new DeputeError(ErrorReason.PAGE_TOKEN_INVALID, "page_token is not of this list", {
-    violations: [{ field: "page_token", description: "not a page token of this list" }],
-  });
+  throw new DeputeError(
+    ErrorReason.PAGE_TOKEN_INVALID,
+    "page_token is from another list; repeat the call that returned it",
+    {
+      violations: [{ field: "page_token", description: "is from another list" }],
+    },
+  );
 }

@@ -1,25 +1,29 @@
 import type { Clock } from "@depute/core";
 import type { ReadTx } from "@depute/store";
-import type { LivenessView } from "./rules/liveness.ts";
-import { atStart, countedFrom, type GuardState, judge } from "./rules/removal-guard.ts";
+import type { LivenessView } from "./rules/agent.ts";
+import { countStart, type GuardState, initialGuardState, nextGuardState } from "./rules/removal-guard.ts";
 import { countLeases } from "./store/leases.ts";
 
-/** Leases are counted at most this often, milliseconds. */
-const COUNT_EVERY_MS = 1_000;
+/** Minimum time between two counts of leases, in milliseconds. */
+const COUNT_INTERVAL_MS = 1_000;
 
 /**
- * Says by what time leases are judged. It counts when it is asked, so that the answer after a mass expiry is already
- * guarded, and no more often than once a second.
+ * Supplies the reference time of liveness checks. It counts leases on demand, at most once a second, so even the first
+ * answer after a mass expiry is guarded.
  */
 export class RemovalGuard {
   readonly #clock: Clock;
   #state: GuardState;
-  #countedAt: number | undefined;
+  #countedTime: number | undefined;
 
-  /** @param lastUp when the registry last ran, epoch ms */
+  /**
+   * Creates a guard.
+   *
+   * @param lastUp the time at which the registry last ran, epoch ms
+   */
   constructor(clock: Clock, lastUp: number | undefined) {
     this.#clock = clock;
-    this.#state = atStart(lastUp, clock.now());
+    this.#state = initialGuardState(lastUp, clock.now());
   }
 
   get state(): GuardState {
@@ -29,21 +33,21 @@ export class RemovalGuard {
   async view(tx: ReadTx): Promise<LivenessView> {
     const now = this.#clock.now();
     if (!this.#isCounted(now)) {
-      this.#countedAt = now;
-      const counts = await countLeases(tx, { from: countedFrom(this.#state, now), now });
-      this.#state = judge(this.#state, counts, now);
+      this.#countedTime = now;
+      const counts = await countLeases(tx, { from: countStart(this.#state, now), now });
+      this.#state = nextGuardState(this.#state, counts, now);
     }
     return this.#viewAt(now);
   }
 
-  /** The same without a look at the store; undefined when it is time for one. */
-  get counted(): LivenessView | undefined {
+  /** The liveness view that the last count of leases allows; undefined if a new count is due, which reads the store. */
+  get cachedView(): LivenessView | undefined {
     const now = this.#clock.now();
     return this.#isCounted(now) ? this.#viewAt(now) : undefined;
   }
 
   #isCounted(now: number): boolean {
-    return this.#countedAt !== undefined && Math.abs(now - this.#countedAt) < COUNT_EVERY_MS;
+    return this.#countedTime !== undefined && Math.abs(now - this.#countedTime) < COUNT_INTERVAL_MS;
   }
 
   #viewAt(now: number): LivenessView {

@@ -16,13 +16,13 @@ import { DeputeError, ErrorReason, type FieldViolation } from "@depute/core";
 import { fromConnectError } from "@depute/service";
 import { countChecks, type SchemaToCheck } from "./rules/schema-checks.ts";
 
-/** The most calls of the verifier that one publication may cost. */
+/** Maximum number of calls of the verifier for one publication. */
 export const MAX_SCHEMA_CHECKS = 2_000;
 
-/** Schemas that are checked at once. */
+/** Maximum number of concurrent calls to the verifier. */
 const CONCURRENCY = 4;
 
-/** What the verifier says of a schema that cannot be used, or of one that cannot be used within limits. */
+/** Reasons with which the verifier reports that a schema is invalid or exceeds limits. */
 const FAULTS_OF_THE_SCHEMA: readonly ErrorReason[] = [
   ErrorReason.SCHEMA_INVALID,
   ErrorReason.UNSUPPORTED_PATTERN,
@@ -30,34 +30,38 @@ const FAULTS_OF_THE_SCHEMA: readonly ErrorReason[] = [
   ErrorReason.INVALID_REQUEST,
 ];
 
-/** Compiles schemas that users wrote: not here, but where they can be stopped. */
+/** Has the verifier compile users' schemas, because the verifier can stop a compilation that takes too long. */
 export interface SchemaChecker {
   /**
    * Compiles each schema and checks its examples.
    *
-   * @throws DeputeError SCHEMA_INVALID naming every schema and example at fault; LIMIT_EXCEEDED; DEPENDENCY_UNAVAILABLE
+   * @throws DeputeError SCHEMA_INVALID naming every faulty schema and example; LIMIT_EXCEEDED; DEPENDENCY_UNAVAILABLE
    */
   check(schemas: readonly SchemaToCheck[], options: CallOptions): Promise<void>;
 }
 
-/** Asks the verifier behind `transport`. */
+/** Creates a checker that calls the verifier behind `transport`. */
 export function createSchemaChecker(transport: Transport): SchemaChecker {
   const verifier = createClient(VerificationService, transport);
   return {
     async check(schemas, options) {
       if (countChecks(schemas) > MAX_SCHEMA_CHECKS) {
-        throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many schemas and examples at once", {
-          metadata: { limit: "schema_checks", max: String(MAX_SCHEMA_CHECKS) },
-        });
+        throw new DeputeError(
+          ErrorReason.LIMIT_EXCEEDED,
+          "too many schemas and examples in one publication",
+          {
+            metadata: { limit: "schema_checks", max: String(MAX_SCHEMA_CHECKS) },
+          },
+        );
       }
-      const found: FieldViolation[][] = schemas.map(() => []);
+      const violationLists: FieldViolation[][] = schemas.map(() => []);
       const indexes = schemas.keys();
       let failed = false;
       const worker = async () => {
         for (const index of indexes) {
           if (failed) return;
           try {
-            found[index] = await checkSchema(verifier, schemas[index] as SchemaToCheck, options);
+            violationLists[index] = await checkSchema(verifier, schemas[index] as SchemaToCheck, options);
           } catch (error) {
             failed = true;
             throw error;
@@ -65,7 +69,7 @@ export function createSchemaChecker(transport: Transport): SchemaChecker {
         }
       };
       await Promise.all(Array.from({ length: CONCURRENCY }, worker));
-      const violations = found.flat();
+      const violations = violationLists.flat();
       if (violations.length === 0) return;
       const summary = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
       throw new DeputeError(ErrorReason.SCHEMA_INVALID, summary, { violations });
@@ -78,7 +82,7 @@ async function checkSchema(
   { field, schema, examples }: SchemaToCheck,
   options: CallOptions,
 ): Promise<FieldViolation[]> {
-  const found: FieldViolation[] = [];
+  const foundViolations: FieldViolation[] = [];
   const ask = async (value: JsonValue | undefined) => {
     const { violations } = await verifier.checkSchema(
       {
@@ -95,10 +99,13 @@ async function checkSchema(
     for (const example of examples) {
       for (const { path, message } of await ask(example.value)) {
         const where = path === "" ? "" : `${path} `;
-        found.push({ field: example.field, description: `does not fit its schema: ${where}${message}` });
+        foundViolations.push({
+          field: example.field,
+          description: `does not match its schema: ${where}${message}`,
+        });
       }
     }
-    return found;
+    return foundViolations;
   } catch (caught) {
     const error = refusal(caught, field);
     if (!FAULTS_OF_THE_SCHEMA.includes(error.reason)) throw error;
@@ -106,14 +113,14 @@ async function checkSchema(
   }
 }
 
-/** What is wrong, without the verifier's own name for the field. */
+/** Returns the description of a fault, without the field name that the verifier's request uses. */
 function descriptionOf({ violations, message }: DeputeError): string {
   return violations.map(({ description }) => description).join("; ") || message;
 }
 
-/** What the verifier answered, or that it did not. */
+/** Converts a failed verifier call to this service's error. */
 function refusal(caught: unknown, field: string): DeputeError {
-  // The caller has left: nobody reads what is said of it.
+  // The caller has disconnected, so the error is not converted.
   if (caught instanceof ConnectError && caught.code === Code.Canceled) throw caught;
   const error = fromConnectError(caught);
   switch (error.reason) {
@@ -127,9 +134,13 @@ function refusal(caught: unknown, field: string): DeputeError {
       return error;
     default:
       if (FAULTS_OF_THE_SCHEMA.includes(error.reason)) return error;
-      return new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "schemas cannot be checked now", {
-        metadata: { service: "verifier" },
-        cause: caught,
-      });
+      return new DeputeError(
+        ErrorReason.DEPENDENCY_UNAVAILABLE,
+        "schemas cannot be checked now; try again later",
+        {
+          metadata: { service: "verifier" },
+          cause: caught,
+        },
+      );
   }
 }

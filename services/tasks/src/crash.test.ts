@@ -52,10 +52,11 @@ test("what was acknowledged before a kill is there after it, and the work goes o
   expect(lease.taskId).toBe(taskId);
   await before.workers.startAssignment({ lease });
 
-  // Work in full flow: a watcher, reports and new tasks on their way while the process dies.
+  // The process is killed while a watcher, reports and creations are in flight.
   const seen: bigint[] = [];
   const watching = (async () => {
-    for await (const { event } of before.tasks.watchTask({ taskId })) seen.push(event?.sequence ?? 0n);
+    for await (const { taskEvent: event } of before.tasks.watchTask({ taskId }))
+      seen.push(event?.sequence ?? 0n);
   })().catch(() => {});
   const acknowledged: bigint[] = [];
   const created: string[] = [];
@@ -87,14 +88,14 @@ test("what was acknowledged before a kill is there after it, and the work goes o
     progress: { processed: 1000 },
   });
 
-  const sequences = [...seen, ...(await rest).map(({ event }) => event?.sequence ?? 0n)];
+  const sequences = [...seen, ...(await rest).map(({ taskEvent }) => taskEvent?.sequence ?? 0n)];
   expect(sequences).toEqual(sequences.map((_, index) => BigInt(index + 1)));
   expect(sequences).toEqual(expect.arrayContaining(acknowledged));
   expect(sequences.at(-1)).toBe(done.task?.lastSequence);
   after.close();
 });
 
-/** How often the process is killed: as often as is worth the time, or as often as is wanted. */
+/** Number of times that the test kills the process. DEPUTE_KILLS overrides it. */
 const KILLS = Number(process.env.DEPUTE_KILLS ?? (process.env.CI === "true" ? 50 : 4));
 
 test(`killed ${KILLS} times at any point under load, it loses nothing that it acknowledged, and every stream goes on`, {
@@ -111,7 +112,8 @@ test(`killed ${KILLS} times at any point under load, it loses nothing that it ac
     const { tasks, workers, close } = await start();
     long ??= await beginLong(tasks, workers);
     const lease = long;
-    // The moment is in the number of what was acknowledged, which differs in every round.
+    // Each round kills the process after a random number of acknowledged calls, so that the kills come at different
+    // points.
     let left = 1 + Math.floor(Math.random() * 60);
     const acknowledged = () => {
       if (--left === 0) void kill();
@@ -152,7 +154,7 @@ test(`killed ${KILLS} times at any point under load, it loses nothing that it ac
       }),
       untilKilled(async () => {
         const watched = tasks.watchTask({ taskId: lease.taskId, afterSequence: seen.at(-1) ?? 0n });
-        for await (const { event } of watched) seen.push(event?.sequence ?? 0n);
+        for await (const { taskEvent: event } of watched) seen.push(event?.sequence ?? 0n);
         throw new Error("the stream of a task that goes on has ended");
       }),
     ]);
@@ -161,7 +163,7 @@ test(`killed ${KILLS} times at any point under load, it loses nothing that it ac
 
   const { tasks, workers, close } = await start();
   const last = (await workers.reportProgress({ lease: long as Lease, progress: { processed: 1 } })).sequence;
-  for await (const { event } of tasks.watchTask({
+  for await (const { taskEvent: event } of tasks.watchTask({
     taskId: long?.taskId ?? "",
     afterSequence: seen.at(-1) ?? 0n,
   })) {
@@ -170,8 +172,7 @@ test(`killed ${KILLS} times at any point under load, it loses nothing that it ac
   }
   expect(seen).toEqual(seen.map((_, index) => BigInt(index + 1)));
   expect(seen).toEqual(expect.arrayContaining(reported));
-  const statusOf = async (value: string) =>
-    (await tasks.getTask({ name: { case: "id", value } })).task?.status;
+  const statusOf = async (value: string) => (await tasks.getTask({ taskId: value })).task?.status;
   for (const taskId of created) expect(await statusOf(taskId)).toBeDefined();
   for (const taskId of completed) expect(await statusOf(taskId)).toBe(TaskStatus.COMPLETED);
   expect(new Set(created).size).toBe(created.length);
@@ -180,7 +181,7 @@ test(`killed ${KILLS} times at any point under load, it loses nothing that it ac
 
 type Clients = Awaited<ReturnType<typeof start>>;
 
-/** A task that is worked on for as long as the test goes. */
+/** Creates and starts a task that runs until the test ends. Returns its lease. */
 async function beginLong(tasks: Clients["tasks"], workers: Clients["workers"]): Promise<Lease> {
   const limits = { heartbeat: { seconds: 3600n } };
   const draft = { agentId: "worker", description: "go on", limits };

@@ -26,7 +26,7 @@ export const tasks = defineService({
       await core.start();
       for (const module of open) await module.start?.();
     } catch (error) {
-      // What is open would keep the process alive after the refusal.
+      // Closes the store and the opened modules, because they would keep the process alive after the failed start.
       await close();
       throw error;
     }

@@ -1,3 +1,4 @@
+import { conversations } from "./conversations/index.ts";
 import type { TasksModule } from "./core/index.ts";
 import { executions } from "./executions/index.ts";
 import { messages } from "./messages/index.ts";
@@ -5,5 +6,5 @@ import { push } from "./push/index.ts";
 import { reviews } from "./reviews/index.ts";
 import { sessions } from "./sessions/index.ts";
 
-/** The modules beside the task engine, in the order in which they open and observe; they close in the reverse order. */
-export const MODULES: readonly TasksModule[] = [executions, reviews, push, messages, sessions];
+/** The modules besides the task engine. They open and observe in this order, and close in the reverse order. */
+export const MODULES: readonly TasksModule[] = [conversations, executions, reviews, push, messages, sessions];

@@ -9,12 +9,12 @@ import { replacementInput } from "./rules/key-replacement.ts";
 import { firstKeyChanges, type KeyChange, removeKeyChange } from "./store/agent-key-rows.ts";
 import { findKey } from "./store/kept-keys.ts";
 
-/** Milliseconds that the registry has to answer in. */
+/** Timeout of a call to the registry, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Changes that are looked at in one step. */
+/** Maximum number of key changes that one step reports. */
 const BATCH = 100;
 
-/** Refusals that asking again does not change. */
+/** Refusals that a retry would get again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
   ErrorReason.INVALID_REQUEST,
@@ -28,13 +28,13 @@ interface AgentKeysOptions {
   log: Logger;
   keys: KeyStore;
   registry: Transport;
-  /** The platform's address; known once the server listens. */
+  /** Returns the platform's address, which is known only after the server listens. */
   publicUrl(): string;
 }
 
 /**
- * Tells the registry which key an agent has when a kept one is replaced (DelegateOS 13.3). What is to be told is written
- * with the rotation, and removed when the registry has answered.
+ * Reports to the registry that an agent's kept key was replaced (DelegateOS 13.3). The rotation's transaction stores
+ * the report. It is deleted after the registry's answer.
  */
 export class AgentKeys {
   readonly #options: AgentKeysOptions;
@@ -46,18 +46,21 @@ export class AgentKeys {
   constructor(options: AgentKeysOptions) {
     this.#options = options;
     this.#agents = createClient(AgentService, options.registry);
-    const what = "the registry cannot be told of agents' new keys";
-    this.#work = new BackgroundWork(options, what, () => this.#step());
+    const purpose = "new keys of agents cannot be reported to the registry";
+    this.#work = new BackgroundWork(options, purpose, () => this.#step());
   }
 
-  /** Goes on with what a restart interrupted. The services of one process start one after the other, hence later. */
+  /**
+   * Schedules the reports that a restart interrupted. They run in the next turn of the event loop, because the registry
+   * may start in the same process after this service.
+   */
   start(): void {
-    this.#cancelStart = this.#options.timers.after(0, () => this.#work.kick());
+    this.#cancelStart = this.#options.timers.after(0, () => this.#work.wake());
   }
 
-  /** Says that a key was replaced. */
-  kick(): void {
-    this.#work.kick();
+  /** Starts reporting after a key was replaced. */
+  wake(): void {
+    this.#work.wake();
   }
 
   async close(): Promise<void> {
@@ -70,36 +73,37 @@ export class AgentKeys {
     const { store } = this.#options;
     const changes = await store.read((tx) => firstKeyChanges(tx, BATCH));
     let failure: unknown;
-    let told = 0;
+    let reportedCount = 0;
     for (const change of changes) {
       try {
-        await this.#tell(change);
+        await this.#report(change);
       } catch (thrown) {
-        // It is told at the next start.
+        // The service is closing. The report is made after its next start.
         if (this.#closing.signal.aborted) return false;
         failure = fromConnectError(thrown);
-        // A clock that is off holds up one agent; a registry that is away holds up all of them.
+        // SIGNATURE_INVALID concerns this agent only (a wrong time in its statement), so the loop continues with the
+        // other agents. Any other failure, such as an unavailable registry, affects all agents.
         if ((failure as { reason: ErrorReason }).reason === ErrorReason.SIGNATURE_INVALID) continue;
         throw failure;
       }
       await store.write((tx) => removeKeyChange(tx, change.keyId));
-      told++;
+      reportedCount++;
     }
-    if (told === 0 && failure !== undefined) throw failure;
-    return told > 0;
+    if (reportedCount === 0 && failure !== undefined) throw failure;
+    return reportedCount > 0;
   }
 
-  /** @throws DeputeError, ConnectError when it is to be tried again */
-  async #tell({ keyId, successorId }: KeyChange): Promise<void> {
+  /** @throws DeputeError, ConnectError for failures that need a retry */
+  async #report({ keyId, successorId }: KeyChange): Promise<void> {
     const { store, clock, keys, log, publicUrl } = this.#options;
     const [key, successor] = await store.read(async (tx) => [
       await findKey(tx, keyId),
       await findKey(tx, successorId),
     ]);
     if (key === undefined || successor === undefined) return;
-    const about = { agent: key.agentId, key: key.id, successor: successor.principal };
+    const reportedKey = { agent: key.agentId, key: key.id, successor: successor.principal };
     if (successor.state === "revoked") {
-      log.warn(about, "an agent's new key is revoked already: the registry keeps the old one");
+      log.warn(reportedKey, "the new key of an agent is already revoked; the registry keeps the old key");
       return;
     }
     const { agentId: id, principal: replaced } = key;
@@ -109,14 +113,14 @@ export class AgentKeys {
     });
     const replacedStatement = keys.signReplacement(key, input);
     const principalStatement = keys.signReplacement(successor, input);
-    const request = { id, replaced, principal, replacedStatement, principalStatement };
+    const request = { agentId: id, replaced, principal, replacedStatement, principalStatement };
     const options = { headers: ownHeaders(""), timeoutMs: TIMEOUT_MS, signal: this.#closing.signal };
     try {
       await this.#agents.replacePrincipal(request, options);
     } catch (thrown) {
       const { reason, message } = fromConnectError(thrown);
       if (!FINAL.has(reason)) throw thrown;
-      log.warn({ ...about, reason: message }, "the registry does not give an agent its new key");
+      log.warn({ ...reportedKey, reason: message }, "the registry refuses the new key of an agent");
     }
   }
 }

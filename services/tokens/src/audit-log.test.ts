@@ -45,7 +45,7 @@ const settle = async () => {
   for (let turn = 0; turn < 20; turn++) await setImmediate();
 };
 
-it("writes what was decided within a second, in order, with its time", async () => {
+it("writes decisions within a second, in order, with their times", async () => {
   const audit = open();
   for (let n = 0; n < 3; n++) audit.add(decision(n));
   expect(await recorded()).toEqual([]);
@@ -57,14 +57,14 @@ it("writes what was decided within a second, in order, with its time", async () 
   expect(row).toEqual({ ...decision(0), id: 1, time: decided });
 });
 
-it("writes many at once without waiting for the time", async () => {
+it("writes a full batch at once", async () => {
   const audit = open();
   for (let n = 0; n < 1100; n++) audit.add(decision(n));
   await settle();
   expect((await recorded()).length).toBeGreaterThanOrEqual(1024);
 });
 
-it("writes what waits when it closes", async () => {
+it("writes waiting decisions on close", async () => {
   const audit = open(2000);
   for (let n = 0; n < 1000; n++) audit.add(decision(n));
   await audit.close();
@@ -72,7 +72,7 @@ it("writes what waits when it closes", async () => {
   expect(clock.pending).toBe(0);
 });
 
-it("keeps what cannot be written, in its order, and leaves no room for more than its bound", async () => {
+it("keeps unwritten decisions in order, up to the bound", async () => {
   const audit = open(5);
   isBroken = true;
   for (let n = 0; n < 5; n++) {
@@ -90,7 +90,7 @@ it("keeps what cannot be written, in its order, and leaves no room for more than
   audit.assertRoom();
 });
 
-it("belongs to the change that it is written with, or is not written", async () => {
+it("commits or rolls back with its change", async () => {
   const audit = open();
   const failing = memory.write(async (tx) => {
     await audit.write(tx, decision(0));

@@ -3,11 +3,11 @@ import type { Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import { appendDecisions, type Decision } from "./store/audit-rows.ts";
 
-/** Milliseconds until a decision that waits is written. */
+/** Longest time that a decision waits to be written, in milliseconds. */
 const FLUSH_MS = 250;
-/** Decisions written together; as many that wait are written at once. */
+/** Maximum number of decisions in one write. When this many are waiting, they are written immediately. */
 const BATCH = 1024;
-/** Decisions that may wait while the store cannot take them. */
+/** Maximum number of waiting decisions while the store is unavailable. */
 const MAX_WAITING = 100_000;
 
 interface AuditOptions {
@@ -19,10 +19,9 @@ interface AuditOptions {
 }
 
 /**
- * The append-only record of every decision on authority.
- *
- * What is part of a change is written in the change's own transaction. Verifications do not wait for theirs: they are
- * batched, durable within a second, and bounded: once no more can wait, nothing is decided any more.
+ * The append-only record of every decision on authority. A change and its decisions commit in one transaction. A
+ * verification does not wait: its decision joins a batch that is durable within a second. The batch is bounded, and
+ * while it is full, no further decision is made.
  */
 export class AuditLog {
   readonly #options: AuditOptions;
@@ -38,31 +37,31 @@ export class AuditLog {
     this.#maxWaiting = options.maxWaiting ?? MAX_WAITING;
   }
 
-  /** Records a decision within the transaction that it belongs to. */
+  /** Records a decision within the transaction of its change. */
   async write(tx: WriteTx, decision: Decision): Promise<void> {
     await appendDecisions(tx, [{ ...decision, time: this.#options.clock.now() }]);
   }
 
   /**
-   * Makes sure that there is room for one more; asked before a decision is made.
+   * Requires that the batch has room. Call it before each decision.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
   assertRoom(): void {
     if (this.#waiting.length < this.#maxWaiting) return;
-    throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "decisions cannot be recorded at present", {
+    throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "decisions cannot be recorded now; try again later", {
       metadata: { limit: "audit_waiting", max: String(this.#maxWaiting) },
     });
   }
 
-  /** Records a decision that changes nothing; it is durable within a second. */
+  /** Records a decision that changes nothing else. It is durable within a second. */
   add(decision: Decision): void {
     this.#waiting.push({ ...decision, time: this.#options.clock.now() });
     if (this.#waiting.length >= BATCH && !this.#failed) void this.#flush();
     else this.#schedule();
   }
 
-  /** Writes what waits. */
+  /** Writes the remaining decisions and ends the batches. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelTimer?.();
@@ -90,7 +89,7 @@ export class AuditLog {
     return this.#flushing;
   }
 
-  /** Never rejects: what could not be written waits on, in its order. */
+  /** Writes the oldest waiting decisions. Never rejects: after a failure the decisions stay in the batch, in order. */
   async #writeSome(): Promise<void> {
     const batch = this.#waiting.slice(0, BATCH);
     if (batch.length === 0) return;

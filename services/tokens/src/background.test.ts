@@ -4,35 +4,35 @@ import { expect, it } from "vitest";
 import { BackgroundWork } from "./background.ts";
 import { silent } from "./testing/parts.ts";
 
-it("does what is asked for while it ends its work before", async () => {
-  let left = 0;
-  let done = 0;
+it("runs again for a wake-up during the last step", async () => {
+  let remainingSteps = 0;
+  let doneSteps = 0;
   const work = new BackgroundWork({ timers: new ManualClock(), log: silent }, "test", async () => {
-    if (left === 0) return false;
-    left--;
-    done++;
-    // Somebody who waits for this step asks for more as soon as it is done.
-    if (done < 50) void Promise.resolve().then(ask);
-    return left > 0;
+    if (remainingSteps === 0) return false;
+    remainingSteps--;
+    doneSteps++;
+    // Each step asks for more work as soon as it is done, until 50 are done.
+    if (doneSteps < 50) void Promise.resolve().then(ask);
+    return remainingSteps > 0;
   });
   const ask = () => {
-    left++;
-    work.kick();
+    remainingSteps++;
+    work.wake();
   };
   ask();
   for (let turn = 0; turn < 50; turn++) await setImmediate();
-  expect([left, done]).toEqual([0, 50]);
+  expect([remainingSteps, doneSteps]).toEqual([0, 50]);
   await work.close();
 });
 
-it("tries a step that failed again later, and none after its end", async () => {
+it("retries a failed step later, and none after close", async () => {
   const clock = new ManualClock();
   let calls = 0;
   const work = new BackgroundWork({ timers: clock, log: silent }, "test", async () => {
     calls++;
     throw new Error("not now");
   });
-  work.kick();
+  work.wake();
   await setImmediate();
   expect(calls).toBe(1);
   clock.advance(5000);
@@ -40,7 +40,7 @@ it("tries a step that failed again later, and none after its end", async () => {
   expect(calls).toBe(2);
   await work.close();
   clock.advance(5000);
-  work.kick();
+  work.wake();
   await setImmediate();
   expect(calls).toBe(2);
 });

@@ -4,14 +4,14 @@ import type { Logger } from "@depute/service";
 const RETRY_MS = 5000;
 
 /**
- * Work that is done in steps behind the calls that make it necessary. What is to be done stands in the store, so that
- * a restart goes on with it; a step that fails is tried again later.
+ * Runs background work in steps. The store holds the open work, so that a restart continues it. A failed step is
+ * retried later.
  */
 export class BackgroundWork {
   readonly #step: () => Promise<boolean>;
   readonly #timers: Timers;
   readonly #log: Logger;
-  readonly #what: string;
+  readonly #purpose: string;
   #running: Promise<void> | undefined;
   #isAskedAgain = false;
   #isRunning = false;
@@ -19,18 +19,24 @@ export class BackgroundWork {
   #closed = false;
 
   /**
-   * @param what said in the log when a step fails
-   * @param step does some of it; true while there is more
+   * Creates the background work; `wake` starts it.
+   *
+   * @param purpose names the work in the log message of a failed step
+   * @param step does one portion of the work; returns true if more remains
    */
-  constructor({ timers, log }: { timers: Timers; log: Logger }, what: string, step: () => Promise<boolean>) {
+  constructor(
+    { timers, log }: { timers: Timers; log: Logger },
+    purpose: string,
+    step: () => Promise<boolean>,
+  ) {
     this.#step = step;
     this.#timers = timers;
     this.#log = log;
-    this.#what = what;
+    this.#purpose = purpose;
   }
 
-  /** Says that there is something to do. */
-  kick(): void {
+  /** Starts the work. */
+  wake(): void {
     if (this.#closed) return;
     this.#isAskedAgain = true;
     if (!this.#isRunning) this.#running = this.#run();
@@ -42,7 +48,7 @@ export class BackgroundWork {
     await this.#running;
   }
 
-  /** Never rejects. */
+  /** Runs steps until no work remains. The promise never rejects. */
   async #run(): Promise<void> {
     this.#isRunning = true;
     try {
@@ -51,10 +57,10 @@ export class BackgroundWork {
         isMore = await this.#step();
       }
     } catch (err) {
-      this.#log.error({ err }, `${this.#what}; trying again`);
-      if (!this.#closed) this.#cancelRetry = this.#timers.after(RETRY_MS, () => this.kick());
+      this.#log.error({ err }, `${this.#purpose}; trying again`);
+      if (!this.#closed) this.#cancelRetry = this.#timers.after(RETRY_MS, () => this.wake());
     }
-    // In the same turn in which nothing was found to do: who asks later begins anew.
+    // This flag is cleared in the same turn as the last empty step, so that a later `wake` starts a new run.
     this.#isRunning = false;
   }
 }

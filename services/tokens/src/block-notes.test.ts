@@ -9,21 +9,21 @@ import { createReplica, openBus, openMemory } from "./testing/parts.ts";
 
 const [A, B] = ["A".repeat(43), `${"A".repeat(42)}E`] as const;
 
-/** A store that counts its reads. */
+/** Returns a store that counts its reads. */
 async function counting() {
   const memory = await openMemory();
-  const of = { reads: 0 };
+  const counter = { reads: 0 };
   const store: Store = {
     ...memory,
     read: (fn) => {
-      of.reads++;
+      counter.reads++;
       return memory.read(fn);
     },
   };
-  return { store, of };
+  return { store, of: counter };
 }
 
-it("the store is asked once for blocks that have something noted, and never for others; also after a restart", async () => {
+it("the store is read once for blocks with records, never for others; also after a restart", async () => {
   const { store, of } = await counting();
   const notes = new BlockNotes(store);
   await notes.start();
@@ -31,7 +31,7 @@ it("the store is asked once for blocks that have something noted, and never for 
   expect(of.reads).toBe(1);
   const binding = { audiences: [], tenants: ["acme"], singleUse: false };
   await store.write((tx) => notes.bind(tx, B, binding));
-  // Given once: what was there stays.
+  // A binding is permanent: this second binding of the block changes nothing.
   await store.write((tx) => notes.bind(tx, B, { ...binding, tenants: ["other"] }));
   await store.write((tx) => notes.bind(tx, A, { ...binding, tenants: [] }));
   expect(await notes.read([A])).toBeUndefined();
@@ -45,7 +45,7 @@ it("the store is asked once for blocks that have something noted, and never for 
   expect(of.reads).toBe(4);
 });
 
-it("what did not become durable does not count", async () => {
+it("rolled back changes do not count", async () => {
   const { store } = await counting();
   const notes = new BlockNotes(store);
   const failing = store.write(async (tx) => {
@@ -56,7 +56,7 @@ it("what did not become durable does not count", async () => {
   expect(await notes.read([A])).toEqual({ counted: [0], bindings: [], singleUse: [] });
 });
 
-it("what is known is what the store says, whatever is reserved, settled and asked at once, with room for few", async () => {
+it("the cache equals the store under concurrent reservations, settlements and reads, with a small limit", async () => {
   const names = [0, 1, 2, 3].map((n) => String(n).padEnd(43, "A"));
   const step = fc.oneof(
     fc.record({ reserve: fc.nat(3), amount: fc.integer({ min: 1, max: 9 }) }),
@@ -70,7 +70,7 @@ it("what is known is what the store says, whatever is reserved, settled and aske
     const notes = new BlockNotes(store, 2);
     const spend = new SpendLedger({ store, clock, audit, notes });
     const acknowledged = new Map<string, number>();
-    const made: { id: string; amount: number }[] = [];
+    const madeReservations: { id: string; amount: number }[] = [];
     const running: Promise<unknown>[] = [];
     for (const [n, each] of steps.entries()) {
       if ("reserve" in each) {
@@ -79,26 +79,30 @@ it("what is known is what the store says, whatever is reserved, settled and aske
           return { revocationId, maxBudgetMicrocents: 1000, expiresAt: clock.now() + 60_000 };
         });
         const { amount } = each;
-        const asked = { caller: "c", requestId: `r${n}`, digest: "d", amount, lifetimeMs: 60_000 };
+        const askedReservation = {
+          ...{ caller: "c", organization: "", requestId: `r${n}`, digest: "d" },
+          amount,
+          lifetimeMs: 60_000,
+        };
         const reserving = spend
-          .reserve(asked, blocks, () => {})
+          .reserve(askedReservation, blocks, () => {})
           .then(async ({ reservation: { id } }) => {
-            made.push({ id, amount });
+            madeReservations.push({ id, amount });
             for (const name of chain) acknowledged.set(name, (acknowledged.get(name) ?? 0) + amount);
           });
         running.push(reserving);
       } else if ("settle" in each) {
-        const one = made[each.settle];
-        // In full, so that what was acknowledged stays the least that counts.
+        const one = madeReservations[each.settle];
+        // The whole reservation is charged, so that the acknowledged amount stays a lower bound.
         if (one !== undefined) {
           const settling = spend.settle(one.id, { commit: one.amount }, "c", () => true);
           running.push(settling.catch(() => {}));
         }
       } else if ("ask" in each) {
         const least = each.ask.map((name) => acknowledged.get(name) ?? 0);
-        const asking = notes.read(each.ask).then((noted) => {
+        const asking = notes.read(each.ask).then((readNotes) => {
           for (const [i, amount] of least.entries())
-            expect(noted?.counted[i] ?? 0).toBeGreaterThanOrEqual(amount);
+            expect(readNotes?.counted[i] ?? 0).toBeGreaterThanOrEqual(amount);
         });
         running.push(asking);
       } else for (let turn = 0; turn < each.pause; turn++) await new Promise(setImmediate);

@@ -4,42 +4,40 @@ import { type Binding, isBinding } from "./rules/bindings.ts";
 import { bindBlock, readBindings, readNotedBlocks, useBlock } from "./store/binding-rows.ts";
 import { readSpend } from "./store/spend-rows.ts";
 
-/** Blocks of which everything noted is kept in memory, at about 300 bytes each unless bound to many places. */
+/** Maximum number of blocks with cached records. A block takes about 300 bytes, more with many bindings. */
 const MAX_KNOWN = 10_000;
 
-/** What is noted of some blocks. */
+/** The recorded limits of several blocks. */
 export interface Notes {
-  /** Microcents charged and held under each block, in their order. */
+  /** Microcents charged plus reserved under each block, in the order of the blocks. */
   readonly counted: readonly number[];
-  /** Where those of them count that are bound. */
+  /** The bindings of those blocks that have any. */
   readonly bindings: readonly Binding[];
-  /** Those of them that count once. */
+  /** The ids of the single-use blocks. */
   readonly singleUse: readonly string[];
 }
 
-/** What is noted of one block. */
+/** The recorded limits of one block. */
 interface Note {
   readonly counted: number;
   readonly bindings: readonly Binding[];
 }
 
-/** Takes back what was used up together with a block that was used before. */
+/** Thrown to roll back the transaction when one of its blocks was used before. */
 class UsedError extends Error {}
 
 /**
- * What the service has noted of blocks beside what they say themselves: what is spent under them, and where they count.
- *
- * Most blocks have nothing noted, and every verification asks. So the ids of those that have are kept in memory, and
- * what is noted of those that were asked for last; a store belongs to one process, which is the one that notes. Read from the
- * store it would have to wait until what others are just writing there is durable.
+ * The recorded limits of blocks: spend, bindings and single use. Every verification reads them, but most blocks have
+ * none. So memory holds the ids of all blocks with records, and caches recently read records. Only this process writes
+ * to the store, so the memory stays correct. A read from the store would wait until concurrent writes are durable.
  */
 export class BlockNotes {
   readonly #store: Store;
   readonly #max: number;
-  readonly #noted = new RevocationSet();
-  /** In the order of their last use. */
-  readonly #known = new Map<string, Note>();
-  /** Changes that took effect, so that what was read before one is not taken for what is there after it. */
+  readonly #notedIds = new RevocationSet();
+  /** The cached records by block, least recently used first. */
+  readonly #notesById = new Map<string, Note>();
+  /** Number of committed changes. A read that began before a change is not cached after it. */
   #changes = 0;
 
   constructor(store: Store, max: number = MAX_KNOWN) {
@@ -47,42 +45,42 @@ export class BlockNotes {
     this.#max = max;
   }
 
-  /** Learns which blocks have something noted; to be called before the first question. */
+  /** Loads the ids of blocks with records; call it before the first read. */
   async start(): Promise<void> {
-    for (const id of await this.#store.read((tx) => readNotedBlocks(tx))) this.#noted.add(id);
+    for (const id of await this.#store.read((tx) => readNotedBlocks(tx))) this.#notedIds.add(id);
   }
 
-  /** Says what counts under a block when the transaction that changes it is durable. */
+  /** Updates the cached spend of a block after the transaction commits. */
   count(tx: WriteTx, revocationId: string, counted: number): void {
-    // If nothing is noted in the end, a question costs a look at the store.
-    this.#noted.add(revocationId);
+    // The id is added before the commit. If the transaction fails, the only effect is an unneeded read of the store.
+    this.#notedIds.add(revocationId);
     tx.afterCommit(() => {
       this.#changes++;
-      const known = this.#known.get(revocationId);
-      if (known !== undefined) this.#known.set(revocationId, { ...known, counted });
+      const knownNote = this.#notesById.get(revocationId);
+      if (knownNote !== undefined) this.#notesById.set(revocationId, { ...knownNote, counted });
     });
   }
 
-  /** Binds a block, within the transaction that records it. */
+  /** Binds a block, within the caller's transaction. */
   async bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
     if (!isBinding(binding)) return;
-    this.#noted.add(revocationId);
+    this.#notedIds.add(revocationId);
     await bindBlock(tx, revocationId, binding);
     tx.afterCommit(() => {
       this.#changes++;
-      this.#known.delete(revocationId);
+      this.#notesById.delete(revocationId);
     });
   }
 
-  /** What is noted; undefined when nothing is. */
+  /** Reads the records of blocks; undefined if none has any. */
   async read(revocationIds: readonly string[]): Promise<Notes | undefined> {
-    const asked = revocationIds.filter((id) => this.#noted.has(id));
-    if (asked.length === 0) return undefined;
-    // Taken first: one may have to make room while others are read.
-    const known = new Map(asked.map((id) => [id, this.#use(id)]));
-    const unknown = asked.filter((id) => known.get(id) === undefined);
+    const askedIds = revocationIds.filter((id) => this.#notedIds.has(id));
+    if (askedIds.length === 0) return undefined;
+    // The cached records are copied first, because reading the missing ones may evict them.
+    const notesById = new Map(askedIds.map((id) => [id, this.#use(id)]));
+    const unknown = askedIds.filter((id) => notesById.get(id) === undefined);
     const read = unknown.length === 0 ? undefined : await this.#readSome(unknown);
-    const notes = revocationIds.map((id) => read?.get(id) ?? this.#known.get(id) ?? known.get(id));
+    const notes = revocationIds.map((id) => read?.get(id) ?? this.#notesById.get(id) ?? notesById.get(id));
     return {
       counted: notes.map((note) => note?.counted ?? 0),
       bindings: notes.flatMap((note) => note?.bindings ?? []),
@@ -90,7 +88,11 @@ export class BlockNotes {
     };
   }
 
-  /** Uses blocks up that count once: all of them, durably, or none where one was used before. */
+  /**
+   * Durably marks single-use blocks as used: all of them, or none if one was used before.
+   *
+   * @returns false if one was used before
+   */
   async useUp(blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[]): Promise<boolean> {
     try {
       await this.#store.write(async (tx) => {
@@ -121,17 +123,17 @@ export class BlockNotes {
   }
 
   #use(id: string): Note | undefined {
-    const note = this.#known.get(id);
+    const note = this.#notesById.get(id);
     if (note !== undefined) this.#keep(id, note);
     return note;
   }
 
   #keep(id: string, note: Note): void {
-    this.#known.delete(id);
-    this.#known.set(id, note);
-    if (this.#known.size <= this.#max) return;
-    for (const oldest of this.#known.keys()) {
-      this.#known.delete(oldest);
+    this.#notesById.delete(id);
+    this.#notesById.set(id, note);
+    if (this.#notesById.size <= this.#max) return;
+    for (const oldest of this.#notesById.keys()) {
+      this.#notesById.delete(oldest);
       return;
     }
   }

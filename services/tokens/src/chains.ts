@@ -1,4 +1,6 @@
-import type { Clock } from "@depute/core";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { type Clock, ErrorReason } from "@depute/core";
 import {
   type CryptoEngine,
   type DenialReason,
@@ -13,10 +15,132 @@ import {
   type VerifyResult,
   verifyToken,
 } from "@depute/dct";
-import type { ChainContracts, ContractLineages } from "./contract-lineages.ts";
+import { fromConnectError, ownHeaders } from "@depute/service";
 import type { RevocationState } from "./revocation-state.ts";
-import { type Block, blocksOf, parsed } from "./rules/blocks.ts";
+import { type Block, blocksOf, readTokenDocument } from "./rules/documents.ts";
 import { chainHolds } from "./rules/order.ts";
+
+/** Timeout of a call to the verifier, in milliseconds. It is short, because a caller waits for the decision. */
+const TIMEOUT_MS = 2_000;
+/** Maximum number of cached lineages. A lineage takes a maximum of 1 KB. */
+const MAX_KEPT = 10_000;
+/** Maximum number of contracts that are read at the same time. */
+const MAX_ASKED = 256;
+
+type Lineage = ReadonlySet<string>;
+type Link = { readonly contractId: string };
+
+const NONE: Lineage = new Set();
+
+/**
+ * The ancestors of contracts, as the verifier service recorded them. The parent of a stored contract never changes, so
+ * lineages are cached. A missing contract is not cached, because it may be stored later.
+ */
+export class ContractLineages {
+  readonly #contracts: Client<typeof ContractService>;
+  readonly #maxKept: number;
+  /** The cached lineages by contract, least recently used first. */
+  readonly #knownLineages = new Map<string, Lineage>();
+  readonly #pendingReads = new Map<string, Promise<Lineage>>();
+
+  constructor(verifier: Transport, maxKept = MAX_KEPT) {
+    this.#contracts = createClient(ContractService, verifier);
+    this.#maxKept = maxKept;
+  }
+
+  /** Returns the sub-contract check of one chain, for one decision. */
+  ofChain(): ChainContracts {
+    return new ChainContracts(this);
+  }
+
+  /** Returns the cached lineage of a contract. */
+  cachedLineage(contractId: string): Lineage | undefined {
+    const lineage = this.#knownLineages.get(contractId);
+    if (lineage !== undefined) this.#keep(contractId, lineage);
+    return lineage;
+  }
+
+  /**
+   * Reads a contract's ancestors. An unknown contract has none.
+   *
+   * @throws DeputeError when the verifier does not answer
+   */
+  async read(contractId: string): Promise<Lineage> {
+    const pendingLineage = this.cachedLineage(contractId) ?? this.#pendingReads.get(contractId);
+    if (pendingLineage !== undefined) return pendingLineage;
+    if (this.#pendingReads.size >= MAX_ASKED) throw new Error("too many contracts are asked for");
+    const answer = this.#ask(contractId).finally(() => this.#pendingReads.delete(contractId));
+    this.#pendingReads.set(contractId, answer);
+    return answer;
+  }
+
+  async #ask(id: string): Promise<Lineage> {
+    const options = { headers: ownHeaders(""), timeoutMs: TIMEOUT_MS };
+    try {
+      const lineage = new Set(
+        (await this.#contracts.getContractLineage({ contractId: id }, options)).ancestorIds,
+      );
+      this.#keep(id, lineage);
+      return lineage;
+    } catch (thrown) {
+      const refusal = fromConnectError(thrown);
+      if (refusal.reason === ErrorReason.CONTRACT_NOT_FOUND) return NONE;
+      throw refusal;
+    }
+  }
+
+  #keep(contractId: string, lineage: Lineage): void {
+    this.#knownLineages.delete(contractId);
+    this.#knownLineages.set(contractId, lineage);
+    if (this.#knownLineages.size <= this.#maxKept) return;
+    const [oldest] = this.#knownLineages.keys();
+    if (oldest !== undefined) this.#knownLineages.delete(oldest);
+  }
+}
+
+/**
+ * The contracts along one chain. The rule `isPart` uses only cached lineages, and is false for a contract that is not
+ * cached. The missing contracts are then read from the verifier service, but only if the chain's signatures are valid.
+ */
+export class ChainContracts {
+  readonly #lineages: ContractLineages;
+  #learnt: Map<string, Lineage> | undefined;
+  #isUnsure = false;
+
+  constructor(lineages: ContractLineages) {
+    this.#lineages = lineages;
+  }
+
+  /**
+   * Whether one contract is recorded as a sub-contract of another. The attenuation check of each block uses this rule.
+   */
+  readonly isPart: SubContractRule = (child, parent) => {
+    const lineage = this.#learnt?.get(child) ?? this.#lineages.cachedLineage(child);
+    if (lineage === undefined) this.#isUnsure = true;
+    return lineage?.has(parent) === true;
+  };
+
+  /** Whether the rule returned false only because a contract is not cached. */
+  get isUnsure(): boolean {
+    return this.#isUnsure;
+  }
+
+  /** Reads all lineages that the rule needs for these blocks; false if the verifier service does not answer. */
+  async learn(blocks: readonly Link[]): Promise<boolean> {
+    const parts = blocks.filter(
+      ({ contractId }, i) => contractId !== (blocks[i - 1]?.contractId ?? contractId),
+    );
+    const ids = [...new Set(parts.map(({ contractId }) => contractId))];
+    try {
+      const lineages = await Promise.all(ids.map((id) => this.#lineages.read(id)));
+      this.#learnt = new Map(ids.map((id, i) => [id, lineages[i] ?? NONE]));
+      this.#isUnsure = false;
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
 
 interface ChainsOptions {
   engine: CryptoEngine;
@@ -24,31 +148,34 @@ interface ChainsOptions {
   trustedRoots: ReadonlySet<string>;
   state: RevocationState;
   lineages: ContractLineages;
-  /** Milliseconds from issuedAt to expiresAt of a token that is accepted. */
+  /** Longest accepted lifetime of a token, from issuedAt to expiresAt, in milliseconds. */
   maxLifetimeMs: number;
-  /** Milliseconds that issuedAt may lie ahead of the clock. */
+  /** Maximum time by which issuedAt may be ahead of this service's clock, in milliseconds. */
   clockSkewMs: number;
 }
 
-/** What is asked of a chain where nobody presents it: nothing by itself. */
-type Question = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
+/**
+ * What to check about a chain without a presenter: that it allows a request, and that it is for a contract. Without
+ * members, only that the chain itself is valid.
+ */
+type ChainQuestion = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
 
-/** What a presentation adds to what is the same for every verification. */
-type Asked = Pick<VerificationContext, "holder" | "spentMicrocents"> & Question;
+/** The members that depend on the presentation of a token, in addition to those that every verification has. */
+type PresentationContext = Pick<VerificationContext, "holder" | "spentMicrocents"> & ChainQuestion;
 
-/** Of a chain that nobody presents. */
+/** Placeholder for the holder if no caller presents the chain. */
 const BEARER = { holder: "bearer", spentMicrocents: 0 } as const;
 
-/** One verification: everything that it looks at, so that it can be repeated. */
+/** One verification with all its inputs, so that it can be repeated. */
 export interface Verification {
   readonly input: TokenInput;
   readonly context: VerificationContext;
 }
 
-/** What chains of blocks prove, with packages/dct as the judge of bytes and this service's memory of revocations. */
+/** Verifies chains of blocks. packages/dct checks the chain itself, and this service adds its revocations. */
 export class Chains {
   readonly #options: ChainsOptions;
-  /** Signatures that were found to hold, and nothing else: every other question is asked at every use. */
+  /** Caches valid signatures only. Every other check runs at each use of a token. */
   readonly #verified = new VerifiedPrefixes();
 
   constructor(options: ChainsOptions) {
@@ -58,34 +185,34 @@ export class Chains {
   /**
    * Verifies a token.
    *
-   * @param isBehind whether a revocation that the decision has to take into account is not known here
+   * @param isBehind whether the decision needs a revocation that this process has not read yet
    */
   async decide(
     input: TokenInput,
-    asked: Asked,
+    presentation: PresentationContext,
     { now, isBehind = false }: { now: number; isBehind?: boolean },
   ): Promise<{ result: VerifyResult; verification: Verification }> {
     const contracts = this.#options.lineages.ofChain();
-    const verification = { input, context: { ...this.#context(now, contracts, isBehind), ...asked } };
+    const verification = { input, context: { ...this.#context(now, contracts, isBehind), ...presentation } };
     return { result: await this.#decide(verification, contracts), verification };
   }
 
-  /** Verifies once more, with what is different now. */
+  /** Repeats a verification with a changed context. */
   repeat({ input, context }: Verification, changed: Partial<VerificationContext>): VerifyResult {
     return this.#verify(input, { ...context, ...changed });
   }
 
-  /** Whether a chain is sound now and answers a question, where nobody presents it. */
-  async check(input: TokenInput, question: Question = {}): Promise<VerifyResult> {
-    const asked = { ...BEARER, ...question };
-    const { result } = await this.decide(input, asked, { now: this.#options.clock.now() });
-    const denial = result.ok ? this.lastLook(result.token, result.blocks) : undefined;
+  /** Checks a chain without a presenter: whether it is valid now, and whether it satisfies `question`. */
+  async check(input: TokenInput, question: ChainQuestion = {}): Promise<VerifyResult> {
+    const fullContext = { ...BEARER, ...question };
+    const { result } = await this.decide(input, fullContext, { now: this.#options.clock.now() });
+    const denial = result.ok ? this.finalDenial(result.token, result.blocks) : undefined;
     return denial === undefined ? result : { ok: false, denial };
   }
 
   /**
-   * The blocks of a chain whose signatures hold and whose blocks narrow, revoked and expired or not; what it proves is
-   * who may revoke what.
+   * Returns the blocks of a chain whose signatures and attenuation are valid, even if it is revoked or expired. Each
+   * block's ancestors prove which principals may revoke the block.
    */
   async proven(
     input: TokenInput,
@@ -93,30 +220,36 @@ export class Chains {
     const { clock, engine } = this.#options;
     const result = await this.#decideUnrevoked(input, clock.now());
     if (!result.ok && !chainHolds(result.denial)) return result;
-    const token = result.ok ? result.token : parsed(input);
+    const token = result.ok ? result.token : readTokenDocument(input);
     return { ok: true, blocks: token === undefined ? [] : blocksOf(engine, token) };
   }
 
-  /** The blocks of a chain that holds, or would if it were neither revoked nor expired, with their limits. */
+  /** Returns the blocks and limits of a chain. The chain must be valid, but may be revoked or expired. */
   async provenLevels(
     input: TokenInput,
   ): Promise<{ ok: true; blocks: VerifiedBlock[] } | { ok: false; denial: DenialReason }> {
     const { clock } = this.#options;
-    const token = parsed(input);
-    // At the moment in which it was issued no sound token is over.
+    const token = readTokenDocument(input);
+    // The check uses the token's time of issue, at which no valid token has expired.
     const now = parseTime(token?.authority.issuedAt ?? "") ?? clock.now();
     return this.#decideUnrevoked(input, now);
   }
 
-  /** The rule for a chain that is about to be made: the contracts along it are then known, if the verifier answers. */
+  /** Returns the sub-contract rule for a new chain. Its contracts are loaded first, if the verifier answers. */
   async subContractsOf(blocks: readonly { readonly contractId: string }[]): Promise<SubContractRule> {
     const contracts = this.#options.lineages.ofChain();
     await contracts.learn(blocks);
     return contracts.isPart;
   }
 
-  /** What has become of a token that was sound: revoked meanwhile, or by now nobody knows. */
-  lastLook(token: SignedJSONToken, blocks: readonly Pick<Block, "revocationId">[]): DenialReason | undefined {
+  /**
+   * Checks a valid token again, after all waits of the verification. It may have been revoked meanwhile, or the
+   * revocation log may be too old.
+   */
+  finalDenial(
+    token: SignedJSONToken,
+    blocks: readonly Pick<Block, "revocationId">[],
+  ): DenialReason | undefined {
     const { clock, state } = this.#options;
     const isRevoked = blocks.some(({ revocationId }, level) => {
       return state.isRevoked(revocationId, rightfulRevokers(token, level));
@@ -134,13 +267,13 @@ export class Chains {
   }
 
   /**
-   * Verifies, and asks the verifier where the chain goes on in another contract whose lineage is not known here. The
-   * signatures hold by then, so that nobody makes it ask with tokens that he made up.
+   * Verifies a chain, and reads its uncached contracts from the verifier service. Only chains with valid signatures
+   * cause this read, so forged tokens cause no calls.
    */
   async #decide({ input, context }: Verification, contracts: ChainContracts): Promise<VerifyResult> {
     const result = this.#verify(input, context);
     if (result.ok || !contracts.isUnsure) return result;
-    const token = parsed(input);
+    const token = readTokenDocument(input);
     if (token === undefined) return result;
     if (await contracts.learn([token.authority, ...token.attenuations])) return this.#verify(input, context);
     const { type, detail = "" } = result.denial;

@@ -13,26 +13,26 @@ const WRITE_AFTER_MS = 1000;
 interface CheckpointFileOptions {
   file: string;
   engine: CryptoEngine;
-  /** Whose signature it has to have: the platform's root. */
+  /** The principal that must have signed the file: the platform's root. */
   signer: string;
   timers: Timers;
   log: Logger;
-  /** The present state, signed. */
+  /** Signs the current state of the log. */
   sign: () => Checkpoint;
-  /** Has the state read the whole log. */
+  /** Reads the new entries of the revocation log into this process's state. */
   look: () => Promise<void>;
 }
 
 /**
- * What this process has seen of the revocation log, kept beside the store: a store that was put back from an older copy
- * has forgotten revocations that were acknowledged, and nothing in it would say so.
+ * The file with the last known state of the revocation log, outside the store. It detects that the store was restored
+ * from an old copy. Such a store lacks acknowledged revocations, and its own content does not show the loss.
  */
 export class CheckpointFile {
   readonly #options: CheckpointFileOptions;
   #cancel: (() => void) | undefined;
-  /** Up to which sequence the file has the log, durably. */
+  /** The last sequence of the log that the file durably covers. */
   #saved = 0;
-  /** The write that goes on, and the one that begins after it; whoever comes meanwhile shares the latter. */
+  /** The write that is running, and the next write. All calls during a write share the next one. */
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 
@@ -41,24 +41,24 @@ export class CheckpointFile {
   }
 
   /**
-   * Compares the log with what was seen of it before.
+   * Compares the log with the state in the file.
    *
-   * @throws SettingsError when the log has gone back or says something else; the service then does not start
+   * @throws SettingsError when the log is shorter or differs; the service then does not start
    */
   async check(store: Store): Promise<void> {
     const { file, log } = this.#options;
-    const seen = this.#read();
-    if (seen === undefined) return;
-    const headThen = await store.read((tx) => headAt(tx, seen.sequence));
-    if (isContinued(seen, headThen)) return;
-    log.error({ seen: seen.sequence }, "the revocation log is not the one that was seen before");
+    const fileCheckpoint = this.#read();
+    if (fileCheckpoint === undefined) return;
+    const headThen = await store.read((tx) => headAt(tx, fileCheckpoint.sequence));
+    if (isContinued(fileCheckpoint, headThen)) return;
+    log.error({ seen: fileCheckpoint.sequence }, "the revocation log differs from the checkpoint");
     throw new SettingsError(
-      `the revocation log does not go on from place ${seen.sequence}, which ${file} says that it had: revocations ` +
+      `the revocation log does not go on from place ${fileCheckpoint.sequence}, which ${file} says that it had: revocations ` +
         "are missing. Put the newer store back; or, knowing that what was revoked since may be used again, remove the file",
     );
   }
 
-  /** Writes what is seen now, soon. */
+  /** Schedules a write of the current state. */
   note(): void {
     this.#cancel ??= this.#options.timers.after(WRITE_AFTER_MS, () => {
       this.#cancel = undefined;
@@ -67,17 +67,16 @@ export class CheckpointFile {
   }
 
   /**
-   * Resolves when the file has the log up to a sequence, durably. Calls that come while the file is written share the next
-   * write.
+   * Resolves when the file durably covers the log up to a sequence. Calls during a write share the next write.
    *
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the revocation counts all the same
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the revocation is in force anyway
    */
   async saved(sequence: number): Promise<void> {
     if (this.#saved >= sequence) return;
     try {
       await this.#write();
       if (this.#saved >= sequence) return;
-      // Another process wrote to the log before this one.
+      // Another process may have appended entries that this process has not read yet.
       await this.#options.look();
       await this.#write();
     } catch (cause) {
@@ -99,7 +98,7 @@ export class CheckpointFile {
     );
   }
 
-  /** Writes what is known when the writing begins, which is after this call. */
+  /** Schedules a write. It writes the state at the time when the write starts, which is after this call. */
   #write(): Promise<void> {
     this.#next ??= (this.#writing ?? Promise.resolve())
       .catch(() => {})
@@ -112,7 +111,7 @@ export class CheckpointFile {
     return this.#next;
   }
 
-  /** Puts a new file in the place of the old one: after a crash there is one of the two, whole. */
+  /** Replaces the file atomically, so that after a crash either the old or the new file is complete. */
   async #replace(): Promise<void> {
     const { file, sign } = this.#options;
     const checkpoint = sign();
@@ -149,7 +148,7 @@ export class CheckpointFile {
     }
     const checkpoint = parse(text);
     if (checkpoint !== undefined && isSignedCheckpoint(engine, checkpoint, signer)) return checkpoint;
-    // Another root signed it, or somebody wrote over it: it proves nothing.
+    // Another root signed the file, or another program overwrote it, so the file proves nothing.
     log.warn(
       { file },
       "the checkpoint of the revocation log is not signed by the platform's root; it is not used",

@@ -8,45 +8,45 @@ import type { AuditLog } from "./audit-log.ts";
 import type { BlockNotes } from "./block-notes.ts";
 import type { Chains } from "./chains.ts";
 import type { DelegationLog } from "./delegation-log.ts";
-import type { Judge } from "./judge.ts";
+import type { HolderSessions } from "./holder-sessions.ts";
 import type { KeyRevoker } from "./key-revoker.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { Checkpoint } from "./rules/checkpoint.ts";
-import type { SessionDesk } from "./session-desk.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
+import type { TokenVerifier } from "./token-verifier.ts";
 
-/** What the handlers work with. */
+/** The dependencies and settings of the handlers. */
 export interface TokensContext {
   readonly engine: CryptoEngine;
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** The platform's root. */
+  /** The platform's root key. */
   readonly root: Keypair;
   readonly trustedRoots: ReadonlySet<string>;
   readonly minters: ReadonlySet<string>;
-  /** Principals that may reserve and look at what is spent under others' tokens. */
+  /** Principals that may reserve and read the spend under other principals' tokens. */
   readonly spenders: ReadonlySet<string>;
-  readonly judge: Judge;
+  readonly tokenVerifier: TokenVerifier;
   readonly chains: Chains;
-  readonly sessions: SessionDesk;
+  readonly sessions: HolderSessions;
   readonly revocations: RevocationLog;
   readonly keyRevoker: KeyRevoker;
   readonly keys: KeyStore;
-  /** The present state of the revocation log, signed. */
+  /** Returns the signed current state of the revocation log. */
   checkpoint(): Promise<Checkpoint>;
   readonly audit: AuditLog;
   readonly spend: SpendLedger;
   readonly notes: BlockNotes;
   readonly delegations: DelegationLog;
   readonly revocationPollMs: number;
-  /** Shortest and longest life of a token that is minted, in milliseconds. */
+  /** Shortest and longest lifetime of a minted token, in milliseconds. */
   readonly minLifetimeMs: number;
   readonly maxLifetimeMs: number;
   /**
-   * Who calls, decided here: the interface that other services have would ask this service over the network.
+   * Identifies the caller without a network call. Other services identify callers by a call to this service.
    *
    * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED
    */
@@ -54,7 +54,7 @@ export interface TokensContext {
 }
 
 /**
- * Refuses who may not use the platform's key, and records that.
+ * Refuses a caller that may not mint tokens with the platform's key, and records the refusal.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED
  */

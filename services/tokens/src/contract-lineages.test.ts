@@ -9,7 +9,7 @@ import { canonicalJson, DeputeError, ErrorReason, ManualClock } from "@depute/co
 import type { Keypair, SerializedDCT } from "@depute/dct";
 import { toConnectError } from "@depute/service";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ContractLineages } from "./contract-lineages.ts";
+import { ContractLineages } from "./chains.ts";
 import { forgeLink } from "./testing/forge.ts";
 import { alice, bob, CONTRACT, carol } from "./testing/holders.ts";
 import { createReplica, openBus, openMemory, presented, rootToken } from "./testing/parts.ts";
@@ -18,16 +18,16 @@ const [PART, SMALLER, STRANGE] = ["ct_000000000001", "ct_000000000002", "ct_0000
 
 let parents: Record<string, string[]>;
 let isAway: boolean;
-let asked: string[];
+let askedIds: string[];
 beforeEach(() => {
   parents = { [CONTRACT]: [], [PART]: [CONTRACT], [SMALLER]: [PART, CONTRACT], [STRANGE]: [] };
   isAway = false;
-  asked = [];
+  askedIds = [];
 });
 
 const verifier = createRouterTransport((router) => {
-  router.rpc(ContractService.method.getContractLineage, ({ id }) => {
-    asked.push(id);
+  router.rpc(ContractService.method.getContractLineage, ({ contractId: id }) => {
+    askedIds.push(id);
     if (isAway) throw toConnectError(DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "away"));
     const ancestorIds = parents[id];
     if (ancestorIds !== undefined) return create(GetContractLineageResponseSchema, { ancestorIds });
@@ -54,13 +54,13 @@ describe("a chain over several contracts (5.2)", () => {
   });
   afterEach(() => stop());
 
-  /** A chain to carol, whose links are for these contracts. */
+  /** Creates a chain to carol with links for these contracts. */
   const chain = (first: string, second: string): SerializedDCT => {
     const narrowed = forgeLink(rootToken(clock).token, alice, bob, { contractId: first });
     return forgeLink(narrowed.token, bob, carol, { contractId: second });
   };
   const outcome = async (token: SerializedDCT, holder: Keypair = carol) => {
-    const { result } = await replica.judge.verify(presented(clock, token, holder), "");
+    const { result } = await replica.tokenVerifier.verify(presented(clock, token, holder), "");
     return result.case === "denial" ? [result.value.type, result.value.detail] : "allowed";
   };
   const mismatch = (level: number, more = "") => [
@@ -69,33 +69,33 @@ describe("a chain over several contracts (5.2)", () => {
   ];
 
   it.each<[string, string, string, unknown]>([
-    ["the same ones", CONTRACT, CONTRACT, "allowed"],
+    ["the same contract", CONTRACT, CONTRACT, "allowed"],
     ["a part", PART, PART, "allowed"],
     ["a part and a part of it", PART, SMALLER, "allowed"],
     ["a part of a part", CONTRACT, SMALLER, "allowed"],
     ["another contract", STRANGE, STRANGE, mismatch(0)],
-    ["one that does not exist", "ct_ffffffffffff", "ct_ffffffffffff", mismatch(0)],
+    ["an unknown contract", "ct_ffffffffffff", "ct_ffffffffffff", mismatch(0)],
     ["a part and then the whole again", PART, CONTRACT, mismatch(1)],
-    ["a small part and then the greater one", SMALLER, PART, mismatch(1)],
+    ["a small part and then the larger one", SMALLER, PART, mismatch(1)],
   ])("of %s is judged by what is recorded", async (_, first, second, expected) => {
     expect(await outcome(chain(first, second))).toEqual(expected);
   });
 
-  it("of one contract asks nobody", async () => {
+  it("of one contract needs no call", async () => {
     isAway = true;
     expect(await outcome(chain(CONTRACT, CONTRACT))).toBe("allowed");
-    expect(asked).toEqual([]);
+    expect(askedIds).toEqual([]);
   });
 
-  it("is asked for once", async () => {
+  it("is read once", async () => {
     await outcome(chain(PART, SMALLER));
-    expect(asked.toSorted()).toEqual([PART, SMALLER]);
+    expect(askedIds.toSorted()).toEqual([PART, SMALLER]);
     isAway = true;
     expect(await outcome(chain(PART, SMALLER))).toBe("allowed");
-    expect(asked).toHaveLength(2);
+    expect(askedIds).toHaveLength(2);
   });
 
-  it("is denied while the verifier is away, and allowed when it is back", async () => {
+  it("is denied while the verifier is unavailable, and allowed afterwards", async () => {
     isAway = true;
     const token = chain(PART, SMALLER);
     expect(await outcome(token)).toEqual(mismatch(0, ": the verifier does not answer"));
@@ -109,27 +109,27 @@ describe("a chain over several contracts (5.2)", () => {
     expect((await replica.chains.provenLevels(token)).ok).toBe(true);
   });
 
-  it("asks nobody for a chain whose signatures do not hold", async () => {
+  it("causes no call for a chain with invalid signatures", async () => {
     const { token, format } = forgeLink(rootToken(clock).token, alice, bob, { contractId: PART });
     const text = JSON.parse(Buffer.from(token, "base64url").toString());
     text.signatures[1].signature = text.signatures[0].signature;
     const forged = { token: Buffer.from(canonicalJson(text)).toString("base64url"), format };
     expect(await outcome(forged, bob)).toMatchObject([DenialType.INVALID_SIGNATURE, expect.anything()]);
-    expect(asked).toEqual([]);
+    expect(askedIds).toEqual([]);
   });
 });
 
-describe("the lineages that are kept", () => {
-  it("are so many, the last used ones", async () => {
+describe("the cached lineages", () => {
+  it("are bounded, with the least recently used evicted", async () => {
     const lineages = new ContractLineages(verifier, 2);
     for (const id of [CONTRACT, PART, CONTRACT, SMALLER]) await lineages.read(id);
-    expect(asked).toEqual([CONTRACT, PART, SMALLER]);
-    expect(lineages.kept(PART)).toBeUndefined();
-    expect(lineages.kept(CONTRACT)).toEqual(new Set());
-    expect(lineages.kept(SMALLER)).toEqual(new Set([PART, CONTRACT]));
+    expect(askedIds).toEqual([CONTRACT, PART, SMALLER]);
+    expect(lineages.cachedLineage(PART)).toBeUndefined();
+    expect(lineages.cachedLineage(CONTRACT)).toEqual(new Set());
+    expect(lineages.cachedLineage(SMALLER)).toEqual(new Set([PART, CONTRACT]));
   });
 
-  it("are not of contracts that do not exist yet", async () => {
+  it("exclude contracts that do not exist yet", async () => {
     const lineages = new ContractLineages(verifier);
     const id = "ct_00000000000a";
     expect(await lineages.read(id)).toEqual(new Set());
@@ -137,9 +137,9 @@ describe("the lineages that are kept", () => {
     expect(await lineages.read(id)).toEqual(new Set([CONTRACT]));
   });
 
-  it("are asked for by one call when many wait", async () => {
+  it("are read by one call for several waiters", async () => {
     const lineages = new ContractLineages(verifier);
     await Promise.all([lineages.read(PART), lineages.read(PART)]);
-    expect(asked).toEqual([PART]);
+    expect(askedIds).toEqual([PART]);
   });
 });

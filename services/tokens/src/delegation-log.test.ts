@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "@depute/core";
 import { attenuateToken, createRevocation, parseToken, type SignedJSONToken } from "@depute/dct";
+import { FOUND, integer, row } from "@depute/store";
 import { describe, expect, it } from "vitest";
 import { linksOf } from "./rules/delegations.ts";
 import { alice, bob, engine, id, otherRoot } from "./testing/holders.ts";
@@ -19,7 +20,7 @@ async function start() {
   const [{ block }] = links as [(typeof links)[number]];
   const count = async (status: string) => {
     const sql = "SELECT COUNT(*) AS number FROM delegations WHERE status = ?";
-    return (await store.read((tx) => tx.get<{ number: number }>(sql, [status])))?.number;
+    return (await store.read((tx) => tx.get(row({ number: integer }), sql, [status])))?.number;
   };
   const revoke = (scope: "block" | "chain") =>
     replica.revocations.record(
@@ -30,17 +31,20 @@ async function start() {
   return { ...replica, clock, store, root, links, count, revoke };
 }
 
+/** A caller without organization. */
+const NONE = { organization: "" };
+
 async function fill({ store, delegations, root }: Awaited<ReturnType<typeof start>>) {
   await store.write(async (tx) => {
     for (let n = 0; n < MANY; n++) {
       const child = attenuateToken(engine, root, { delegatee: id(bob) }, alice);
-      await delegations.record(tx, linksOf(engine, child));
+      await delegations.record(tx, linksOf(engine, child), NONE);
     }
   });
 }
 
-describe("a revocation of scope chain", () => {
-  it("reaches everything below, however much, in transactions of a bounded size", async () => {
+describe("a revocation with the scope chain", () => {
+  it("marks everything below in transactions of bounded size", async () => {
     const parts = await start();
     await fill(parts);
     expect(await parts.count("active")).toBe(MANY + 1);
@@ -48,14 +52,14 @@ describe("a revocation of scope chain", () => {
     for (let turn = 0; turn < 500 && (await parts.count("active")) !== 0; turn++) await setImmediate();
     expect(await parts.count("revoked")).toBe(MANY + 1);
     await parts.delegations.close();
-    expect(await parts.store.read((tx) => tx.all("SELECT * FROM cascades"))).toEqual([]);
+    expect(await parts.store.read((tx) => tx.all(FOUND, "SELECT * FROM cascades"))).toEqual([]);
   });
 
-  it("goes on after a restart", async () => {
+  it("continues after a restart", async () => {
     const parts = await start();
     await fill(parts);
     const revoked = parts.revoke("chain");
-    // The process ends before the rest is marked.
+    // The process stops before the remaining delegations are marked.
     await parts.delegations.close();
     await revoked;
     await setImmediate();
@@ -66,25 +70,25 @@ describe("a revocation of scope chain", () => {
     expect(await parts.count("revoked")).toBe(MANY + 1);
   });
 
-  it("lets nothing in below it that was verified before", async () => {
+  it("refuses records below it that were verified earlier", async () => {
     const { revoke, delegations, store, root, count } = await start();
     const child = linksOf(engine, attenuateToken(engine, root, { delegatee: id(bob) }, alice));
     await revoke("chain");
-    await expect(store.write((tx) => delegations.record(tx, child))).rejects.toThrow("revoked");
+    await expect(store.write((tx) => delegations.record(tx, child, NONE))).rejects.toThrow("revoked");
     expect(await count("active")).toBe(0);
   });
 });
 
-it("a chain that is recorded again stays as it was", async () => {
+it("recording a chain again changes nothing", async () => {
   const { store, delegations, links, count, clock } = await start();
-  await store.write((tx) => delegations.record(tx, links));
+  await store.write((tx) => delegations.record(tx, links, NONE));
   const [before] = await delegations.list(
     { principal: undefined, contractId: undefined, state: undefined },
     0,
     10,
   );
   clock.advance(1000);
-  await store.write((tx) => delegations.record(tx, links));
+  await store.write((tx) => delegations.record(tx, links, NONE));
   const after = await delegations.list(
     { principal: id(alice), contractId: undefined, state: undefined },
     0,
@@ -92,4 +96,17 @@ it("a chain that is recorded again stays as it was", async () => {
   );
   expect(after).toEqual([before]);
   expect(await count("active")).toBe(1);
+});
+
+it("a delegation belongs to the owner of the one above, whoever records the chain", async () => {
+  const { store, delegations, root, links } = await start();
+  const child = linksOf(engine, attenuateToken(engine, root, { delegatee: id(bob) }, alice));
+  await store.write((tx) => delegations.record(tx, links, { organization: "acme" }));
+  await store.write((tx) => delegations.record(tx, child, { organization: "globex" }));
+  const listed = await delegations.list(
+    { principal: undefined, contractId: undefined, state: undefined },
+    0,
+    10,
+  );
+  expect(listed.map(({ organization }) => organization)).toEqual(["acme", "acme"]);
 });

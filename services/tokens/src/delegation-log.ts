@@ -1,10 +1,10 @@
-import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, type Owned, type Timers } from "@depute/core";
 import type { RevocationEntry } from "@depute/dct";
 import type { Logger } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import { BackgroundWork } from "./background.ts";
 import type { RevocationState } from "./revocation-state.ts";
-import { type End, ends, type Link, lapsedAuthority } from "./rules/delegations.ts";
+import { type End, isNewEnd, type Link, lapsedAuthority } from "./rules/delegations.ts";
 import { refusedToken } from "./rules/denials.ts";
 import { recordBlocks } from "./store/block-rows.ts";
 import {
@@ -21,12 +21,17 @@ import {
 } from "./store/delegation-rows.ts";
 import { isAnyRevoked } from "./store/revocation-rows.ts";
 
-/** Delegations below a revoked block that are marked in one transaction. */
+/** Maximum number of delegations below a revoked block that one transaction marks as revoked. */
 const CASCADE_BATCH = 500;
-/** Delegations of one id that are looked at; more would take somebody who tries to find them. */
+/**
+ * Maximum number of delegations with the same id that a look-up reads. Only deliberately created duplicates exceed it.
+ */
 const MAX_SAME_ID = 100;
 
-/** Which delegation is meant; the revocation id is empty where the delegation's id is enough. */
+/**
+ * Identifies a delegation. The revocation id is needed only if several delegations have the same id; otherwise it is
+ * empty.
+ */
 export interface DelegationKey {
   readonly id: string;
   readonly revocationId: string;
@@ -37,21 +42,21 @@ interface DelegationLogOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
-  /** What is revoked, as this process knows it. */
+  /** The revocations that this process has read. */
   state: Pick<RevocationState, "isRevoked" | "isRevokedKey">;
 }
 
-/** How a delegatee attests that a delegation ended. */
+/** The end of a delegation, as its delegatee attested it. */
 export interface AttestedEnd extends End {
-  /** Who signed. */
+  /** The principal that signed the attestation. */
   readonly principal: string;
   readonly contractId: string;
 }
 
-/** Whom the caller may speak for: the delegator's principal, or anybody's. */
+/** Whether the caller may act for a principal. */
 type MayActFor = (principal: string) => boolean;
 
-/** Writes the audit of an end within its transaction. */
+/** Writes the audit entry for the end of a delegation, in the same transaction. */
 type Note = (tx: WriteTx, delegation: StoredDelegation) => Promise<void>;
 
 /** The delegations of all recorded chains (DelegateOS 8). */
@@ -67,9 +72,9 @@ export class DelegationLog {
     );
   }
 
-  /** Goes on with what a restart interrupted. */
+  /** Continues marking delegations below revoked blocks, if a restart interrupted it. */
   start(): void {
-    this.#work.kick();
+    this.#work.wake();
   }
 
   async close(): Promise<void> {
@@ -77,21 +82,26 @@ export class DelegationLog {
   }
 
   /**
-   * Records a verified chain within the transaction that it belongs to.
+   * Records a verified chain within the caller's transaction.
    *
-   * @throws DeputeError TOKEN_DENIED when one of its blocks was revoked since it was verified
+   * @param caller the caller's organization owns the new delegations, unless a delegation above them is already
+   * recorded
+   * @throws DeputeError TOKEN_DENIED if a block of the chain was revoked since the verification
    */
-  async record(tx: WriteTx, links: readonly Link[]): Promise<void> {
+  async record(tx: WriteTx, links: readonly Link[], caller: Owned): Promise<void> {
     const now = this.#options.clock.now();
     const blocks = links.map(({ block }) => block);
     const ids = blocks.map(({ revocationId }) => revocationId);
-    // Whatever is below a block that is revoked has been, or is being, marked: nothing may come in behind.
+    // A revocation marks the delegations below its block once. A delegation that is recorded later would stay unmarked.
     if (await isAnyRevoked(tx, ids)) throw refusedToken({ type: "revoked" });
     await recordBlocks(tx, blocks, now);
-    await recordLinks(tx, links, now);
+    await recordLinks(tx, links, caller, now);
   }
 
-  /** Marks what a revocation reaches: the block's delegations, by scope chain all those below them too. */
+  /**
+   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, all delegations below the
+   * block are marked too.
+   */
   async revoke(
     tx: WriteTx,
     { revocationId, scope }: Pick<RevocationEntry, "revocationId" | "scope">,
@@ -100,14 +110,14 @@ export class DelegationLog {
     await revokeDelegations(tx, revocationId, now);
     if (scope !== "chain") return;
     await beginCascade(tx, revocationId);
-    if (await continueCascade(tx, CASCADE_BATCH, now)) tx.afterCommit(() => this.#work.kick());
+    if (await continueCascade(tx, CASCADE_BATCH, now)) tx.afterCommit(() => this.#work.wake());
   }
 
   /**
-   * One delegation and all above it, the root first, if the caller may see it.
+   * Reads a delegation and its ancestors, root first.
    *
-   * @param maySee whether the caller is one of these principals, or may see everything
-   * @throws DeputeError DELEGATION_NOT_FOUND, DELEGATION_AMBIGUOUS
+   * @param maySee whether the caller may see a chain with these parties
+   * @throws DeputeError DELEGATION_NOT_FOUND, also if the caller may not see it; DELEGATION_AMBIGUOUS
    */
   async chain(
     key: DelegationKey,
@@ -128,22 +138,25 @@ export class DelegationLog {
   }
 
   /**
-   * Notes how a delegation ended by the word of its delegator.
+   * Records the end of a delegation, as the delegator reports it.
    *
-   * @param mayActFor which of the delegations with the id the caller can mean
+   * @param mayActFor selects the caller's delegation among those with the same id
    * @throws DeputeError DELEGATION_NOT_FOUND, DELEGATION_AMBIGUOUS, DELEGATION_STATE_CONFLICT
    */
   async finish(key: DelegationKey, end: End, mayActFor: MayActFor, by: Finishing): Promise<StoredDelegation> {
     return this.#finish(by, async (tx) => {
-      const found = (await findDelegations(tx, key, MAX_SAME_ID)).filter(({ from }) => mayActFor(from));
-      return { delegation: onlyOne(key, found), end };
+      const ownDelegations = (await findDelegations(tx, key, MAX_SAME_ID)).filter(({ from }) =>
+        mayActFor(from),
+      );
+      return { delegation: onlyOne(key, ownDelegations), end };
     });
   }
 
   /**
-   * Notes how a delegation ended by the word of its delegatee, who may speak while the authority lasts.
+   * Records the end of a delegation, as the delegatee's attestation states it. The delegatee's authority must still be
+   * valid.
    *
-   * @param mayActFor whether the caller may hand the attestation in
+   * @param mayActFor whether the caller may submit the attestation
    * @throws DeputeError as finish; TOKEN_DENIED, CALLER_NOT_ALLOWED
    */
   async finishAttested(
@@ -153,19 +166,25 @@ export class DelegationLog {
     by: Finishing,
   ): Promise<StoredDelegation> {
     return this.#finish(by, async (tx) => {
-      const own = (await findDelegations(tx, key, MAX_SAME_ID)).filter(({ to }) => to === principal);
-      if (own.length === 0)
+      const ownDelegations = (await findDelegations(tx, key, MAX_SAME_ID)).filter(
+        ({ to }) => to === principal,
+      );
+      if (ownDelegations.length === 0)
         throw notFound(key, "no delegation of this id was made to the attestation's signer");
-      const found = own.filter((one) => one.contractId === contractId);
-      if (found.length === 0) throw refusedToken({ type: "contract_mismatch" });
-      const delegation = onlyOne(key, found);
+      const contractDelegations = ownDelegations.filter((one) => one.contractId === contractId);
+      if (contractDelegations.length === 0) throw refusedToken({ type: "contract_mismatch" });
+      const delegation = onlyOne(key, contractDelegations);
       if (!mayActFor(delegation.from)) throw onlyByVerifier();
       if (!isEndedBy(delegation, end)) await this.#requireAuthority(tx, delegation);
       return { delegation, end };
     });
   }
 
-  /** @throws DeputeError TOKEN_DENIED */
+  /**
+   * Requires that the delegatee's authority has neither been revoked nor expired.
+   *
+   * @throws DeputeError TOKEN_DENIED
+   */
   async #requireAuthority(tx: ReadTx, { chainId, to }: StoredDelegation): Promise<void> {
     const { state, clock } = this.#options;
     const chain = await readChain(tx, chainId);
@@ -184,13 +203,13 @@ export class DelegationLog {
     if (validateOnly) {
       return store.read(async (tx) => {
         const { delegation, end } = await find(tx);
-        ends(delegation.id, delegation, end);
+        isNewEnd(delegation.id, delegation, end);
         return delegation;
       });
     }
     return store.write(async (tx) => {
       const { delegation, end } = await find(tx);
-      if (!ends(delegation.id, delegation, end)) return delegation;
+      if (!isNewEnd(delegation.id, delegation, end)) return delegation;
       const endTime = delegation.endTime || clock.now();
       await endDelegation(tx, delegation.position, end, endTime);
       await note(tx, delegation);
@@ -199,14 +218,14 @@ export class DelegationLog {
   }
 }
 
-/** How an end is noted. */
+/** Options for recording the end of a delegation. */
 export interface Finishing {
   readonly note: Note;
-  /** Makes every check and changes nothing. */
+  /** Runs every check without any change. */
   readonly validateOnly: boolean;
 }
 
-/** Whether this very attestation ended the delegation before. */
+/** Whether this attestation already ended the delegation. */
 function isEndedBy({ state, attestationId }: StoredDelegation, end: End): boolean {
   return state === end.state && attestationId === end.attestationId;
 }
@@ -218,10 +237,10 @@ function onlyByVerifier(): DeputeError {
   );
 }
 
-function onlyOne(key: DelegationKey, found: readonly StoredDelegation[]): StoredDelegation {
+function onlyOne(key: DelegationKey, delegations: readonly StoredDelegation[]): StoredDelegation {
   return only(
     key,
-    found.map((one) => [one]),
+    delegations.map((one) => [one]),
   )[0] as StoredDelegation;
 }
 

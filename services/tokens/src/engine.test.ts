@@ -4,12 +4,12 @@ import { openEngine } from "./engine.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-it("does not open an engine that takes what is no signature", async () => {
+it("refuses an engine that accepts an invalid signature", async () => {
   vi.spyOn(nativeEngine, "verify").mockReturnValue(true);
   await expect(openEngine("native")).rejects.toThrow("sodium-native");
 });
 
-it("does not open an engine that hashes otherwise", async () => {
+it("refuses an engine with a different hash", async () => {
   vi.spyOn(nativeEngine, "blake2b256").mockReturnValue(new Uint8Array(32));
   await expect(openEngine("native")).rejects.toThrow("BLAKE2b");
 });

@@ -1,12 +1,12 @@
 import { type CryptoEngine, portableEngine, selfTest } from "@depute/dct";
 
 /**
- * The engine of that name, after it has answered the known cases rightly.
+ * Loads a cryptographic engine and tests it with known test vectors.
  *
- * @throws EngineError when it did not; the service then does not start
+ * @throws EngineError on a wrong result; the service then does not start
  */
 export async function openEngine(name: "native" | "portable"): Promise<CryptoEngine> {
-  // Loaded on demand, so that a machine without the native library can still run the portable engine.
+  // The native engine is loaded on demand, so that the portable engine also runs without the native library.
   const engine = name === "native" ? (await import("@depute/dct/native")).nativeEngine : portableEngine;
   selfTest(engine);
   return engine;

@@ -1,4 +1,5 @@
-import type { HolderProof } from "@depute/contracts/depute/tokens/v1/verification_pb";
+import type { HolderProof } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
+import { encodeBase64Url } from "@depute/core";
 import {
   type AcceptedProof,
   type CryptoEngine,
@@ -16,17 +17,17 @@ import type { ProofKind } from "./store/proof-rows.ts";
 interface HolderProofsOptions {
   engine: CryptoEngine;
   state: RevocationState;
-  seen: SeenProofs;
+  seenProofs: SeenProofs;
 }
 
-/** What a proof is checked against besides the call that it names. */
+/** The values that a proof must match, in addition to the method and address of its call. */
 interface Bound {
   readonly now: number;
   readonly token?: string;
   readonly principal?: string;
 }
 
-/** Proofs of possession: those that stand by themselves, and those of calls in a session (RFC 9449). */
+/** Holder proofs (RFC 9449): single proofs, and the authentication codes of calls in a holder session. */
 export class HolderProofs {
   readonly #options: HolderProofsOptions;
   readonly #sessions = new HolderSessions();
@@ -35,21 +36,22 @@ export class HolderProofs {
     this.#options = options;
   }
 
-  /** What a proof has to be bound to, and the session that it belongs to; an empty one is none. */
+  /** Returns the presentation to which a proof is bound, with its holder session. An empty proof has none. */
   presentationOf(proof: HolderProof | undefined): Presentation {
-    const { jwt = "", method: htm = "", target = "", argumentsDigest = "" } = proof ?? {};
+    const { jwt = "", method: htm = "", target = "", argumentsDigest } = proof ?? {};
     const session = this.#sessions.find(jwt);
     return {
       proof: jwt === "" ? undefined : jwt,
       htm,
       htu: target,
       isSameTarget,
-      ...(argumentsDigest !== "" && { ard: argumentsDigest }),
+      ...(argumentsDigest !== undefined &&
+        argumentsDigest.length > 0 && { ard: encodeBase64Url(argumentsDigest) }),
       ...(session !== undefined && { session }),
     };
   }
 
-  /** Whether a proof is genuine; nothing is used up. */
+  /** Checks that a proof is valid, without marking it as used. */
   check(proof: HolderProof, bound: Bound): ReturnType<typeof checkProof> {
     const { engine } = this.#options;
     const { proof: jwt, session, ...expected } = this.presentationOf(proof);
@@ -60,9 +62,9 @@ export class HolderProofs {
   }
 
   /**
-   * Uses a genuine proof up; why not, when it cannot be. That of a session is in the session's own memory; any other is
-   * remembered across restarts, see SeenProofs. A key that was revoked proves nothing: whoever has it may not be whom it
-   * was made for.
+   * Marks a valid proof as used; returns the denial if the proof was used before or its key is revoked. A holder
+   * session records the proofs of its own calls. SeenProofs records all others, across restarts. A revoked key proves
+   * nothing, because another party may have it.
    *
    * @param jwt the text of the proof
    */
@@ -72,9 +74,9 @@ export class HolderProofs {
       const isFresh = this.#sessions.find(jwt)?.use(proof.counter) === true;
       return isFresh ? undefined : { type: "replayed_proof" };
     }
-    switch (await this.#options.seen.use(proof, kind)) {
+    switch (await this.#options.seenProofs.use(proof, kind)) {
       case "fresh":
-        // It may have been revoked while the proof waited for the store.
+        // The key may have been revoked during the write to the store.
         return this.#isRevoked(proof) ? keyRevoked : undefined;
       case "seen":
         return { type: "replayed_proof" };
@@ -85,12 +87,12 @@ export class HolderProofs {
     }
   }
 
-  /** Keeps a session; false when there is no room. */
+  /** Stores a holder session; false if the maximum number of sessions is reached. */
   keep(session: HolderSession, now: number): boolean {
     return this.#sessions.add(session, now);
   }
 
-  /** The session that the text of a call's proof names. */
+  /** Finds the holder session that a proof's text names. */
   sessionOf(jwt: string): HolderSession | undefined {
     return this.#sessions.find(jwt);
   }

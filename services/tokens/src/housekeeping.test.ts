@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "@depute/core";
 import { attenuateToken, createRevocation, formatTime, parseToken, type SignedJSONToken } from "@depute/dct";
+import { FOUND } from "@depute/store";
 import { describe, expect, it } from "vitest";
 import { Housekeeping } from "./housekeeping.ts";
 import { linksOf } from "./rules/delegations.ts";
@@ -30,7 +31,7 @@ async function start(retention: { auditRetentionMs?: number; delegationRetention
     ...{ auditRetentionMs: 90 * DAY_MS, delegationRetentionMs: 30 * DAY_MS, ...retention },
   });
   const record = (token: SignedJSONToken) =>
-    store.write((tx) => replica.delegations.record(tx, linksOf(engine, token)));
+    store.write((tx) => replica.delegations.record(tx, linksOf(engine, token), { organization: "" }));
   const revoke = async (token: SignedJSONToken, level: number) => {
     const blocks = linksOf(engine, token).map(({ block }) => block);
     const entry = createRevocation(
@@ -42,13 +43,14 @@ async function start(retention: { auditRetentionMs?: number; delegationRetention
     );
     await replica.revocations.record(entry, "", blocks);
   };
-  const count = async (what: string) => (await store.read((tx) => tx.all(`SELECT * FROM ${what}`))).length;
+  const count = async (countOf: string) =>
+    (await store.read((tx) => tx.all(FOUND, `SELECT * FROM ${countOf}`))).length;
   const open = "revocations WHERE scope <> 'pruned'";
   return { ...replica, clock, store, root, housekeeping, record, revoke, count, open };
 }
 
 describe("a revocation (R7)", () => {
-  it("is kept until its block has ended by itself, and then its seal still holds", async () => {
+  it("is kept until its block's own expiry, and its seal stays valid afterwards", async () => {
     const { clock, store, root, housekeeping, record, revoke, count, open } = await start();
     await record(root);
     await revoke(root, 0);
@@ -59,19 +61,19 @@ describe("a revocation (R7)", () => {
     await housekeeping.tidy();
     expect(await count(open)).toBe(0);
     expect(await count("revocations")).toBe(1);
-    // Who reads it for the first time goes on from what is left.
+    // A replica that starts now can read the remaining entries.
     const late = createReplica({ store, bus: openBus(), clock });
     await late.reader.look();
     expect([late.state.sequence, late.state.size]).toEqual([1, 0]);
   });
 
   it.each<[string, { ends?: boolean }, boolean, number]>([
-    ["says nothing of its end, whatever the chain says that was recorded", {}, true, 1],
-    ["says its end, but was not recorded", { ends: true }, false, 1],
-    ["says its end, and was recorded", { ends: true }, true, 0],
+    ["has no own expiry, regardless of its recorded chain", {}, true, 1],
+    ["has an own expiry, but was not recorded", { ends: true }, false, 1],
+    ["has an own expiry, and was recorded", { ends: true }, true, 0],
   ])(
-    "of a block that %s is kept for as long as that is not known",
-    async (_, { ends = false }, isRecorded, kept) => {
+    "of a block that %s is kept while its expiry is unknown",
+    async (_, { ends = false }, isRecorded, keptRows) => {
       const { clock, root, housekeeping, record, revoke, count, open } = await start();
       const expiresAt = formatTime(clock.now() + 60_000);
       const child = attenuateToken(engine, root, { delegatee: id(bob), ...(ends && { expiresAt }) }, alice);
@@ -79,13 +81,13 @@ describe("a revocation (R7)", () => {
       await revoke(child, 1);
       clock.advance(DAY_MS);
       await housekeeping.tidy();
-      expect(await count(open)).toBe(kept);
+      expect(await count(open)).toBe(keptRows);
     },
   );
 });
 
 describe("old records", () => {
-  it("go when their time is over: decisions by their age, delegations and blocks by their end", async () => {
+  it("are deleted: decisions by age, delegations and blocks by expiry", async () => {
     const { clock, root, housekeeping, record, count, audit } = await start();
     await record(root);
     audit.add({ kind: "inspect", caller: "c", principal: "", decision: "allowed", reason: "", blocks: [] });
@@ -102,7 +104,7 @@ describe("old records", () => {
     expect(await rows()).toEqual([0, 0, 0, 0]);
   });
 
-  it("of blocks that were for one use stay long after their end, and then go", async () => {
+  it("of single-use blocks are deleted long after their expiry", async () => {
     const { clock, store, housekeeping, notes, count } = await start();
     await notes.useUp([{ revocationId: "A".repeat(43), expiresAt: clock.now() }]);
     clock.advance(30 * DAY_MS);
@@ -114,7 +116,7 @@ describe("old records", () => {
     await store.close();
   });
 
-  it("stay for ever where that is set", async () => {
+  it("stay for ever if configured", async () => {
     const { clock, root, housekeeping, record, count } = await start({
       ...{ auditRetentionMs: 0, delegationRetentionMs: 0 },
     });
@@ -124,7 +126,7 @@ describe("old records", () => {
     expect(await count("delegations")).toBe(1);
   });
 
-  it("are looked at every minute", async () => {
+  it("are checked every minute", async () => {
     const { clock, root, housekeeping, record, count } = await start({ delegationRetentionMs: 1 });
     await record(root);
     clock.advance(HOUR_MS + 2);

@@ -12,9 +12,14 @@ import { expirePending, findPending } from "./store/pending-rows.ts";
 import { pruneRevocations } from "./store/revocation-rows.ts";
 
 const EVERY_MS = 60_000;
-/** Milliseconds that a used block is known after its token is over: in another chain it may be over later. */
+/**
+ * How long the use of a single-use block is recorded after its token expires, in milliseconds. Another chain with the
+ * same block may expire later.
+ */
 const USED_BLOCKS_MS = 30 * 24 * 60 * 60 * 1000;
-/** Rows of one kind that are removed in one transaction, and transactions in one round. */
+/**
+ * Maximum rows of one kind that one transaction deletes (BATCH), and maximum transactions in one round (MAX_ROUNDS).
+ */
 const BATCH = 500;
 const MAX_ROUNDS = 20;
 
@@ -25,13 +30,13 @@ interface HousekeepingOptions {
   log: Logger;
   state: Pick<RevocationState, "dropPending" | "dropPendingKey">;
   keyRevoker: Pick<KeyRevoker, "promote">;
-  /** Milliseconds that decisions are kept; 0 for ever. */
+  /** How long decisions are kept, in milliseconds; 0 keeps them for ever. */
   auditRetentionMs: number;
-  /** Milliseconds after its expiry that a delegation, and a block, are kept; 0 for ever. */
+  /** How long delegations and blocks are kept after their expiry, in milliseconds; 0 keeps them for ever. */
   delegationRetentionMs: number;
 }
 
-/** Removes what is old enough, a little at a time. */
+/** Removes old rows in small batches. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
   readonly #loop: DeadlineLoop;
@@ -43,9 +48,9 @@ export class Housekeeping {
       clock,
       timers,
       log,
-      what: "what is old cannot be removed",
+      failureMessage: "what is old cannot be removed",
       maxWaitMs: EVERY_MS,
-      look: () => this.tidy(),
+      runDueWork: () => this.tidy(),
     });
   }
 
@@ -57,12 +62,12 @@ export class Housekeeping {
     return this.#loop.close();
   }
 
-  /** One round. */
+  /** Runs one round. */
   async tidy(): Promise<void> {
     const { clock, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
     const now = clock.now();
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
-      // A block that is over by itself is denied as expired, whatever the log says of it.
+      // Revocations of expired blocks are deleted, because an expired block is denied as expired anyway.
       (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),
@@ -84,7 +89,8 @@ export class Housekeeping {
     const over = await expirePending(tx, now, BATCH);
     for (const one of over) {
       if ("statement" in one) tx.afterCommit(() => state.dropPendingKey(one.statement.key));
-      // Of two scopes the one that was said later may still wait.
+      // Another waiting entry of the same block (with the other scope) keeps the block pending. Without one, the block
+      // is no longer pending.
       else if ((await findPending(tx, one.entry, now)).length === 0) {
         tx.afterCommit(() => state.dropPending(one.entry));
       }

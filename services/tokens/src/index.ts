@@ -2,33 +2,31 @@ import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import { SessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
 import { servicesOf } from "@depute/core/services";
-import { defineService } from "@depute/service";
+import { defineService, fingerprintOf, SealedSecrets } from "@depute/service";
 import { openStore } from "@depute/store";
 import { AgentKeys } from "./agent-keys.ts";
 import { AuditLog } from "./audit-log.ts";
 import { BlockNotes } from "./block-notes.ts";
-import { Chains } from "./chains.ts";
+import { Chains, ContractLineages } from "./chains.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
-import { ContractLineages } from "./contract-lineages.ts";
 import { DelegationLog } from "./delegation-log.ts";
 import { openEngine } from "./engine.ts";
 import { delegationService } from "./handlers/delegation-service.ts";
+import { holderSessionService } from "./handlers/holder-session-service.ts";
 import { keyService } from "./handlers/key-service.ts";
 import { revocationService } from "./handlers/revocation-service.ts";
-import { sessionService } from "./handlers/session-service.ts";
 import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
 import { HolderProofs } from "./holder-proofs.ts";
+import { HolderSessions } from "./holder-sessions.ts";
 import { Housekeeping } from "./housekeeping.ts";
-import { createIdentify } from "./identify.ts";
-import { Judge } from "./judge.ts";
 import { KeyRevoker } from "./key-revoker.ts";
 import { KeyStore } from "./key-store.ts";
 import { KnownKeys } from "./known-keys.ts";
@@ -37,20 +35,22 @@ import { RevocationLog } from "./revocation-log.ts";
 import { RevocationPeers } from "./revocation-peers.ts";
 import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
 import { RevocationState } from "./revocation-state.ts";
-import { fingerprintOf, openMasterKey, openRootKey, trustedRoots } from "./root-key.ts";
+import { openRootKey, trustedRoots } from "./root-key.ts";
 import { signCheckpoint } from "./rules/checkpoint.ts";
-import { SealedSecrets } from "./sealed-secrets.ts";
 import { SeenProofs } from "./seen-proofs.ts";
-import { SessionDesk } from "./session-desk.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
 import { SpendLedger } from "./spend-ledger.ts";
 import { migrations } from "./store/migrations.ts";
 import { sealSome } from "./store/revocation-rows.ts";
+import { createIdentify, TokenVerifier } from "./token-verifier.ts";
 
-/** Places of an older log that are sealed in one transaction at the start. */
+/**
+ * Maximum number of log entries that one transaction adds to the hash chain at the start, for a log that was written
+ * without one.
+ */
 const SEALED_AT_ONCE = 500;
 
-/** DelegateOS tokens: minted, narrowed, judged and revoked. */
+/** The tokens module: mints, attenuates, verifies and revokes DelegateOS tokens. */
 export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
@@ -60,7 +60,7 @@ export const tokens = defineService({
     const { log, clock, timers, bus, dataDir } = deps;
     assertSettings(settings);
     const engine = await openEngine(settings.tokenEngine);
-    const root = openRootKey(engine, { dataDir, configured: settings.rootKeyFile, log });
+    const root = await openRootKey(engine, { keys: deps.keys, configured: settings.rootKeyFile, log });
     const roots = trustedRoots(engine, root.principal.id, settings.trustedRoots);
     const isProofRequired = settings.holderProof === "required";
     if (!isProofRequired) {
@@ -70,14 +70,14 @@ export const tokens = defineService({
       );
     }
 
-    const master = openMasterKey({ dataDir, configured: settings.masterKeyFile, log });
+    const master = deps.keys.openMaster();
     const store = await openStore({
       ...deps.storeAt("tokens", { root: root.principal.id, master: fingerprintOf(master) }),
       migrations,
       onError: (error, what) => log.error({ err: error }, what),
     });
     const notes = new BlockNotes(store);
-    const seen = new SeenProofs({ store, clock, timers, log, max: settings.maxSeenProofs });
+    const seenProofs = new SeenProofs({ store, clock, timers, log, max: settings.maxSeenProofs });
     const state = new RevocationState(settings.revocationMaxStaleness);
     const pollMs = settings.revocationPoll;
     const reader = new RevocationReader({ engine, store, bus, clock, timers, log, state, pollMs });
@@ -87,7 +87,7 @@ export const tokens = defineService({
     const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign, look });
     try {
       await notes.start();
-      await seen.start();
+      await seenProofs.start();
       while (await store.write((tx) => sealSome(tx, engine, SEALED_AT_ONCE)));
       await seenLog.check(store);
       await reader.start();
@@ -97,7 +97,7 @@ export const tokens = defineService({
     }
 
     const audit = new AuditLog({ store, clock, timers, log });
-    const known = new KnownKeys({
+    const knownKeys = new KnownKeys({
       ...{ configured: new Set([...roots, ...settings.minters]), log },
       hasCredential: (principal) => deps.hasCredential(principal),
       agents: createClient(AgentService, deps.connect("registry")),
@@ -119,7 +119,7 @@ export const tokens = defineService({
         state,
         audit,
         delegations,
-        known,
+        knownKeys,
         pool,
         saved,
       },
@@ -127,12 +127,12 @@ export const tokens = defineService({
     });
     const keyRevoker = new KeyRevoker({
       ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
-      ...{ known, pool, saved },
+      ...{ knownKeys, pool, saved },
     });
     keyRevoker.start();
     const keys = new KeyStore({
       ...{ engine, store, clock, timers, log, audit, maxAgeMs: settings.keyMaxAge },
-      onAgentKey: () => agentKeys.kick(),
+      onAgentKey: () => agentKeys.wake(),
       secrets: new SealedSecrets(master),
     });
     const agentKeys = new AgentKeys({
@@ -173,12 +173,21 @@ export const tokens = defineService({
       maxLifetimeMs: settings.tokenMaxLifetime,
       clockSkewMs: settings.clockSkew,
     });
-    const proofs = new HolderProofs({ engine, state, seen });
-    const judge = new Judge({
+    const proofs = new HolderProofs({ engine, state, seenProofs });
+    const tokenVerifier = new TokenVerifier({
+      timers,
       ...{ engine, clock, isProofRequired, chains, proofs, state, revocations, audit, notes },
       look,
     });
-    const sessions = new SessionDesk({ engine, clock, audit, chains, proofs, judge, verifier: root });
+    const sessions = new HolderSessions({
+      engine,
+      clock,
+      audit,
+      chains,
+      proofs,
+      tokenVerifier,
+      verifier: root,
+    });
     log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
     const context = {
       engine,
@@ -199,7 +208,7 @@ export const tokens = defineService({
         await reader.look();
         return sign();
       },
-      judge,
+      tokenVerifier,
       chains,
       sessions,
       revocations,
@@ -207,7 +216,7 @@ export const tokens = defineService({
       revocationPollMs: pollMs,
       minLifetimeMs: settings.tokenMinLifetime,
       maxLifetimeMs: settings.tokenMaxLifetime,
-      identify: createIdentify(judge),
+      identify: createIdentify(tokenVerifier),
     };
     return {
       routes: (router) => {
@@ -216,7 +225,7 @@ export const tokens = defineService({
         router.service(SpendService, spendService(context));
         router.service(DelegationService, delegationService(context));
         router.service(KeyService, keyService(context));
-        router.service(SessionService, sessionService(context));
+        router.service(HolderSessionService, holderSessionService(context));
       },
       async close() {
         await reader.close();
@@ -228,7 +237,7 @@ export const tokens = defineService({
         await keyRevoker.close();
         await delegations.close();
         await audit.close();
-        await seen.close();
+        await seenProofs.close();
         await store.close();
         await seenLog.close();
         root.privateKey.fill(0);

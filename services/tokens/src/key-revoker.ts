@@ -17,7 +17,7 @@ import { beginSweep, firstSweep, moveSweep } from "./store/key-rows.ts";
 import { findPendingStatements, settledStatements, settlePending } from "./store/pending-rows.ts";
 import { appendKeyRevocation, findKeyRevocations, type LogPlace } from "./store/revocation-rows.ts";
 
-/** Blocks of a revoked key that are looked at in one transaction. */
+/** Maximum number of blocks of a revoked key that one transaction revokes. */
 const BATCH = 100;
 
 interface KeyRevokerOptions {
@@ -27,23 +27,22 @@ interface KeyRevokerOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
-  /** The platform's root. */
+  /** The platform's root key. */
   root: Keypair;
   state: RevocationState;
   audit: AuditLog;
   revocations: RevocationLog;
   delegations: DelegationLog;
-  known: Pick<KnownKeys, "isRecorded" | "isNamed">;
+  knownKeys: Pick<KnownKeys, "isRecorded" | "isNamed">;
   pool: PendingPool;
-  /** Resolves when the checkpoint beside the store, too, has the log up to a sequence. */
+  /** Resolves when the checkpoint file, too, contains the log up to a sequence. */
   saved: (sequence: number) => Promise<void>;
 }
 
 /**
- * Revokes keys (DelegateOS 13.3).
- *
- * From the statement on no signature of the key counts, whoever knows of the block. So that those who follow the log
- * learn of it too, the recorded blocks of the key that the platform may revoke are then revoked one by one.
+ * Revokes keys (DelegateOS 13.3). After the revocation, no signature of the key is valid, on recorded or unrecorded
+ * blocks. For each recorded block that the service may revoke, it writes a log entry, from which other platforms learn
+ * of the revocation.
  */
 export class KeyRevoker {
   readonly #options: KeyRevokerOptions;
@@ -56,9 +55,9 @@ export class KeyRevoker {
     );
   }
 
-  /** Goes on with what a restart interrupted. */
+  /** Continues work that a restart interrupted. */
   start(): void {
-    this.#work.kick();
+    this.#work.wake();
   }
 
   async close(): Promise<void> {
@@ -66,20 +65,21 @@ export class KeyRevoker {
   }
 
   /**
-   * Records a statement whose signature holds, durably. One that says no more than the log has is not written again.
+   * Durably records a key revocation with a valid signature. A revocation that adds nothing to the log is not written
+   * again.
    *
-   * @returns undefined for the own word of a key that neither a recorded block, a card nor a credential names: anybody can
-   *   make keys, and the log keeps what it has, so the statement waits among others and counts as long as it does
-   * @throws DeputeError LIMIT_EXCEEDED when too many wait
+   * @returns undefined if a key revokes itself that no block, card or credential names. Keys are free and the log is
+   * permanent, so this revocation waits in the pool. It is in force while it waits.
+   * @throws DeputeError LIMIT_EXCEEDED when the pool is full
    */
   async record(statement: KeyStatement, caller: string): Promise<LogPlace | undefined> {
-    const { store, root, known, saved } = this.#options;
+    const { store, root, knownKeys, saved } = this.#options;
     const mayLog = async (tx: ReadTx) =>
-      statement.revokedBy === root.principal.id || (await known.isRecorded(tx, statement.key));
+      statement.revokedBy === root.principal.id || (await knownKeys.isRecorded(tx, statement.key));
     let place = await store.write(async (tx) =>
       (await mayLog(tx)) ? this.#append(tx, statement, caller) : undefined,
     );
-    if (place === undefined && (await known.isNamed(statement.key))) {
+    if (place === undefined && (await knownKeys.isNamed(statement.key))) {
       place = await store.write((tx) => this.#append(tx, statement, caller));
     }
     if (place === undefined) await store.write((tx) => this.#wait(tx, statement, caller));
@@ -87,7 +87,7 @@ export class KeyRevoker {
     return place;
   }
 
-  /** Logs statements that waited and whose keys recorded blocks name by now; how many. */
+  /** Writes waiting key revocations to the log if their keys have recorded blocks now; returns their number. */
   async promote(limit: number): Promise<number> {
     const { store, clock } = this.#options;
     const waiting = await store.read((tx) => settledStatements(tx, clock.now(), limit));
@@ -106,16 +106,16 @@ export class KeyRevoker {
     await settlePending(tx, { revocationId: id, revokedBy });
     if (logged !== undefined) return logged;
     const place = await appendKeyRevocation(tx, engine, statement, id, clock.now());
-    const kept = await blocksSignedBefore(tx, key, from);
+    const keptBlocks = await blocksSignedBefore(tx, key, from);
     await beginSweep(tx, place.sequence);
     await audit.write(tx, {
       ...{ kind: "revoke", caller, principal: revokedBy, decision: "allowed", reason: "key", blocks: [] },
     });
     tx.afterCommit(() => {
-      state.addKey(place, { key, keepBefore: from, kept });
+      state.addKey(place, { key, keepBefore: from, keptBlocks });
       state.dropPendingKey(key);
       bus.publish(REVOCATIONS_TOPIC, key);
-      this.#work.kick();
+      this.#work.wake();
     });
     return place;
   }
@@ -123,7 +123,7 @@ export class KeyRevoker {
   async #wait(tx: WriteTx, statement: KeyStatement, caller: string): Promise<void> {
     const { engine, bus, clock, state, audit, pool } = this.#options;
     const { key } = statement;
-    // One statement is enough: no recorded block of the key can be kept.
+    // One key revocation is enough, because it covers every recorded block of the key.
     if ((await findPendingStatements(tx, key, clock.now())).length > 0) return;
     await pool.add(tx, statementId(engine, statement), { statement }, { caller, isKnown: false });
     await audit.write(tx, {

@@ -1,15 +1,15 @@
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "@depute/core";
+import { SealedSecrets } from "@depute/service";
 import { expect, it } from "vitest";
 import { KeyStore } from "./key-store.ts";
-import { SealedSecrets } from "./sealed-secrets.ts";
 import { listKeys } from "./store/kept-keys.ts";
 import { engine } from "./testing/holders.ts";
 import { createReplica, openBus, openMemory, silent } from "./testing/parts.ts";
 
 const HOUR_MS = 3_600_000;
 
-it("a key that is too old is replaced by itself, and a young one is not", async () => {
+it("a key beyond its age is replaced automatically, a younger one is not", async () => {
   const clock = new ManualClock();
   const store = await openMemory();
   const { audit } = createReplica({ store, bus: openBus(), clock });
@@ -18,11 +18,11 @@ it("a key that is too old is replaced by itself, and a young one is not", async 
     ...{ engine, store, clock, timers: clock, log: silent, audit, secrets, maxAgeMs: HOUR_MS },
   });
   await keys.start();
-  const about = (requestId: string) => ({ requestId, digest: "", agentId: "" });
-  const old = await keys.create("o", about("1"));
+  const keyDetails = (requestId: string) => ({ requestId, digest: "", agentId: "", organization: "acme" });
+  const old = await keys.create("o", keyDetails("1"));
   clock.advance(HOUR_MS - 60_000);
   await setImmediate();
-  const young = await keys.create("o", about("2"));
+  const young = await keys.create("o", keyDetails("2"));
   const states = async () => {
     const all = await store.read((tx) => listKeys(tx, "o", 0, 10));
     return all.map(({ id, state }) => [id, state]);

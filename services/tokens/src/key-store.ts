@@ -9,11 +9,10 @@ import {
   type Timers,
 } from "@depute/core";
 import { type CryptoEngine, generateKeypair, type Keypair, keypairFromSeed } from "@depute/dct";
-import { DeadlineLoop, type Logger, SettingsError } from "@depute/service";
+import { DeadlineLoop, type Logger, type SealedSecrets, SettingsError } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import { assertUsable, type KeyUse, MAX_KEYS_OF_ONE } from "./rules/kept-key.ts";
-import type { SealedSecrets } from "./sealed-secrets.ts";
 import { addKeyChange } from "./store/agent-key-rows.ts";
 import {
   countKeys,
@@ -27,7 +26,7 @@ import {
 
 const ROTATE_EVERY_MS = 60_000;
 const ROTATED_AT_ONCE = 100;
-/** How the request ids begin that the service gives itself, and nobody else may. */
+/** The prefix of the request ids that the service itself creates. Callers cannot use it. */
 const OWN = "\u0001";
 
 interface KeyStoreOptions {
@@ -38,13 +37,13 @@ interface KeyStoreOptions {
   log: Logger;
   audit: AuditLog;
   secrets: SealedSecrets;
-  /** Milliseconds after which an active key is replaced by itself; 0 for never. */
+  /** The age at which the service replaces an active key, in milliseconds; 0 for never. */
   maxAgeMs: number;
-  /** Told after an agent's key was replaced; the change is in the store. */
+  /** Called after an agent's key was replaced and the change is committed. */
   onAgentKey?: () => void;
 }
 
-/** Keys that the service keeps for their owners. A secret is open only while it signs. */
+/** Keys that the service keeps for their owners. A private key is decrypted only for the duration of one signature. */
 export class KeyStore {
   readonly #options: KeyStoreOptions;
   readonly #rotation: DeadlineLoop;
@@ -56,16 +55,16 @@ export class KeyStore {
       clock,
       timers,
       log,
-      what: "old keys cannot be replaced",
+      failureMessage: "old keys cannot be replaced",
       maxWaitMs: ROTATE_EVERY_MS,
-      look: () => this.#rotateOld(),
+      runDueWork: () => this.#rotateOld(),
     });
   }
 
   /**
-   * Makes sure that the master key opens what is kept, and begins to replace keys that are too old.
+   * Checks that the master key decrypts the kept keys, and starts the replacement of old keys.
    *
-   * @throws SettingsError for another master key than the one that the keys were sealed with
+   * @throws SettingsError for a master key that does not decrypt them
    */
   async start(): Promise<void> {
     const [any] = await this.#options.store.read((tx) => keysOlderThan(tx, Number.MAX_SAFE_INTEGER, 1));
@@ -83,9 +82,9 @@ export class KeyStore {
   /** @throws DeputeError REQUEST_ID_REUSED, LIMIT_EXCEEDED */
   async create(
     owner: string,
-    about: { requestId: string; digest: string; agentId: string },
+    details: Pick<StoredKey, "requestId" | "digest" | "agentId" | "organization">,
   ): Promise<StoredKey> {
-    const { requestId, digest } = about;
+    const { requestId, digest } = details;
     if (requestId.startsWith(OWN)) throw invalid("request_id", "begins with a control character");
     return this.#options.store.write(async (tx) => {
       const before = await findKeyByRequest(tx, owner, requestId);
@@ -94,23 +93,23 @@ export class KeyStore {
       }
       if (before !== undefined) return before;
       if ((await countKeys(tx, owner)) >= MAX_KEYS_OF_ONE) {
-        throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the caller has too many keys", {
+        throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the caller has reached the limit of keys", {
           metadata: { limit: "keys", max: String(MAX_KEYS_OF_ONE) },
         });
       }
-      return this.#make(tx, { owner, ...about });
+      return this.#make(tx, { owner, ...details });
     });
   }
 
   /** @throws DeputeError KEY_NOT_FOUND, also for another owner's key */
   async find(id: string, owner: string): Promise<StoredKey> {
-    return own(await this.#options.store.read((tx) => findKey(tx, id)), id, owner);
+    return requireOwnKey(await this.#options.store.read((tx) => findKey(tx, id)), id, owner);
   }
 
   /**
    * Signs with a key, for its owner.
    *
-   * @param sign is given the keypair for as long as it takes, and must not keep it
+   * @param sign receives the keypair for the call only, and must not keep it
    * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE
    */
   async use<T>(
@@ -130,8 +129,8 @@ export class KeyStore {
   }
 
   /**
-   * A key's word that it goes, or comes, as a JWS. What was begun by a rotation is ended whatever has become of the key
-   * since: an agent is led away from one that was revoked, too.
+   * Signs a statement that a key was replaced, as a JWS. A started rotation is always completed, even if the old key is
+   * revoked meanwhile, so that the agent does not stay on a revoked key.
    */
   signReplacement(key: StoredKey, input: string): string {
     const keypair = this.#keypairOf(key);
@@ -146,16 +145,16 @@ export class KeyStore {
   /** @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE */
   async rotate(id: string, owner: string): Promise<{ replaced: StoredKey; key: StoredKey }> {
     return this.#options.store.write(async (tx) => {
-      const key = own(await findKey(tx, id), id, owner);
+      const key = requireOwnKey(await findKey(tx, id), id, owner);
       assertUsable(key, "rotate", this.#options.clock.now());
       return this.#replace(tx, key, owner);
     });
   }
 
-  /** Ends a key's use for good. */
+  /** Revokes a key permanently, so that it signs nothing more. */
   async revoke(id: string, owner: string): Promise<StoredKey> {
     return this.#options.store.write(async (tx) => {
-      const key = own(await findKey(tx, id), id, owner);
+      const key = requireOwnKey(await findKey(tx, id), id, owner);
       if (key.state === "revoked") return key;
       const end = {
         state: "revoked",
@@ -169,19 +168,26 @@ export class KeyStore {
 
   async #make(
     tx: WriteTx,
-    about: { owner: string; requestId: string; digest: string; agentId: string },
+    details: Pick<StoredKey, "owner" | "requestId" | "digest" | "agentId" | "organization">,
   ): Promise<StoredKey> {
     const { engine, clock, secrets, audit } = this.#options;
     const keypair = generateKeypair(engine);
-    const id = newId();
+    const id = newId(clock.now());
     const principal = keypair.principal.id;
-    const sealed = secrets.seal(keypair.privateKey, { id, owner: about.owner, principal });
+    const sealed = secrets.seal(keypair.privateKey, { id, owner: details.owner, principal });
     keypair.privateKey.fill(0);
     await audit.write(tx, {
-      ...{ kind: "create_key", caller: about.owner, principal, decision: "allowed", reason: "", blocks: [] },
+      ...{
+        kind: "create_key",
+        caller: details.owner,
+        principal,
+        decision: "allowed",
+        reason: "",
+        blocks: [],
+      },
     });
     return insertKey(tx, {
-      ...{ ...about, id, principal, sealed, state: "active", successorId: "" },
+      ...{ ...details, id, principal, sealed, state: "active", successorId: "" },
       ...{ createTime: clock.now(), endTime: 0 },
     });
   }
@@ -196,9 +202,10 @@ export class KeyStore {
       const successor = await findKey(tx, key.successorId);
       if (successor !== undefined) return { replaced: key, key: successor };
     }
-    const { owner, agentId, principal } = key;
-    // No caller's request id begins so: see create.
-    const successor = await this.#make(tx, { owner, agentId, requestId: `${OWN}${key.id}`, digest: "" });
+    const { owner, agentId, organization, principal } = key;
+    // The reserved prefix keeps this request id different from every caller's: see `create`.
+    const details = { owner, agentId, organization, requestId: `${OWN}${key.id}`, digest: "" };
+    const successor = await this.#make(tx, details);
     const end = { state: "replaced", successorId: successor.id, endTime: clock.now() } as const;
     await endKey(tx, key.id, end);
     const decision = { kind: "rotate_key", caller, principal, decision: "allowed" } as const;
@@ -231,7 +238,7 @@ export class KeyStore {
   }
 }
 
-function own(key: StoredKey | undefined, id: string, owner: string): StoredKey {
+function requireOwnKey(key: StoredKey | undefined, id: string, owner: string): StoredKey {
   if (key !== undefined && key.owner === owner) return key;
-  throw new DeputeError(ErrorReason.KEY_NOT_FOUND, "there is no such key", { metadata: { key: id } });
+  throw new DeputeError(ErrorReason.KEY_NOT_FOUND, "the key does not exist", { metadata: { key: id } });
 }

@@ -4,19 +4,19 @@ import { type Logger, ownHeaders } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { isKnownPrincipal } from "./store/block-rows.ts";
 
-/** How long the registry has for an answer, milliseconds. */
+/** Timeout of a call to the registry, in milliseconds. */
 const TIMEOUT_MS = 2000;
 
 interface KnownKeysOptions {
   /** Trusted roots and minters. */
   readonly configured: ReadonlySet<string>;
-  /** Whether a configured credential belongs to the principal. */
+  /** Whether a configured credential belongs to this principal. */
   readonly hasCredential: (principal: string) => boolean;
   readonly agents: Pick<Client<typeof AgentService>, "listAgents">;
   readonly log: Logger;
 }
 
-/** Tells keys that the platform has from others apart from keys that anybody can make at will. */
+/** Distinguishes keys that the platform has reason to trust from keys that any party can generate. */
 export class KnownKeys {
   readonly #options: KnownKeysOptions;
 
@@ -29,16 +29,16 @@ export class KnownKeys {
     return isKnownPrincipal(tx, key);
   }
 
-  /** Whether a setting, a credential or an agent's card names the key. A registry that does not answer names none. */
+  /** Whether a setting, a credential or an agent's card contains the key; false if the registry does not answer. */
   async isNamed(key: string): Promise<boolean> {
     const { configured, hasCredential, agents, log } = this.#options;
     if (configured.has(key) || hasCredential(key)) return true;
     try {
       const options = { headers: ownHeaders(""), timeoutMs: TIMEOUT_MS };
-      const found = await agents.listAgents({ principal: key, pageSize: 1 }, options);
-      return found.agents.length > 0;
+      const listed = await agents.listAgents({ principal: key, pageSize: 1 }, options);
+      return listed.agents.length > 0;
     } catch (err) {
-      log.warn({ err }, "the registry does not say whether a card names a key; the key counts as unknown");
+      log.warn({ err }, "the registry does not answer whether a card names a key; the key counts as unknown");
       return false;
     }
   }

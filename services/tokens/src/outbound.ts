@@ -1,19 +1,18 @@
-/** Milliseconds that another platform has to answer in. */
-const TIMEOUT_MS = 10_000;
-/** Bytes of an answer that are read. */
+/** Largest accepted size of an answer, in bytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 export type Fetch = typeof globalThis.fetch;
 
-/** What another platform answered. */
+/** The answer of another platform. */
 export interface OutboundAnswer {
   readonly status: number;
   readonly text: string;
 }
 
 /**
- * One request to an address that configuration names. Redirects are not followed, since they would lead elsewhere; the
- * time and the size of the answer are bounded. Throws when there is no answer, or one that is too long.
+ * Sends one request to an address from the settings. A redirect is an error, because its target is not in the settings.
+ *
+ * @throws Error when there is no answer, or when it is longer than {@link MAX_BYTES}
  */
 export async function request(
   fetch: Fetch,
@@ -27,7 +26,7 @@ export async function request(
   const response = await fetch(address, {
     ...{ method: body === undefined ? "GET" : "POST", headers, redirect: "error" },
     ...(body !== undefined && { body }),
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    signal,
   });
   const chunks: Uint8Array[] = [];
   let length = 0;

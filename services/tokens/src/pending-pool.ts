@@ -2,30 +2,30 @@ import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import type { WriteTx } from "@depute/store";
 import { countKept, countPool, insertPending, type Waiting } from "./store/pending-rows.ts";
 
-/** Entries of one known revoker that may wait. */
+/** Maximum number of pending revocations by one key that the service knows from a recorded block or a setting. */
 const MAX_OF_ONE_KEY = 1000;
-/** The part of the shared pool that one caller may take is one of so many. */
+/** The pool for unknown keys has this number of shares. One caller may use one share. */
 const SHARES = 10;
 
 interface PendingPoolOptions {
   readonly clock: Clock;
-  /** Revocations by unknown keys, all together. */
+  /** Maximum number of waiting revocations of all unknown keys together. */
   readonly max: number;
-  /** Longest life of a token that is accepted, with the skew of clocks, in milliseconds. */
+  /** The longest lifetime of an accepted token plus the clock skew, in milliseconds. */
   readonly longestLifeMs: number;
 }
 
-/** Whose revocation waits. */
-export interface Bringer {
+/** The caller that submitted a waiting revocation. */
+export interface PendingCaller {
   readonly caller: string;
   /** Whether a recorded block, a card or a credential names the revoker's key. */
   readonly isKnown: boolean;
 }
 
 /**
- * The room of revocations that wait. What known keys say has its own, a share for each key, and stays. Anybody can make
- * keys, so all that unknown keys say shares one pool, of which one caller gets a part; it is forgotten when every token of
- * its time is over.
+ * The space for waiting revocations. Each known key has its own quota, and its entries do not expire. All unknown keys
+ * share one pool, because any party can generate keys. Each caller may use one share of this pool. An entry in the pool
+ * is deleted when every token from before the entry has expired.
  */
 export class PendingPool {
   readonly #options: PendingPoolOptions;
@@ -35,7 +35,7 @@ export class PendingPool {
   }
 
   /** @throws DeputeError LIMIT_EXCEEDED */
-  async add(tx: WriteTx, id: string, waiting: Waiting, { caller, isKnown }: Bringer): Promise<void> {
+  async add(tx: WriteTx, id: string, waiting: Waiting, { caller, isKnown }: PendingCaller): Promise<void> {
     const { clock, longestLifeMs } = this.#options;
     const now = clock.now();
     if (isKnown) {

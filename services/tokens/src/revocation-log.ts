@@ -8,7 +8,7 @@ import type { KnownKeys } from "./known-keys.ts";
 import type { PendingPool } from "./pending-pool.ts";
 import { REVOCATIONS_TOPIC } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
-import type { Block } from "./rules/blocks.ts";
+import type { Block } from "./rules/documents.ts";
 import { hasBlock, mayRevokeRecorded } from "./store/block-rows.ts";
 import { findPending, keepPending, settlePending } from "./store/pending-rows.ts";
 import {
@@ -18,14 +18,14 @@ import {
   type LoggedRevocation,
 } from "./store/revocation-rows.ts";
 
-/** It waits, and who revokes is to be asked about first. */
-const UNPLACED = Symbol("unplaced");
+/** The result if the entry must wait, and other services must first say whether the revoker's key is known. */
+const NEEDS_LOOKUP = Symbol("unplaced");
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface LogOptions {
   engine: CryptoEngine;
-  /** The platform's root, which no quota holds up. */
+  /** The platform's root, which has no quota. */
   root: string;
   store: Store;
   bus: Bus;
@@ -33,20 +33,19 @@ interface LogOptions {
   state: RevocationState;
   audit: AuditLog;
   delegations: DelegationLog;
-  known: Pick<KnownKeys, "isRecorded" | "isNamed">;
+  knownKeys: Pick<KnownKeys, "isRecorded" | "isNamed">;
   pool: PendingPool;
-  /** Resolves when the checkpoint beside the store, too, has the log up to a sequence. */
+  /** Resolves when the checkpoint file, too, contains the log up to a sequence. */
   saved: (sequence: number) => Promise<void>;
-  /** Blocks that one principal may revoke within a day. */
+  /** Maximum number of blocks that one principal may revoke within a day. */
   maxDaily: number;
 }
 
 /**
- * Writes the ordered log of revocations (DelegateOS 4).
- *
- * The log has an entry for each revoker of a block: the first to come must not stand in the way of one with another
- * right or a wider scope. An entry that says what the log has already, or less, is not written again. One of a wider
- * scope is Depute's choice to log anew, since who follows the log has to learn that the work below is to be stopped.
+ * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has its own entry, because one entry
+ * must not prevent another with a different right or a wider scope. An entry that adds nothing to the log is not
+ * written again. Depute's choice: a wider scope is logged again, because readers of the log must then also stop the
+ * work below the block.
  */
 export class RevocationLog {
   readonly #options: LogOptions;
@@ -56,39 +55,43 @@ export class RevocationLog {
   }
 
   /**
-   * Records an entry whose signature holds, durably.
+   * Records an entry with a valid signature, durably.
    *
-   * @param chain blocks of a verified token that was sent along; empty without one
-   * @returns undefined while it waits for a chain that proves the revoker's right
-   * @throws DeputeError NOT_AUTHORIZED_TO_REVOKE, LIMIT_EXCEEDED when too many wait
+   * @param chain blocks of the verified token in the request; empty if the request has no token
+   * @returns undefined while the entry waits for a chain that proves the revoker's right
+   * @throws DeputeError NOT_AUTHORIZED_TO_REVOKE, LIMIT_EXCEEDED when too many entries wait
    */
   async record(
     entry: RevocationEntry,
     caller: string,
     chain: readonly Block[],
   ): Promise<LoggedRevocation | undefined> {
-    const { store, known } = this.#options;
+    const { store, knownKeys } = this.#options;
     let recorded = await store.write((tx) => this.#record(tx, entry, chain, { caller }));
-    if (recorded === UNPLACED) {
-      const isKnown = await known.isNamed(entry.revokedBy);
+    if (recorded === NEEDS_LOOKUP) {
+      const isKnown = await knownKeys.isNamed(entry.revokedBy);
       recorded = await store.write((tx) => this.#record(tx, entry, chain, { caller, isKnown }));
     }
-    return recorded === UNPLACED || recorded === undefined ? undefined : this.#acknowledged(recorded);
+    return recorded === NEEDS_LOOKUP || recorded === undefined ? undefined : this.#acknowledged(recorded);
   }
 
-  /** @returns UNPLACED when it waits, and others have to be asked first whether its revoker is known */
+  /**
+   * Records an entry as `record` does.
+   *
+   * @returns NEEDS_LOOKUP if the entry must wait, and the revoker's key must first be looked up at other services
+   */
   async #record(
     tx: WriteTx,
     entry: RevocationEntry,
     chain: readonly Block[],
     by: { caller: string; isKnown?: boolean },
-  ): Promise<LoggedRevocation | typeof UNPLACED | undefined> {
-    const known = await covered(tx, entry);
-    if (known !== undefined) return known;
+  ): Promise<LoggedRevocation | typeof NEEDS_LOOKUP | undefined> {
+    const covering = await findCovering(tx, entry);
+    if (covering !== undefined) return covering;
     if (mayRevoke(entry, chain) || (await mayRevokeRecorded(tx, entry.revocationId, entry.revokedBy))) {
       const logged = await this.#append(tx, entry, by.caller);
-      // What the same revoker said before may have been wider, and has just been logged as well.
-      return (await covered(tx, entry)) ?? logged;
+      // The call to `#settle` may also have logged a wider entry of the same revoker that was waiting.
+      return (await findCovering(tx, entry)) ?? logged;
     }
     const isKnown =
       chain.some(({ revocationId }) => revocationId === entry.revocationId) ||
@@ -103,13 +106,16 @@ export class RevocationLog {
     return this.#wait(tx, entry, by);
   }
 
-  /** As record, for an entry by the root that signed a recorded block. */
+  /**
+   * Records an entry of the platform's root as `record` does. The root may revoke every block that has a recorded
+   * ancestor with the root's signature.
+   */
   async recordOwn(entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
     const logged = await this.#options.store.write(async (tx) => {
-      const known = await covered(tx, entry);
-      if (known !== undefined) return known;
+      const covering = await findCovering(tx, entry);
+      if (covering !== undefined) return covering;
       if (!(await hasBlock(tx, entry.revocationId, entry.revokedBy))) {
-        throw new DeputeError(ErrorReason.TOKEN_NOT_FOUND, "the platform signed no such block", {
+        throw new DeputeError(ErrorReason.TOKEN_NOT_FOUND, "the platform has not signed this block", {
           metadata: { revocation_id: entry.revocationId },
         });
       }
@@ -118,18 +124,21 @@ export class RevocationLog {
     return this.#acknowledged(logged);
   }
 
-  /** What is acknowledged is in the checkpoint as well, so that no older copy of the store passes for the present one. */
+  /**
+   * Waits until the checkpoint file covers the entry. Without this, a restored older copy of the store would not be
+   * detected.
+   */
   async #acknowledged(logged: LoggedRevocation): Promise<LoggedRevocation> {
     await this.#options.saved(logged.sequence);
     return logged;
   }
 
-  /** As record, within a transaction, for an entry whose revoker's right is proved. */
+  /** Records an entry within a transaction. The revoker's right is already proven. */
   async recordWithin(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
-    return (await covered(tx, entry)) ?? this.#append(tx, entry, caller);
+    return (await findCovering(tx, entry)) ?? this.#append(tx, entry, caller);
   }
 
-  /** Logs what waited for the right that a verified chain now proves. */
+  /** Logs the waiting entries whose revoker's right a verified chain now proves. */
   async settle(chain: readonly Block[], caller: string): Promise<void> {
     await this.#options.store.write(async (tx) => {
       for (const { revocationId } of chain) {
@@ -147,7 +156,7 @@ export class RevocationLog {
     const logged = await appendRevocation(tx, engine, entry, clock.now());
     await audit.write(tx, { ...decision(entry, caller), decision: "allowed", reason: entry.scope });
     await delegations.revoke(tx, entry);
-    // Before the answer goes out, this process knows; the others are woken, and look by themselves otherwise.
+    // This process applies the entry before it answers. Other processes get a wake-up, and also poll.
     tx.afterCommit(() => {
       state.add(logged, entry.revocationId);
       bus.publish(REVOCATIONS_TOPIC, entry.revocationId);
@@ -156,7 +165,11 @@ export class RevocationLog {
     return logged;
   }
 
-  /** @throws DeputeError LIMIT_EXCEEDED: what is logged is kept, so that nobody may fill the log */
+  /**
+   * Checks the principal's daily quota. The log is permanent, so no principal may add entries without limit.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED
+   */
   async #assertQuota(tx: WriteTx, { revokedBy }: RevocationEntry): Promise<void> {
     const { root, clock, maxDaily } = this.#options;
     if (revokedBy === root) return;
@@ -170,7 +183,7 @@ export class RevocationLog {
     );
   }
 
-  /** The right to revoke a block has been proved: what its revoker said before counts too. */
+  /** Logs the earlier waiting entries of a revoker whose right is now proven. */
   async #settle(
     tx: WriteTx,
     key: Pick<RevocationEntry, "revocationId" | "revokedBy">,
@@ -180,7 +193,7 @@ export class RevocationLog {
     if (waiting.length === 0) return;
     await settlePending(tx, key);
     for (const entry of waiting) {
-      if ((await covered(tx, entry)) === undefined) await this.#append(tx, entry, caller);
+      if ((await findCovering(tx, entry)) === undefined) await this.#append(tx, entry, caller);
     }
     tx.afterCommit(() => this.#options.state.dropPending(key));
   }
@@ -189,13 +202,13 @@ export class RevocationLog {
     tx: WriteTx,
     entry: RevocationEntry,
     by: { caller: string; isKnown?: boolean },
-  ): Promise<typeof UNPLACED | undefined> {
-    const { bus, clock, state, audit, known, pool } = this.#options;
-    const isKnown = by.isKnown === true || (await known.isRecorded(tx, entry.revokedBy));
+  ): Promise<typeof NEEDS_LOOKUP | undefined> {
+    const { bus, clock, state, audit, knownKeys, pool } = this.#options;
+    const isKnown = by.isKnown === true || (await knownKeys.isRecorded(tx, entry.revokedBy));
     const waiting = await findPending(tx, entry, clock.now());
     if (isKnown) await keepPending(tx, entry);
     if (waiting.some((one) => covers(one, entry))) return undefined;
-    if (!isKnown && by.isKnown === undefined) return UNPLACED;
+    if (!isKnown && by.isKnown === undefined) return NEEDS_LOOKUP;
     const { caller } = by;
     await pool.add(tx, entry.revocationId, { entry }, { caller, isKnown });
     await audit.write(tx, { ...decision(entry, caller), decision: "allowed", reason: "pending" });
@@ -207,8 +220,8 @@ export class RevocationLog {
   }
 }
 
-/** What the log has that says as much as an entry: one of a wider scope, or the same one. */
-async function covered(tx: WriteTx, entry: RevocationEntry): Promise<LoggedRevocation | undefined> {
+/** Finds a logged entry of the same revoker and block with the same or a wider scope. */
+async function findCovering(tx: WriteTx, entry: RevocationEntry): Promise<LoggedRevocation | undefined> {
   const logged = await findRevocations(tx, entry);
   return logged.find((one) => one.entry.scope === "chain") ?? logged.find((one) => covers(one.entry, entry));
 }

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "@depute/core";
 import { createRevocation, type RevocationEntry } from "@depute/dct";
+import { FOUND } from "@depute/store";
 import { describe, expect, it } from "vitest";
 import type { Fetch } from "./outbound.ts";
 import { RevocationPeers } from "./revocation-peers.ts";
@@ -11,7 +12,7 @@ const PEER = "https://peer.example/delegateos";
 const SOURCE = "https://source.example/delegateos/revocations";
 const POLL_MS = 60_000;
 
-/** A platform, whose requests are answered by `answer`. */
+/** Starts a platform. The function `answer` replaces the other platforms that it calls. */
 async function start(
   answer: (address: string, body: string | undefined) => Response | Error,
   more: object = {},
@@ -21,10 +22,10 @@ async function start(
   const bus = openBus();
   const replica = createReplica({ store, bus, clock });
   await replica.reader.look();
-  const asked: { address: string; body: string | undefined; redirect: string | undefined }[] = [];
+  const peerCalls: { address: string; body: string | undefined; redirect: string | undefined }[] = [];
   const fetch = (async (address: string, init: RequestInit) => {
     const body = init.body as string | undefined;
-    asked.push({ address, body, redirect: init.redirect });
+    peerCalls.push({ address, body, redirect: init.redirect });
     const answered = answer(address, body);
     if (answered instanceof Error) throw answered;
     return answered;
@@ -35,8 +36,9 @@ async function start(
       ...{ peers: [], sources: [], pollMs: POLL_MS, ...more },
     });
   const peers = open();
-  const log = async () => (await store.read((tx) => tx.all("SELECT revocation_id FROM revocations"))).length;
-  return { ...replica, clock, store, peers, open, asked, log };
+  const log = async () =>
+    (await store.read((tx) => tx.all(FOUND, "SELECT revocation_id FROM revocations"))).length;
+  return { ...replica, clock, store, peers, open, asked: peerCalls, log };
 }
 
 type Parts = Awaited<ReturnType<typeof start>>;
@@ -49,7 +51,7 @@ async function settle(until: () => boolean | Promise<boolean>): Promise<void> {
   throw new Error("it does not come");
 }
 
-/** Revokes a new token of `otherRoot`, as a caller would. */
+/** Mints a token of `otherRoot` and revokes it, as a caller would. */
 async function revokeOne({ clock, chains, revocations }: Parts): Promise<RevocationEntry> {
   clock.advance(1);
   const chain = await chains.proven(rootToken(clock));
@@ -60,11 +62,11 @@ async function revokeOne({ clock, chains, revocations }: Parts): Promise<Revocat
   return entry;
 }
 
-const said = ({ asked }: Parts) =>
+const peerReports = ({ asked }: Parts) =>
   asked.map(({ body }) => JSON.parse(body ?? "{}").params?.revocation.revocationId);
 
 describe("a peer", () => {
-  it("is told everything, in order, what was and what comes, once; also after a restart", async () => {
+  it("receives every entry once, in order, also after a restart", async () => {
     const parts = await start(() => new Response(null, { status: 204 }), { peers: [PEER] });
     const first = await revokeOne(parts);
     parts.peers.start();
@@ -77,11 +79,11 @@ describe("a peer", () => {
     again.start();
     await settle(() => parts.asked.length === 3);
     await again.close();
-    expect(said(parts)).toEqual([first, second, third].map(({ revocationId }) => revocationId));
+    expect(peerReports(parts)).toEqual([first, second, third].map(({ revocationId }) => revocationId));
     expect(parts.asked[0]).toMatchObject({ address: PEER, redirect: "error" });
   });
 
-  it("that is away is tried again later and less often, and loses nothing (R4)", async () => {
+  it("is retried with growing waits while unavailable, and misses nothing (R4)", async () => {
     let isAway = true;
     const parts = await start(() => (isAway ? new Error("no route") : new Response(null, { status: 200 })), {
       peers: [PEER],
@@ -101,11 +103,11 @@ describe("a peer", () => {
     await settle(() => parts.clock.pending > 0);
     parts.clock.advance(10 * 60_000);
     await settle(() => parts.asked.length === before + 1);
-    expect(new Set(said(parts))).toEqual(new Set([revocationId]));
+    expect(new Set(peerReports(parts))).toEqual(new Set([revocationId]));
     await parts.peers.close();
   });
 
-  it("that does not want an entry does not hold up the others", async () => {
+  it("does not block other entries by refusing one", async () => {
     let calls = 0;
     const parts = await start(() => new Response("{}", { status: calls++ === 0 ? 422 : 200 }), {
       peers: [PEER],
@@ -115,7 +117,7 @@ describe("a peer", () => {
     parts.peers.start();
     await settle(() => parts.asked.length === 2);
     await parts.peers.close();
-    expect(said(parts)[1]).toBe(revocationId);
+    expect(peerReports(parts)[1]).toBe(revocationId);
   });
 });
 
@@ -128,7 +130,7 @@ describe("a source", () => {
   const foreign = (n: number) =>
     createRevocation(engine, `${"A".repeat(41)}${"ABCDEFGHIJ"[n]}A`, "block", alice, 0);
 
-  it("is read page by page, and then from where it was; what it says waits for a chain", async () => {
+  it("is read in pages from the last cursor, and its entries wait for a chain", async () => {
     const entries = [0, 1, 2, 3, 4].map(foreign);
     const parts = await start((address) => listOf(entries)(address), { sources: [SOURCE] });
     parts.peers.start();
@@ -142,7 +144,7 @@ describe("a source", () => {
     for (const { revocationId, revokedBy } of entries) {
       expect(parts.state.isPending(revocationId, [revokedBy])).toBe(true);
     }
-    // Nothing that a source says counts by itself.
+    // No entry of the source has a revoker with a proven right, so none is in force.
     expect(await parts.log()).toBe(0);
     entries.push(foreign(5));
     parts.clock.advance(POLL_MS);
@@ -151,12 +153,13 @@ describe("a source", () => {
     await parts.peers.close();
   });
 
-  it("that lists who may not revoke a known block is not believed, and read on (R1)", async () => {
+  it("continues after an entry of an unauthorized revoker, which is refused (R1)", async () => {
     const parts = await start((address) => listOf(entries)(address), { sources: [SOURCE] });
     const entries: RevocationEntry[] = [];
-    const known = await revokeOne(parts);
-    // Its block is not recorded, and its revoker has no right: it waits for ever. The next one is read all the same.
-    entries.push({ ...createRevocation(engine, known.revocationId, "chain", alice, 0) }, foreign(1));
+    const revocation = await revokeOne(parts);
+    // The first entry waits, because its block is not recorded and its revoker has no right. The reader must still read
+    // the next entry.
+    entries.push({ ...createRevocation(engine, revocation.revocationId, "chain", alice, 0) }, foreign(1));
     parts.peers.start();
     await settle(() => parts.state.isPending(foreign(1).revocationId, [foreign(1).revokedBy]));
     expect(await parts.log()).toBe(1);
@@ -164,10 +167,10 @@ describe("a source", () => {
   });
 
   it.each([
-    ["that is away", () => new Error("no route")],
-    ["that answers an error", () => new Response("[]", { status: 500 })],
-    ["that answers no list", () => Response.json({ revoked: [] })],
-    ["that answers too much", () => new Response("x".repeat(4 * 1024 * 1024 + 1))],
+    ["that is unavailable", () => new Error("no route")],
+    ["that answers with an error", () => new Response("[]", { status: 500 })],
+    ["that answers without a list", () => Response.json({ revoked: [] })],
+    ["that answers with too many bytes", () => new Response("x".repeat(4 * 1024 * 1024 + 1))],
   ])("%s is read again at the next poll", async (_, answer) => {
     const parts = await start(answer, { sources: [SOURCE] });
     parts.peers.start();
@@ -178,7 +181,7 @@ describe("a source", () => {
     await parts.peers.close();
   });
 
-  it("that never ends is read a bounded number of pages a poll", async () => {
+  it("is read up to a bounded number of pages a poll", async () => {
     const parts = await start(
       (address) =>
         Response.json({ entries: [], nextSequence: Number(new URL(address).searchParams.get("since")) + 1 }),

@@ -1,7 +1,7 @@
 import type { Bus } from "@depute/bus";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine, RevocationEntry } from "@depute/dct";
-import { type Logger, pause } from "@depute/service";
+import { type Logger, pause, withTimeout } from "@depute/service";
 import type { Store } from "@depute/store";
 import { type Fetch, request } from "./outbound.ts";
 import type { RevocationLog } from "./revocation-log.ts";
@@ -11,9 +11,13 @@ import { movePeerCursor, peerCursor } from "./store/peer-rows.ts";
 import { readLog } from "./store/revocation-rows.ts";
 
 const BATCH = 100;
-/** Pages of one source that are read in one poll. */
+/** Timeout of a request to another platform, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+/** Maximum number of pages that one poll reads from a source. */
 const MAX_PAGES = 100;
-/** Milliseconds until a peer that does not take an entry is tried again, doubled each time up to the longest. */
+/**
+ * Time until the first retry of a refused push, in milliseconds. It doubles with each retry, up to LONGEST_RETRY_MS.
+ */
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 10 * 60_000;
 
@@ -25,20 +29,19 @@ interface PeersOptions {
   log: Logger;
   revocations: RevocationLog;
   fetch: Fetch;
-  /** JSON-RPC addresses that are told of every revocation. */
+  /** JSON-RPC addresses that receive every revocation. */
   peers: readonly string[];
-  /** Revocation endpoints that are read. */
+  /** Revocation endpoints that the service polls. */
   sources: readonly string[];
-  /** Milliseconds between two reads of a source. */
+  /** Milliseconds between two polls of a source. */
   pollMs: number;
 }
 
 /**
- * Exchanges revocations with other platforms (DelegateOS 4.3): tells configured peers, and reads configured endpoints.
- *
- * Nobody is believed: an entry counts by its signature and by the revoker's right, as one that is sent by a caller; one
- * for a block that is not known here waits until its chain is presented. Two platforms that tell each other come to
- * rest, since an entry that the log has is not logged again. A peer that is away is told when it is back.
+ * Exchanges revocations with other platforms (DelegateOS 4.3): pushes to configured peers, and polls configured
+ * endpoints. Peers are not trusted: an entry needs a valid signature and a proven right, like one from a caller. An
+ * entry for an unknown block waits for a chain that proves its right. Two platforms that push to each other do not
+ * loop, because a logged entry is not logged again. An unavailable peer receives the missed entries later.
  */
 export class RevocationPeers {
   readonly #options: PeersOptions;
@@ -69,7 +72,7 @@ export class RevocationPeers {
     await Promise.all(this.#running);
   }
 
-  /** Tells a peer everything that the log has, in its order, and then what comes. Never rejects. */
+  /** Pushes the whole log to a peer, in order, and then each new entry. The promise never rejects. */
   async #push(peer: string): Promise<void> {
     const { log, pollMs } = this.#options;
     let retryMs = FIRST_RETRY_MS;
@@ -80,39 +83,43 @@ export class RevocationPeers {
         await this.#wait(pollMs, true);
       } catch (err) {
         if (this.#stop.signal.aborted) return;
-        log.warn({ err, peer, retryMs }, "a peer cannot be told of revocations; trying again");
+        log.warn({ err, peer, retryMs }, "the push of revocations to a peer failed; trying again");
         await this.#wait(retryMs, false);
         retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
       }
     }
   }
 
-  /** True while there is more. Throws when the peer does not take one now. */
+  /**
+   * Pushes a batch of entries; returns true if more may remain. Throws if the peer cannot accept entries now; the
+   * cursor then stays at the last pushed entry.
+   */
   async #pushSome(peer: string): Promise<boolean> {
-    const { store, fetch, log } = this.#options;
+    const { store, fetch, timers, log } = this.#options;
     const { signal } = this.#stop;
     const places = await store.read(async (tx) => readLog(tx, await peerCursor(tx, "push", peer), BATCH));
-    let told: number | undefined;
+    let lastPushed: number | undefined;
     try {
       for (const { sequence, entry } of places) {
         if (signal.aborted) break;
         if (entry !== undefined) {
-          const { status } = await request(fetch, peer, { body: revokeNotification(entry), signal });
+          const { status } = await withTimeout(timers, TIMEOUT_MS, signal, (within) =>
+            request(fetch, peer, { body: revokeNotification(entry), signal: within }),
+          );
           const outcome = pushOutcome(status);
           if (outcome === "later") throw new Error(`${peer} answered ${status}`);
-          if (outcome === "refused")
-            log.warn({ peer, status, sequence }, "a peer does not want a revocation");
+          if (outcome === "refused") log.warn({ peer, status, sequence }, "a peer refused a revocation");
         }
-        told = sequence;
+        lastPushed = sequence;
       }
     } finally {
-      const upTo = told;
+      const upTo = lastPushed;
       if (upTo !== undefined) await store.write((tx) => movePeerCursor(tx, "push", peer, upTo));
     }
     return places.length === BATCH && !signal.aborted;
   }
 
-  /** Reads a source again and again. Never rejects. */
+  /** Polls a source repeatedly. The promise never rejects. */
   async #poll(source: string, pollMs: number): Promise<void> {
     while (!this.#stop.signal.aborted) {
       try {
@@ -126,38 +133,48 @@ export class RevocationPeers {
   }
 
   async #pollOnce(source: string): Promise<void> {
-    const { engine, store, fetch, log } = this.#options;
+    const { engine, store, fetch, timers, log } = this.#options;
     const { signal } = this.#stop;
     for (let page = 0; page < MAX_PAGES && !signal.aborted; page++) {
       const since = await store.read((tx) => peerCursor(tx, "poll", source));
-      const { status, text } = await request(fetch, pageAddress(source, since), { signal });
+      const { status, text } = await withTimeout(timers, TIMEOUT_MS, signal, (within) =>
+        request(fetch, pageAddress(source, since), { signal: within }),
+      );
       const list = status === 200 ? readForeignList(engine, text) : undefined;
       if (list === undefined) throw new Error(`${source} answered ${status} and no list of revocations`);
       if (list.refused > 0)
-        log.warn({ source, entries: list.refused }, "a source lists what is no revocation");
+        log.warn({ source, entries: list.refused }, "a source lists malformed revocations");
       for (const entry of list.entries) await this.#take(entry, source);
       const { next } = list;
-      // Without a cursor the list is whole; one that does not move has nothing more.
+      // A list without a cursor is complete. If the cursor does not advance, the next request would read the same page
+      // again.
       if (next === undefined || next <= since) return;
       await store.write((tx) => movePeerCursor(tx, "poll", source, next));
     }
   }
 
-  /** Throws what keeps the entry from being judged; then the page is read again. */
+  /**
+   * Records one entry of a source. Throws if the entry cannot be checked now; the next poll then reads the page again.
+   */
   async #take(entry: RevocationEntry, source: string): Promise<void> {
     try {
       await this.#options.revocations.record(entry, source, []);
     } catch (error) {
       const reason = error instanceof DeputeError ? error.reason : undefined;
-      // Whoever cannot revoke a block, or has revoked too many, must not keep others' entries from being read.
+      // An entry whose revoker has no right, or has too many waiting entries, must not block the other entries of the
+      // page.
       if (reason === ErrorReason.NOT_AUTHORIZED_TO_REVOKE || reason === ErrorReason.LIMIT_EXCEEDED) {
         const { revokedBy } = entry;
-        this.#options.log.warn({ source, revokedBy, reason }, "a source's revocation was not taken");
+        this.#options.log.warn({ source, revokedBy, reason }, "a revocation of a source was refused");
       } else throw error;
     }
   }
 
-  /** @param isWoken whether a new revocation ends it as well */
+  /**
+   * Waits for a time.
+   *
+   * @param isWoken whether a new revocation also ends the wait
+   */
   async #wait(ms: number, isWoken: boolean): Promise<void> {
     let waker = () => {};
     await pause(ms, this.#options.timers, this.#stop.signal, (wake) => {

@@ -10,7 +10,7 @@ import { blocksSignedBefore } from "./store/block-rows.ts";
 import { readPending } from "./store/pending-rows.ts";
 import { headAt, type LogPlace, readLog } from "./store/revocation-rows.ts";
 
-/** The bus's topic of the log; its wake-ups say nothing but "look". */
+/** The bus topic that reports new entries of the log. Its messages have no content. */
 export const REVOCATIONS_TOPIC = "revocations";
 
 const BATCH = 1000;
@@ -23,16 +23,16 @@ interface ReaderOptions {
   timers: Timers;
   log: Logger;
   state: RevocationState;
-  /** Milliseconds between looks when nothing wakes. */
+  /** Milliseconds between reads of the log if no wake-up arrives. */
   pollMs: number;
 }
 
-/** Keeps a RevocationState up with the log, whoever writes it. */
+/** Keeps a RevocationState up to date with the log in the store, which several processes may write. */
 export class RevocationReader {
   readonly #options: ReaderOptions;
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
-  /** Up to which pending entry everything was read. */
+  /** The position of the last pending entry that was read. */
   #position = 0;
   #failed = false;
 
@@ -40,7 +40,7 @@ export class RevocationReader {
     this.#options = options;
   }
 
-  /** Reads all that is recorded, and then follows. Throws what the store throws when it cannot be read at first. */
+  /** Reads all revocations, and then follows the log. Throws the store's error if the first read fails. */
   async start(): Promise<void> {
     await this.look();
     this.#running = this.#follow();
@@ -52,17 +52,20 @@ export class RevocationReader {
   }
 
   /**
-   * Reads what is new. Throws when the log cannot be read or has a gap; that was no look, and what is known ages. A log
-   * that is shorter than before, or says something else, is a conflict, and stays one.
+   * Reads new entries. Throws when the log cannot be read or has a gap. Without a complete read, the state becomes
+   * stale, and decisions stop. If the log became shorter or different, every later decision is refused.
    */
   async look(): Promise<void> {
     const { store, clock, state } = this.#options;
     const began = clock.now();
     for (let isMore = true; isMore; ) {
-      const known = { sequence: state.sequence, head: state.head };
-      const { places, keys, pending, headThen } = await store.read((tx) => this.#read(tx, known.sequence));
-      if (!isContinued(known, headThen)) this.#conflict(`place ${known.sequence} is not what it was`);
-      let last = known;
+      const knownHead = { sequence: state.sequence, head: state.head };
+      const { places, keys, pending, headThen } = await store.read((tx) =>
+        this.#read(tx, knownHead.sequence),
+      );
+      if (!isContinued(knownHead, headThen))
+        this.#markConflict(`place ${knownHead.sequence} is not what it was`);
+      let last = knownHead;
       for (const place of places) {
         if (place.sequence > last.sequence + 1) {
           throw new Error(`the revocation log goes from ${last.sequence} to ${place.sequence}`);
@@ -71,7 +74,7 @@ export class RevocationReader {
         const key = keys.get(place.sequence);
         if (key !== undefined) state.addKey(place, key);
         else if (place.entry !== undefined) state.add(place, place.entry.revocationId);
-        else state.pass(place);
+        else state.addPruned(place);
         last = place;
       }
       for (const one of pending) {
@@ -81,7 +84,7 @@ export class RevocationReader {
       }
       isMore = places.length === BATCH || pending.length === BATCH;
     }
-    state.looked(began);
+    state.markRead(began);
   }
 
   async #read(tx: ReadTx, after: number) {
@@ -93,7 +96,7 @@ export class RevocationReader {
       keys.set(sequence, {
         key: key.key,
         keepBefore,
-        kept: await blocksSignedBefore(tx, key.key, keepBefore),
+        keptBlocks: await blocksSignedBefore(tx, key.key, keepBefore),
       });
     }
     const pending = await readPending(tx, this.#position, this.#options.clock.now(), BATCH);
@@ -103,16 +106,16 @@ export class RevocationReader {
   #assertSealed({ sequence, entry, key, digest, head }: LogPlace, before: string): void {
     const { engine } = this.#options;
     const content = entry !== undefined ? { entry } : key !== undefined ? { key } : undefined;
-    const said = content === undefined ? digest : contentDigest(engine, sequence, content);
-    if (said !== digest || nextHead(engine, before, said) !== head)
-      this.#conflict(`place ${sequence} is not sealed`);
+    const entryDigest = content === undefined ? digest : contentDigest(engine, sequence, content);
+    if (entryDigest !== digest || nextHead(engine, before, entryDigest) !== head)
+      this.#markConflict(`place ${sequence} is not sealed`);
   }
 
-  #conflict(why: string): never {
+  #markConflict(why: string): never {
     const { state, log } = this.#options;
     if (!state.isConflicting)
-      log.error({ why }, "the revocation log has gone back or was changed: nothing is allowed");
-    state.conflict();
+      log.error({ why }, "the revocation log is shorter or was changed; every token is denied");
+    state.markConflict();
     throw new Error(`revocation_state_conflict: ${why}`);
   }
 
@@ -138,7 +141,7 @@ export class RevocationReader {
       timers,
       signal: this.#stop.signal,
     });
-    // It gives nothing: reading is what it is for.
+    // The iterator yields no values. The loop only runs its reads.
     for await (const _ of looks);
   }
 }

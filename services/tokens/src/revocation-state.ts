@@ -1,66 +1,70 @@
 import { RevocationSet } from "@depute/dct";
 import { NO_HEAD } from "./rules/checkpoint.ts";
 
-/** A place of the log, and the log's head there. */
+/** The position of a log entry, and the digest over all entries up to it. */
 interface Place {
   readonly sequence: number;
   readonly head: string;
 }
 
-/** A key whose signatures do not count, but for blocks that were recorded before a time. */
+/** A revoked key. Its signatures are invalid, except on blocks that were recorded before a given time. */
 export interface RevokedKey {
   readonly key: string;
-  /** Milliseconds since 1970. */
+  /** Blocks that were recorded before this time stay valid. Milliseconds since 1970. */
   readonly keepBefore: number;
-  /** The revocation ids of those blocks. */
-  readonly kept: readonly string[];
+  /** The revocation ids of the blocks that stay valid. */
+  readonly keptBlocks: readonly string[];
 }
 
 /**
- * What this process knows of revocations: every id of the log, and what waits for its right to be proved. Nothing is
- * ever taken out of the log's ids.
+ * The revocations that this process has read: the id of every revoked block in the log, and the entries that wait for
+ * proof of their revoker's right. Ids from the log are never removed.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;
   readonly #revoked = new RevocationSet();
   readonly #pending = new Map<string, Set<string>>();
   readonly #keys = new Map<string, { keepBefore: number; kept: RevocationSet }>();
-  /** Keys that no recorded block names and that have revoked themselves. */
+  /** Keys without a recorded block whose own revocation waits in the pool. */
   readonly #pendingKeys = new Set<string>();
   #sequence = 0;
   #head = NO_HEAD;
   #isConflicting = false;
-  #lastLook = Number.NEGATIVE_INFINITY;
+  #finalDenial = Number.NEGATIVE_INFINITY;
 
-  /** @param maxStalenessMs milliseconds after a look at the log until what is known is too old to decide by */
+  /**
+   * Creates an empty state.
+   *
+   * @param maxStalenessMs the age of the last complete read, in milliseconds, from which on decisions are refused
+   */
   constructor(maxStalenessMs: number) {
     this.#maxStalenessMs = maxStalenessMs;
   }
 
-  /** The newest sequence up to which the whole log is known. */
+  /** Returns the highest sequence up to which the log is read without gaps. */
   get sequence(): number {
     return this.#sequence;
   }
 
-  /** The head of the log up to there. */
+  /** Returns the digest over the log's entries up to `sequence`. */
   get head(): string {
     return this.#head;
   }
 
-  /** Whether the log was found to have gone back or to say something else than before: then nothing can be decided. */
+  /** Whether the log was found shorter or different. If so, every decision is refused. */
   get isConflicting(): boolean {
     return this.#isConflicting;
   }
 
-  /** How many blocks are revoked. */
+  /** Returns the number of revoked blocks. */
   get size(): number {
     return this.#revoked.size;
   }
 
   /**
-   * Whether a block is revoked: by the log, whose entries' rights were proved; since its signer's key is; or by an entry
-   * that waits and whose revoker is one of the `rightful` by the chain that is presented, as rightfulRevokers of
-   * packages/dct gives them: the signers above, the block's signer, its delegatee.
+   * Whether a block is revoked. There are three causes: an entry of the log, the revocation of its signer's key, or a
+   * waiting entry of one of the `rightful` revokers. The presented chain determines the rightful revokers
+   * (rightfulRevokers of packages/dct): the signers of the blocks above, the block's signer and its delegatee.
    */
   isRevoked(revocationId: string, rightful: readonly string[]): boolean {
     return (
@@ -71,47 +75,50 @@ export class RevocationState {
     );
   }
 
-  /** Whether an entry waits for a block by one of these revokers. */
+  /** Whether one of these revokers has a waiting entry for a block. */
   isPending(revocationId: string, rightful: readonly string[]): boolean {
     const revokers = this.#pending.get(revocationId);
     return revokers !== undefined && rightful.some((principal) => revokers.has(principal));
   }
 
-  /** Whether a key was revoked: nobody knows any more who holds it. */
+  /** Whether a key is revoked. A proof by a revoked key proves nothing. */
   isRevokedKey(principal: string): boolean {
     return this.#keys.has(principal) || this.#pendingKeys.has(principal);
   }
 
   isStale(now: number): boolean {
-    return now - this.#lastLook > this.#maxStalenessMs;
+    return now - this.#finalDenial > this.#maxStalenessMs;
   }
 
-  /** Takes an entry of the log. One that is ahead of what is known counts at once, and is met again in its order. */
+  /**
+   * Adds an entry of the log. An entry after a gap is in force at once. It is read again when the missing entries are
+   * read.
+   */
   add(place: Place, revocationId: string): void {
     this.#revoked.add(revocationId);
-    this.pass(place);
+    this.addPruned(place);
   }
 
-  /** Takes a key's revocation of the log. Of two the one that keeps less counts. */
-  addKey(place: Place, { key, keepBefore, kept }: RevokedKey): void {
-    const known = this.#keys.get(key);
-    if (known === undefined || keepBefore < known.keepBefore) {
+  /** Adds a key revocation of the log. If a key has two, the stricter one applies. */
+  addKey(place: Place, { key, keepBefore, keptBlocks }: RevokedKey): void {
+    const keyRevocation = this.#keys.get(key);
+    if (keyRevocation === undefined || keepBefore < keyRevocation.keepBefore) {
       const ids = new RevocationSet();
-      for (const id of kept) ids.add(id);
+      for (const id of keptBlocks) ids.add(id);
       this.#keys.set(key, { keepBefore, kept: ids });
     }
-    this.pass(place);
+    this.addPruned(place);
   }
 
-  /** Takes a place of the log that says nothing any more. */
-  pass({ sequence, head }: Place): void {
+  /** Adds the position of a log entry whose content was deleted. */
+  addPruned({ sequence, head }: Place): void {
     if (sequence !== this.#sequence + 1) return;
     this.#sequence = sequence;
     this.#head = head;
   }
 
-  /** Notes that the log is not the one that was known. */
-  conflict(): void {
+  /** Records that the log contradicts what this process read before. Every later decision is refused. */
+  markConflict(): void {
     this.#isConflicting = true;
   }
 
@@ -121,26 +128,26 @@ export class RevocationState {
     this.#pending.set(revocationId, revokers);
   }
 
-  /** Forgets what waited, once the log has it. */
+  /** Removes a waiting entry after the log contains it. */
   dropPending({ revocationId, revokedBy }: { revocationId: string; revokedBy: string }): void {
     const revokers = this.#pending.get(revocationId);
     revokers?.delete(revokedBy);
     if (revokers?.size === 0) this.#pending.delete(revocationId);
   }
 
-  /** Takes a key's own statement that waits: it counts as long as it does. */
+  /** Adds a waiting revocation of a key by itself. It is in force while it waits. */
   addPendingKey(key: string): void {
     this.#pendingKeys.add(key);
   }
 
-  /** Forgets a statement that waited, once the log has it or its time is over. */
+  /** Removes the waiting revocation of a key by itself, because it is now in the log or has expired. */
   dropPendingKey(key: string): void {
     this.#pendingKeys.delete(key);
   }
 
-  /** Notes that everything recorded before this moment is known. */
-  looked(time: number): void {
-    this.#lastLook = Math.max(this.#lastLook, time);
+  /** Records that every entry from before this time has been read. */
+  markRead(time: number): void {
+    this.#finalDenial = Math.max(this.#finalDenial, time);
   }
 
   #isKeyRevoked(revocationId: string, signer: string): boolean {

@@ -3,7 +3,7 @@ import type { Bus } from "@depute/bus";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { encodeBase64Url, ManualClock } from "@depute/core";
 import { createRevocation, type Keypair, type SerializedDCT } from "@depute/dct";
-import type { Store } from "@depute/store";
+import { row, type Store, text } from "@depute/store";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RevocationState } from "./revocation-state.ts";
@@ -23,8 +23,13 @@ import {
 
 type Replica = ReturnType<typeof createReplica>;
 
-const outcome = async ({ judge }: Replica, clock: ManualClock, token: SerializedDCT, holder: Keypair) => {
-  const { result } = await judge.verify(presented(clock, token, holder), "");
+const outcome = async (
+  { tokenVerifier }: Replica,
+  clock: ManualClock,
+  token: SerializedDCT,
+  holder: Keypair,
+) => {
+  const { result } = await tokenVerifier.verify(presented(clock, token, holder), "");
   return result.case === "denial" ? result.value.type : "allowed";
 };
 
@@ -35,7 +40,7 @@ const blockIds = async ({ chains }: Replica, token: SerializedDCT) => {
 
 const deaf: Bus = { publish: () => {}, subscribe: () => () => {}, close: async () => {} };
 
-/** Lets everything go on that waits for nothing but its turn. */
+/** Lets all pending promise callbacks run. */
 async function settle(until: () => boolean | Promise<boolean> = () => false): Promise<void> {
   for (let turn = 0; turn < 200 && !(await until()); turn++) await setImmediate();
 }
@@ -54,20 +59,20 @@ describe("two replicas over one store", () => {
     return { ...shared, one, other, stop };
   };
 
-  it("see each other's revocations when they are woken", async () => {
+  it("see each other's revocations after a wake-up", async () => {
     const { one, other, clock, stop } = await start();
     const token = rootToken(clock);
     const [block = ""] = await blockIds(one, token);
     await one.revocations.record(createRevocation(engine, block, "block", alice, clock.now()), "", []);
     await settle(() => other.state.isPending(block, [id(alice)]));
-    // What waits counts for the other as well, and what it logs reaches the first.
+    // The other replica also applies waiting entries. The entry that it then logs reaches the first replica.
     expect(await outcome(other, clock, token, alice)).toBe(DenialType.REVOKED);
     await settle(() => one.state.sequence === 1);
     expect([one.state.sequence, other.state.sequence]).toEqual([1, 1]);
     await stop();
   });
 
-  it("see them by looking, when a wake-up is lost (R4)", async () => {
+  it("see them by polling when a wake-up is lost (R4)", async () => {
     const store = await openMemory();
     const clock = new ManualClock();
     const [busOfOne, busOfOther] = [openBus(), openBus()];
@@ -96,7 +101,7 @@ describe("two replicas over one store", () => {
 });
 
 describe("a log that cannot be read (R4, R5)", () => {
-  it("makes what is known too old to decide by, and is looked at again until it can", async () => {
+  it("makes the state too old for decisions, and is retried", async () => {
     const memory = await openMemory();
     let isBroken = false;
     const logStore: Store = {
@@ -128,14 +133,14 @@ describe("a log that cannot be read (R4, R5)", () => {
     await replica.reader.close();
   });
 
-  it("does not let the service start", async () => {
+  it("prevents the start of the service", async () => {
     const store = await openMemory();
     await store.close();
     const replica = createReplica({ store, bus: openBus(), clock: new ManualClock() });
     await expect(replica.reader.start()).rejects.toThrow();
   });
 
-  it("is one that has a gap", async () => {
+  it("includes a log with a gap", async () => {
     const store = await openMemory();
     const clock = new ManualClock();
     const replica = createReplica({ store, bus: openBus(), clock });
@@ -150,8 +155,8 @@ describe("a log that cannot be read (R4, R5)", () => {
   });
 });
 
-describe("a revocation that is acknowledged (R4, R10)", () => {
-  it("denies also what was looked at before and waits for its proof to be remembered", async () => {
+describe("an acknowledged revocation (R4, R10)", () => {
+  it("also denies a token that was checked before and waits for its proof's record", async () => {
     const clock = new ManualClock();
     const token = rootToken(clock);
     const revoke = async () => {
@@ -165,13 +170,13 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
       );
       await replica.revocations.record(entry, "", chain.ok ? chain.blocks : []);
     };
-    const seen = { use: async () => revoke().then(() => "fresh") } as unknown as SeenProofs;
-    const replica: Replica = createReplica({ store: await openMemory(), bus: openBus(), clock, seen });
+    const seenProofs = { use: async () => revoke().then(() => "fresh") } as unknown as SeenProofs;
+    const replica: Replica = createReplica({ store: await openMemory(), bus: openBus(), clock, seenProofs });
     await replica.reader.look();
     expect(await outcome(replica, clock, token, alice)).toBe(DenialType.REVOKED);
   });
 
-  it("holds in every interleaving, for each block, revoker and way to send it", async () => {
+  it("is in force in every interleaving, for each block, revoker and transport", async () => {
     const holders = [otherRoot, alice, bob, carol];
     const act = fc.record({
       level: fc.nat(2),
@@ -187,7 +192,8 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
     const property = fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const clock = new ManualClock();
       const store = await openMemory();
-      // Nothing wakes and no time passes: this process must know by itself what it has acknowledged.
+      // This replica gets no wake-ups, and no time passes. It must still apply the revocations that it acknowledged
+      // itself.
       const replica = createReplica({ store, bus: deaf, clock });
       await replica.reader.start();
       const root = rootToken(clock);
@@ -202,7 +208,7 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
         if ("pause" in each) for (let turn = 0; turn < each.pause; turn++) await setImmediate();
         else if ("revoke" in each) {
           const { level, revoker, scope, isBare } = each.revoke;
-          // Signers of the block and above, or its delegatee.
+          // The rightful revokers of a block are its signer, the signers of the blocks above it, and its delegatee.
           const isRightful = holders.indexOf(revoker) <= level + 1 && revoker !== mallory;
           const entry = createRevocation(engine, ids[level] ?? "", scope as "block", revoker, clock.now());
           const chain = await replica.chains.proven(tokens[2] as SerializedDCT);
@@ -241,14 +247,14 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
   });
 });
 
-describe("a log that is not what it was (R3)", () => {
+describe("a changed log (R3)", () => {
   const start = async () => {
     const clock = new ManualClock();
     const store = await openMemory();
     const replica = createReplica({ store, bus: deaf, clock });
     await replica.reader.look();
     const token = rootToken(clock);
-    // Another token's block, so that this one would be allowed.
+    // The revoked block belongs to another token, so this token would be allowed.
     const other = createRevocation(engine, "A".repeat(43), "block", otherRoot, clock.now());
     await store.write((tx) => replica.revocations.recordWithin(tx, other, ""));
     await replica.reader.look();
@@ -264,7 +270,7 @@ describe("a log that is not what it was (R3)", () => {
     await store.write((tx) => tx.run(sql));
     await expect(replica.reader.look()).rejects.toThrow("revocation_state_conflict");
     expect(await outcome(replica, clock, token, alice)).toBe(DenialType.REVOCATION_STATE_CONFLICT);
-    // What follows does not heal it.
+    // Later entries do not repair the conflict.
     await expect(replica.reader.look()).rejects.toThrow("revocation_state_conflict");
   });
 
@@ -279,26 +285,26 @@ describe("a log that is not what it was (R3)", () => {
     await expect(late.reader.look()).rejects.toThrow("place 1 is not sealed");
   });
 
-  it("but was not sealed is sealed when the service starts", async () => {
+  const SEAL_ROW = row({ digest: text, head: text });
+  it("is sealed at the start if it was unsealed", async () => {
     const { clock, store } = await start();
-    const [{ digest, head }] = (await store.read((tx) => tx.all("SELECT digest, head FROM revocations"))) as [
-      { digest: string; head: string },
-    ];
+    const seals = () => store.read((tx) => tx.all(SEAL_ROW, "SELECT digest, head FROM revocations"));
+    const sealed = await seals();
+    expect(sealed).toHaveLength(1);
     await store.write((tx) => tx.run("UPDATE revocations SET digest = '', head = ''"));
     while (await store.write((tx) => sealSome(tx, engine, 1)));
-    expect(await store.read((tx) => tx.all("SELECT digest, head FROM revocations"))).toEqual([
-      { digest, head },
-    ]);
+    expect(await seals()).toEqual(sealed);
     await createReplica({ store, bus: deaf, clock }).reader.look();
   });
 });
 
-it("a block that shares all but the last half of its id with a revoked one is not revoked, and none shorter is (R11)", () => {
+it("only the whole id of a revoked block matches (R11)", () => {
   const state = new RevocationState(MAX_STALENESS_MS);
   const bytes = new Uint8Array(32).fill(7);
   const id = (change: number) => encodeBase64Url(bytes.map((byte, i) => (i === change ? byte + 1 : byte)));
   state.add({ sequence: 1, head: "h" }, id(-1));
   expect(state.isRevoked(id(-1), [])).toBe(true);
-  // Each of the first 128 bits counts: to meet a revoked id by chance takes 2^128 blocks, not 2^64.
+  // Each id differs from a revoked id in only one of the first 16 bytes, and none counts as revoked. So all of the
+  // first 128 bits are compared.
   for (let at = 0; at < 16; at++) expect(state.isRevoked(id(at), [])).toBe(false);
 });

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodeBase64Url } from "@depute/core";
-import { SettingsError } from "@depute/service";
+import { keyFiles, SettingsError } from "@depute/service";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openRootKey, trustedRoots } from "./root-key.ts";
 import { alice, engine, id } from "./testing/holders.ts";
@@ -14,24 +14,24 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-const open = (configured = "") => openRootKey(engine, { dataDir, configured, log: silent });
+const open = (configured = "") => openRootKey(engine, { keys: keyFiles(dataDir), configured, log: silent });
 
 describe("the platform's root key", () => {
-  it("is made at the first start, and is the same afterwards", () => {
-    const made = open();
+  it("is created at the first start and stays the same", async () => {
+    const platformKeys = await open();
     expect(readdirSync(dataDir)).toEqual(["root.key"]);
-    expect(open().principal.id).toBe(made.principal.id);
+    expect((await open()).principal.id).toBe(platformKeys.principal.id);
   });
 
-  it("comes from a configured file, which may be a mounted secret", () => {
+  it("comes from a configured file, which may be a mounted secret", async () => {
     const file = join(dataDir, "secret");
     writeFileSync(file, encodeBase64Url(alice.privateKey), { mode: 0o444 });
-    expect(open(file).principal.id).toBe(id(alice));
+    expect((await open(file)).principal.id).toBe(id(alice));
     expect(readdirSync(dataDir)).toEqual(["secret"]);
   });
 
-  it("is never made in a configured place", () => {
-    expect(() => open(join(dataDir, "mistyped"))).toThrow(SettingsError);
+  it("is never created at a configured path", async () => {
+    await expect(open(join(dataDir, "mistyped"))).rejects.toThrow(SettingsError);
     expect(readdirSync(dataDir)).toEqual([]);
   });
 });

@@ -16,22 +16,21 @@ import { openMemory, silent } from "./testing/parts.ts";
 
 const SECOND_MS = 1000;
 
-/** A genuine proof that its holder made `aheadMs` ahead of the clock. */
+/** Creates a genuine proof with an iat `aheadMs` ahead of the clock. */
 function proof(clock: ManualClock, jti: string, aheadMs = 0): AcceptedProof {
   const issuedAt = Math.floor((clock.now() + aheadMs) / SECOND_MS) * SECOND_MS;
   return { jti, principal: id(alice), thumbprint: "", issuedAt, expiresAt: issuedAt + PROOF_WINDOW_MS };
 }
 
-/** One process over a store; what it has not written is lost when it is dropped without a close. */
+/** Starts the proof memory as one process over a store. Proofs that it has not written are lost unless it is closed. */
 async function start({ store, clock, max = 1000 }: { store: Store; clock: ManualClock; max?: number }) {
-  const seen = new SeenProofs({ store, clock, timers: clock, log: silent, max });
-  const started = seen.start();
-  // After a crash it waits for its clock, which the test moves, so that it is not waited for here.
-  await Promise.race([started, new Promise((resolve) => setTimeout(resolve, 5))]);
-  return seen;
+  const seenProofs = new SeenProofs({ store, clock, timers: clock, log: silent, max });
+  // After a crash `start` waits for the clock, which the test advances later.
+  await seenProofs.load();
+  return seenProofs;
 }
 
-/** A store whose process can be killed: what has not begun by then is not done, and nobody is answered. */
+/** Returns a store whose process can be killed. Later operations of that process neither run nor answer. */
 function mortal(store: Store): Store & { kill(): void } {
   let isDead = false;
   const never = new Promise<never>(() => {});
@@ -51,12 +50,12 @@ function mortal(store: Store): Store & { kill(): void } {
   };
 }
 
-describe("proofs that were used (B5)", () => {
-  it("are each fresh once, however many come together", async () => {
+describe("used proofs (B5)", () => {
+  it("are each fresh once, also under concurrency", async () => {
     const property = fc.asyncProperty(fc.array(fc.nat(20), { maxLength: 120 }), async (numbers) => {
       const clock = new ManualClock();
-      const seen = await start({ store: await openMemory(), clock });
-      const uses = await Promise.all(numbers.map((n) => seen.use(proof(clock, `jti-${n}`), "token")));
+      const seenProofs = await start({ store: await openMemory(), clock });
+      const uses = await Promise.all(numbers.map((n) => seenProofs.use(proof(clock, `jti-${n}`), "token")));
       const fresh = numbers.filter((_, i) => uses[i] === "fresh");
       expect(fresh.sort()).toEqual([...new Set(numbers)].sort());
       expect(uses.every((use) => use === "fresh" || use === "seen")).toBe(true);
@@ -64,10 +63,10 @@ describe("proofs that were used (B5)", () => {
     await fc.assert(property, { numRuns: 30 });
   });
 
-  it("are not forgotten for others: the room is counted to the last, also of those that come together", async () => {
+  it("are never evicted: the limit is exact, also under concurrency", async () => {
     const clock = new ManualClock();
-    const seen = await start({ store: await openMemory(), clock, max: 10 });
-    const use = (jti: string, kind: "token" | "identity") => seen.use(proof(clock, jti), kind);
+    const seenProofs = await start({ store: await openMemory(), clock, max: 10 });
+    const use = (jti: string, kind: "token" | "identity") => seenProofs.use(proof(clock, jti), kind);
     const strangers = await Promise.all(Array.from({ length: 8 }, (_, n) => use(`s${n}`, "identity")));
     expect(strangers.filter((each) => each === "fresh")).toHaveLength(5);
     const holders = await Promise.all(Array.from({ length: 8 }, (_, n) => use(`h${n}`, "token")));
@@ -78,7 +77,7 @@ describe("proofs that were used (B5)", () => {
     expect(await use("later", "token")).toBe("fresh");
   });
 
-  it("fail where the store does, and are fresh when they come again", async () => {
+  it("fail with the store, and are fresh on retry", async () => {
     const clock = new ManualClock();
     const memory = await openMemory();
     let isBroken = true;
@@ -90,15 +89,15 @@ describe("proofs that were used (B5)", () => {
       },
       close: () => memory.close(),
     };
-    const seen = await start({ store, clock });
+    const seenProofs = await start({ store, clock });
     const uses = () =>
-      Promise.allSettled(["a", "b"].map((jti, n) => seen.use(proof(clock, jti, n * 20_000), "token")));
+      Promise.allSettled(["a", "b"].map((jti, n) => seenProofs.use(proof(clock, jti, n * 20_000), "token")));
     expect((await uses()).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     isBroken = false;
     expect(await uses()).toMatchObject([{ value: "fresh" }, { value: "fresh" }]);
   });
 
-  it("cost the store one write a second, however many there are", async () => {
+  it("cost the store one write a second for any number", async () => {
     const clock = new ManualClock();
     const memory = await openMemory();
     let writes = 0;
@@ -109,16 +108,16 @@ describe("proofs that were used (B5)", () => {
         return memory.write(fn);
       },
     };
-    const seen = await start({ store, clock });
+    const seenProofs = await start({ store, clock });
     for (let n = 0; n < 1000; n++) {
-      expect(await seen.use(proof(clock, `jti-${n}`), "token")).toBe("fresh");
+      expect(await seenProofs.use(proof(clock, `jti-${n}`), "token")).toBe("fresh");
       clock.advance(10);
       await new Promise(setImmediate);
     }
     expect(writes).toBeLessThanOrEqual(11);
   });
 
-  it("are refused by their time before they are forgotten, whatever their clock and ours say", () => {
+  it("expire before they are deleted, for any clock skew", () => {
     const property = fc.property(
       fc.integer({ min: -CLOCK_SKEW_MS, max: PROOF_WINDOW_MS }),
       fc.nat(999),
@@ -128,11 +127,11 @@ describe("proofs that were used (B5)", () => {
         const check = (at: number, more: Partial<ProofExpectation> = {}) =>
           checkProof(engine, jwt, { htm: "POST", htu: "a:b", now: at, ...more });
         const used = check(now);
-        // Its second begins before it: one that is at its end may be over already.
+        // The iat is rounded down, so a proof at the end of its window may have expired.
         fc.pre(used.ok);
         const forgetTime = used.ok ? used.proof.expiresAt + CLOCK_SKEW_MS : 0;
         expect(check(forgetTime + 1).ok).toBe(false);
-        // Also by a clock that was set back since then by as much as clocks may differ.
+        // The proof also fails for a clock that was set back by the tolerated skew.
         expect(check(forgetTime + 1 - CLOCK_SKEW_MS).ok).toBe(false);
       },
     );
@@ -140,8 +139,24 @@ describe("proofs that were used (B5)", () => {
   });
 });
 
-describe("proofs across the end of a process (B5)", () => {
-  it("are known after a clean stop, and no other is refused", async () => {
+describe("proofs across the stop of a process (B5)", () => {
+  it("are refused until the store is read, and a stop before that writes nothing", async () => {
+    const clock = new ManualClock();
+    const store = await openMemory();
+    const before = await start({ store, clock });
+    const used = proof(clock, "used");
+    expect(await before.use(used, "token")).toBe("fresh");
+    await before.close();
+    const unread = new SeenProofs({ store, clock, timers: clock, log: silent, max: 1000 });
+    expect(await unread.use(used, "token")).toBe("unsure");
+    expect(await unread.use(proof(clock, "new"), "token")).toBe("unsure");
+    await unread.close();
+    const after = await start({ store, clock });
+    expect(await after.use(used, "token")).toBe("seen");
+    expect(await after.use(proof(clock, "new"), "token")).toBe("fresh");
+  });
+
+  it("are remembered after a clean stop, and no other proof is refused", async () => {
     const clock = new ManualClock();
     const store = await openMemory();
     const before = await start({ store, clock });
@@ -154,7 +169,7 @@ describe("proofs across the end of a process (B5)", () => {
     expect(await after.use(proof(clock, "late"), "token")).toBe("fresh");
   });
 
-  it("that wait when it stops are not used, so that none is forgotten", async () => {
+  it("that wait at the stop are not accepted", async () => {
     const clock = new ManualClock();
     const store = await openMemory();
     const before = await start({ store, clock });
@@ -168,7 +183,7 @@ describe("proofs across the end of a process (B5)", () => {
     expect(await after.use(proof(clock, "jti-0"), "token")).toBe("fresh");
   });
 
-  it("are refused after a crash when they were made before it, and then no more", async () => {
+  it("from before a crash are refused, later ones are accepted", async () => {
     const clock = new ManualClock();
     const memory = await openMemory();
     const store = mortal(memory);
@@ -179,9 +194,9 @@ describe("proofs across the end of a process (B5)", () => {
     expect(await before.use(ahead, "token")).toBe("fresh");
     store.kill();
 
-    const seen = new SeenProofs({ store: memory, clock, timers: clock, log: silent, max: 1000 });
+    const seenProofs = new SeenProofs({ store: memory, clock, timers: clock, log: silent, max: 1000 });
     let isStarted = false;
-    const starting = seen.start().then(() => {
+    const starting = seenProofs.start().then(() => {
       isStarted = true;
     });
     for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
@@ -190,17 +205,17 @@ describe("proofs across the end of a process (B5)", () => {
     expect(isStarted).toBe(false);
     clock.advance(1);
     await starting;
-    expect(await seen.use(used, "token")).toBe("unsure");
-    expect(await seen.use(unused, "token")).toBe("unsure");
-    expect(await seen.use(ahead, "token")).toBe("seen");
-    expect(await seen.use(proof(clock, "new"), "token")).toBe("fresh");
-    // A clean stop does not make what was unsure sure.
-    await seen.close();
+    expect(await seenProofs.use(used, "token")).toBe("unsure");
+    expect(await seenProofs.use(unused, "token")).toBe("unsure");
+    expect(await seenProofs.use(ahead, "token")).toBe("seen");
+    expect(await seenProofs.use(proof(clock, "new"), "token")).toBe("fresh");
+    // A clean stop does not resolve uncertain proofs.
+    await seenProofs.close();
     const third = await start({ store: memory, clock });
     expect(await third.use(unused, "token")).toBe("unsure");
   });
 
-  it("are never fresh twice, whatever is killed when", async () => {
+  it("are never fresh twice, for a kill at any point", async () => {
     const step = fc.oneof(
       {
         weight: 6,
@@ -213,26 +228,26 @@ describe("proofs across the end of a process (B5)", () => {
       const clock = new ManualClock();
       const memory = await openMemory();
       let store = mortal(memory);
-      let seen = await start({ store, clock });
-      const made = new Map<number, AcceptedProof>();
+      let seenProofs = await start({ store, clock });
+      const acceptedProofs = new Map<number, AcceptedProof>();
       const fresh = new Set<number>();
       for (const one of steps) {
         if ("advance" in one) clock.advance(one.advance);
         else if ("use" in one) {
-          const presented = made.get(one.use) ?? proof(clock, `jti-${one.use}`, one.aheadMs);
-          made.set(one.use, presented);
+          const presented = acceptedProofs.get(one.use) ?? proof(clock, `jti-${one.use}`, one.aheadMs);
+          acceptedProofs.set(one.use, presented);
           const age = clock.now() - presented.issuedAt;
           if (age > PROOF_WINDOW_MS || age < -CLOCK_SKEW_MS) continue;
-          const use = await seen.use(presented, "token");
+          const use = await seenProofs.use(presented, "token");
           expect(use === "fresh" && fresh.has(one.use)).toBe(false);
           if (use === "fresh") fresh.add(one.use);
         } else {
-          if (one.end === "stop") await seen.close();
-          // What is on its way is done, or it is not.
+          if (one.end === "stop") await seenProofs.close();
+          // A write that is running at the kill may or may not complete.
           if (one.end === "kill") for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
           store.kill();
           store = mortal(memory);
-          seen = await start({ store, clock });
+          seenProofs = await start({ store, clock });
         }
       }
     });

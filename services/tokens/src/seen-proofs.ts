@@ -2,7 +2,6 @@ import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core"
 import { type AcceptedProof, CLOCK_SKEW_MS } from "@depute/dct";
 import type { Logger } from "@depute/service";
 import type { Store } from "@depute/store";
-import { ProofMemory } from "./proof-memory.ts";
 import {
   forgetProofs,
   insertProofs,
@@ -13,14 +12,108 @@ import {
   writeHorizon,
 } from "./store/proof-rows.ts";
 
-/** Milliseconds that the horizon is put ahead of the clock. */
+/** Number of characters of a principal. */
+const PRINCIPAL_CHARS = 43;
+
+/** The proofs that expire at the same time. */
+type Bucket = Record<ProofKind, string[]>;
+
+/**
+ * The used proofs, by principal and `jti`, until they expire. Each proof takes about 150 bytes, or 250 with the longest
+ * `jti`. A full memory accepts no further proof, because a proof deleted to make space could be replayed. Any party can
+ * generate keys and make identity proofs (proofs without a token). So identity proofs get only half of the space, and
+ * cannot displace the proofs of token holders.
+ */
+export class ProofMemory {
+  readonly #max: number;
+  readonly #keys = new Set<string>();
+  /** The proofs by their expiry. Expiries are whole seconds, so there is at most one bucket for each second. */
+  readonly #buckets = new Map<number, Bucket>();
+  #strangers = 0;
+  /** The earliest expiry of a bucket. */
+  #earliest = Number.POSITIVE_INFINITY;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#keys.size;
+  }
+
+  has(proof: Pick<SeenProof, "principal" | "jti">): boolean {
+    return this.#keys.has(keyOf(proof));
+  }
+
+  /** Whether a kind of proof has no space left. */
+  isFull(kind: ProofKind): boolean {
+    if (this.#keys.size >= this.#max) return true;
+    return kind === "identity" && this.#strangers >= Math.ceil(this.#max / 2);
+  }
+
+  /** Adds a proof; false if it is known already. */
+  add(proof: SeenProof): boolean {
+    const { kind, forgetTime } = proof;
+    const key = keyOf(proof);
+    if (this.#keys.has(key)) return false;
+    this.#keys.add(key);
+    let bucket = this.#buckets.get(forgetTime);
+    if (bucket === undefined) {
+      bucket = { identity: [], token: [] };
+      this.#buckets.set(forgetTime, bucket);
+      this.#earliest = Math.min(this.#earliest, forgetTime);
+    }
+    bucket[kind].push(key);
+    if (kind === "identity") this.#strangers++;
+    return true;
+  }
+
+  /** Deletes expired proofs. */
+  forget(now: number): void {
+    if (now <= this.#earliest) return;
+    for (const [forgetTime, { identity, token }] of this.#buckets) {
+      if (forgetTime >= now) continue;
+      this.#buckets.delete(forgetTime);
+      for (const key of identity) this.#keys.delete(key);
+      for (const key of token) this.#keys.delete(key);
+      this.#strangers -= identity.length;
+    }
+    this.#earliest = Math.min(...this.#buckets.keys());
+  }
+
+  /** Iterates over all proofs. */
+  *entries(): Generator<SeenProof> {
+    for (const [forgetTime, bucket] of this.#buckets) {
+      for (const kind of ["identity", "token"] as const) {
+        for (const key of bucket[kind]) {
+          yield {
+            principal: key.slice(0, PRINCIPAL_CHARS),
+            jti: key.slice(PRINCIPAL_CHARS),
+            kind,
+            forgetTime,
+          };
+        }
+      }
+    }
+  }
+}
+
+/** Principals have a fixed length, so the concatenation is unambiguous. */
+function keyOf({ principal, jti }: Pick<SeenProof, "principal" | "jti">): string {
+  return principal + jti;
+}
+
+/** Milliseconds by which the horizon (see SeenProofs) is moved ahead of the clock. */
 export const HORIZON_LEAD_MS = 2000;
-/** Proofs state whole seconds: one made just after a time may state as much less. */
+/** One second in milliseconds. Proofs have whole seconds, so `iat` may be up to one second early. */
 const SECOND_MS = 1000;
-/** Rows that are read, written and removed in one transaction. */
+/** Maximum number of rows in one transaction. */
 const BATCH = 2048;
 
-/** What became of a proof. `unsure`: it may have been used before a crash. */
+/**
+ * The result of using a proof. `unsure` means that an earlier process may have used the proof before a crash, so the
+ * proof is refused.
+ */
 export type Use = "fresh" | "seen" | "unsure" | "full";
 
 interface SeenProofsOptions {
@@ -28,33 +121,34 @@ interface SeenProofsOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
-  /** Proofs remembered at most. */
+  /** Maximum number of remembered proofs. */
   max: number;
 }
 
 /**
- * The proofs that were used, by principal and `jti`, so that none is used twice (RFC 9449 section 11.1), however the
- * process ends.
+ * The used proofs, by principal and `jti`. No proof counts twice (RFC 9449 section 11.1), also across crashes.
  *
- * They are remembered in memory, each as long as it could be presented: to the end of its window, which begins at its
- * `iat`, up to 30 seconds ahead of the clock, and as much longer, in case the clock is set back. What is durable is a
- * *horizon*: a proof counts only once the store says that proofs made up to then may have been used. It is put ahead of
- * the clock, about once in a second while there are calls, so that a proof hardly ever waits for the disk. One from
- * further ahead is written by itself.
+ * Memory keeps each proof for twice the time in which it can be presented. The second half covers a clock that is set
+ * back. One process owns the store, so this memory has every proof since the start.
  *
- * A clean stop writes all that are remembered. After any other end, proofs made up to the horizon are refused, whether
- * they were used or not, and what lies beyond it was written: nothing is used twice. The horizon is then two seconds
- * ahead at most, and the service starts when it has passed, so that no proof of a right clock is refused.
+ * Writing each proof to the disk would delay its call, so the store has a *horizon*: a time ahead of the clock, moved
+ * about once a second while calls arrive. A proof whose `iat` is below the horizon counts without a write. A proof
+ * beyond the horizon is written first.
  *
- * A store belongs to one process, so this memory is the only one.
+ * After a crash the service refuses each proof whose `iat` is below the stored horizon, because it may have been used.
+ * The horizon is at most two seconds ahead, and the service starts after it has passed. So clients with a correct clock
+ * notice nothing. A clean stop writes all remembered proofs instead.
  */
 export class SeenProofs {
   readonly #options: SeenProofsOptions;
   readonly #memory: ProofMemory;
-  /** Durable. */
+  /** The horizon as the store has it. */
   #horizon = 0;
-  /** Proofs made up to then are refused: an earlier process may have used them. */
-  #unsureUntil = 0;
+  /**
+   * Proofs up to this time are refused, because an earlier process may have used them. Until the store is read, all
+   * proofs are refused.
+   */
+  #unsureUntil = Number.POSITIVE_INFINITY;
   #raising: Promise<void> | undefined;
   readonly #recording = new Set<Promise<void>>();
   #closed = false;
@@ -64,9 +158,24 @@ export class SeenProofs {
     this.#memory = new ProofMemory(options.max);
   }
 
-  /** Reads what is known from before; to be called before the first use. */
+  /** Loads the used proofs, and waits until the horizon has passed. */
   async start(): Promise<void> {
-    const { store, clock, timers, log } = this.#options;
+    const { clock, timers, log } = this.#options;
+    await this.load();
+    const remainingMs = this.#unsureUntil + SECOND_MS - clock.now();
+    if (remainingMs <= 0) return;
+    log.warn(
+      { until: this.#unsureUntil },
+      "proofs made before the last stop are refused: it was not a clean one",
+    );
+    // The horizon can be further ahead only if the clock was set back. The wait is bounded for that case.
+    const waitMs = Math.min(remainingMs, HORIZON_LEAD_MS + SECOND_MS);
+    await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
+  }
+
+  /** Loads the previous process's used proofs and horizon. Every proof is refused before that. */
+  async load(): Promise<void> {
+    const { store, clock } = this.#options;
     let after = { principal: "", jti: "" };
     for (let proofs: SeenProof[]; ; after = proofs.at(-1) ?? after) {
       proofs = await store.read((tx) => readProofs(tx, clock.now(), after, BATCH));
@@ -75,19 +184,10 @@ export class SeenProofs {
     }
     this.#horizon = await store.read(readHorizon);
     this.#unsureUntil = this.#horizon;
-    const rest = this.#unsureUntil + SECOND_MS - clock.now();
-    if (rest <= 0) return;
-    log.warn(
-      { until: this.#unsureUntil },
-      "proofs made before the last stop are refused: it was not a clean one",
-    );
-    // Further ahead it can only be where the clock was set back.
-    const waitMs = Math.min(rest, HORIZON_LEAD_MS + SECOND_MS);
-    await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
   }
 
   /**
-   * Uses a proof up. `full`: there is no room to remember it.
+   * Marks a proof as used. The result is `full` if no space is left to record it.
    *
    * @throws DeputeError SHUTTING_DOWN
    */
@@ -95,27 +195,28 @@ export class SeenProofs {
     this.#assertOpen();
     const { clock } = this.#options;
     const { principal, jti, issuedAt, expiresAt } = proof;
-    const seen = { principal, jti, kind, forgetTime: expiresAt + CLOCK_SKEW_MS };
+    const seenProof = { principal, jti, kind, forgetTime: expiresAt + CLOCK_SKEW_MS };
     const now = clock.now();
     this.#memory.forget(now);
     if (issuedAt <= this.#unsureUntil) return "unsure";
-    if (this.#memory.has(seen)) return "seen";
+    if (this.#memory.has(seenProof)) return "seen";
     if (this.#memory.isFull(kind)) return "full";
-    if (issuedAt > now + HORIZON_LEAD_MS) await this.#record(seen);
+    if (issuedAt > now + HORIZON_LEAD_MS) await this.#record(seenProof);
     else if (issuedAt > this.#horizon) await this.#raiseTo(issuedAt);
     else if (now > this.#horizon - HORIZON_LEAD_MS / 2) this.#raise(issuedAt).catch(ignore);
-    // Nothing is awaited from here on, so that of two alike one is fresh. What is remembered after the last is written
-    // would be forgotten.
+    // No await from here on, so that only one of two equal proofs is fresh. The assertion also refuses proofs after
+    // `close` has written the memory to the store, because the store would not contain them.
     this.#assertOpen();
     if (this.#memory.isFull(kind)) return "full";
-    return this.#memory.add(seen) ? "fresh" : "seen";
+    return this.#memory.add(seenProof) ? "fresh" : "seen";
   }
 
-  /** Writes all that is remembered, so that the next start knows it and refuses nothing else. Never rejects. */
+  /** Writes all remembered proofs, so that the next start needs no horizon. The promise never rejects. */
   async close(): Promise<void> {
     const { clock, log } = this.#options;
     this.#closed = true;
     await Promise.allSettled([this.#raising, ...this.#recording]);
+    if (this.#unsureUntil === Number.POSITIVE_INFINITY) return;
     this.#memory.forget(clock.now());
     try {
       await this.#writeAll();
@@ -147,7 +248,7 @@ export class SeenProofs {
   }
 
   async #raiseTo(issuedAt: number): Promise<void> {
-    // What is on its way may have begun too early to reach so far; the next one does.
+    // The running write may have started too early to cover this proof. Then the next write covers it.
     while (this.#horizon < issuedAt) await this.#raise(issuedAt);
   }
 
@@ -174,5 +275,5 @@ export class SeenProofs {
   }
 }
 
-/** The next proof that needs it asks again, and is told. */
+/** Ignores the error of a write. The next proof that needs the write repeats it and sees its error. */
 function ignore(): void {}

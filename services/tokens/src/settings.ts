@@ -6,31 +6,25 @@ const REVOCATIONS = "Tokens: revocations";
 const SPEND = "Tokens: spend";
 const RECORDS = "Tokens: records";
 
-/** The tokens service's own settings. */
+/** The settings of the tokens service. */
 export const tokensSettings = defineSettings({
   tokenEngine: {
     type: "string",
     choices: ["native", "portable"],
     default: "native",
-    help: "cryptography: libsodium, or pure JavaScript where native code cannot run",
+    help: "the cryptographic engine: libsodium, or pure JavaScript where native code cannot run",
     group: KEYS,
   },
   rootKeyFile: {
     type: "string",
     default: "",
-    help: "the platform's root key, 32 bytes in base64url; empty: root.key in the data folder, made at first start",
-    group: KEYS,
-  },
-  masterKeyFile: {
-    type: "string",
-    default: "",
-    help: "what kept keys are sealed with, 32 bytes in base64url; empty: master.key in the data folder",
+    help: "the platform's root key, 32 bytes in base64url; empty: root.key in the data folder, created at the first start",
     group: KEYS,
   },
   keyMaxAge: {
     type: "duration",
     default: "0s",
-    help: "age at which a kept key is replaced by itself; 0s: never",
+    help: "age at which the service replaces a kept key; 0s: never",
     group: KEYS,
   },
   trustedRoots: {
@@ -42,51 +36,51 @@ export const tokensSettings = defineSettings({
   minters: {
     type: "list",
     default: [],
-    help: "principals that may mint; on an open loopback a caller without credentials may as well",
+    help: "principals that may mint; on an open loopback a caller without credentials may mint, too",
     group: KEYS,
   },
   tokenMinLifetime: {
     type: "duration",
     default: "1s",
-    help: "shortest life of a token that is minted",
+    help: "the least lifetime of a minted token",
     group: KEYS,
   },
   tokenMaxLifetime: {
     type: "duration",
     default: "24h",
-    help: "longest life of a token that is minted or accepted",
+    help: "the greatest lifetime of a minted or accepted token",
     group: KEYS,
   },
   clockSkew: {
     type: "duration",
     default: "30s",
-    help: "how far a token's issuer's clock may be ahead",
+    help: "the tolerated lead of an issuer's clock",
     group: KEYS,
   },
   holderProof: {
     type: "string",
     choices: ["required", "optional"],
     default: "required",
-    help: "whether a token counts without a proof of its holder; optional makes attenuations advisory",
+    help: "whether a token needs a proof of its holder; optional makes attenuations advisory",
     group: PROOFS,
   },
   maxSeenProofs: {
     type: "int",
     default: 1_000_000,
     min: 1,
-    help: "holder proofs remembered; beyond, proofs are denied rather than forgotten",
+    help: "the most remembered holder proofs; beyond it the service denies proofs",
     group: PROOFS,
   },
   revocationPoll: {
     type: "duration",
     default: "5s",
-    help: "time between looks at the revocation log when nothing wakes",
+    help: "interval between reads of the revocation log without a wake-up",
     group: REVOCATIONS,
   },
   revocationMaxStaleness: {
     type: "duration",
     default: "150s",
-    help: "age of the last look at the revocation log beyond which every token is denied",
+    help: "age of the last read of the revocation log beyond which every token is denied",
     group: REVOCATIONS,
   },
   maxPendingRevocations: {
@@ -102,43 +96,43 @@ export const tokensSettings = defineSettings({
     type: "int",
     default: 10_000,
     min: 1,
-    help: "blocks that one principal may revoke within a day; the platform's root may any number",
+    help: "blocks that one principal may revoke within a day; the platform's root has no limit",
     group: REVOCATIONS,
   },
   revocationPeers: {
     type: "list",
     default: [],
-    help: "addresses of delegateos/revoke endpoints that are told of every revocation",
+    help: "addresses of delegateos/revoke endpoints that receive every revocation",
     group: REVOCATIONS,
   },
   revocationSources: {
     type: "list",
     default: [],
-    help: "addresses of other platforms' revocation endpoints that are read",
+    help: "addresses of other platforms' revocation endpoints that the service polls",
     group: REVOCATIONS,
   },
   revocationSourcePoll: {
     type: "duration",
     default: "60s",
-    help: "time between two reads of a source",
+    help: "interval between two polls of a source",
     group: REVOCATIONS,
   },
   auditRetention: {
     type: "duration",
     default: "2160h",
-    help: "how long decisions are kept; 0s: for ever",
+    help: "retention of decisions; 0s: for ever",
     group: RECORDS,
   },
   delegationRetention: {
     type: "duration",
     default: "720h",
-    help: "how long delegations and blocks are kept after they ended; 0s: for ever",
+    help: "retention of delegations and blocks after their expiry; 0s: for ever",
     group: RECORDS,
   },
   spenders: {
     type: "list",
     default: [],
-    help: "principals besides a token's holder that may reserve spend under it, as one who serves its calls does",
+    help: "principals besides a token's holder that may reserve spend under it, for example services that execute its calls",
     group: SPEND,
   },
 });
@@ -146,7 +140,7 @@ export const tokensSettings = defineSettings({
 export type TokensSettings = Settings<typeof tokensSettings>;
 
 /**
- * Refuses settings that contradict each other.
+ * Refuses contradictory settings.
  *
  * @throws SettingsError
  */

@@ -1,4 +1,5 @@
 import { ManualClock } from "@depute/core";
+import { FOUND } from "@depute/store";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { BudgetBlock } from "./spend-ledger.ts";
@@ -10,12 +11,18 @@ const block = (name: string, maxBudgetMicrocents: number): BudgetBlock => {
   return { revocationId: name.padEnd(43, "A"), maxBudgetMicrocents, expiresAt: END };
 };
 
-/** One root, two delegatees, and one more below each of them. */
+/** A tree of blocks: one root, two blocks below it, and one block below each of them. */
 const root = block("root", 100);
-const [left, right] = [block("left", 60), block("right", 60)];
+const [leftBlock, right] = [block("left", 60), block("right", 60)];
 const [leftmost, rightmost] = [block("leftmost", 50), block("rightmost", 1000)];
-const chains = [[root], [root, left], [root, right], [root, left, leftmost], [root, right, rightmost]];
-const all = [root, left, right, leftmost, rightmost];
+const chains = [
+  [root],
+  [root, leftBlock],
+  [root, right],
+  [root, leftBlock, leftmost],
+  [root, right, rightmost],
+];
+const all = [root, leftBlock, right, leftmost, rightmost];
 
 async function start() {
   const clock = new ManualClock();
@@ -30,13 +37,21 @@ async function start() {
 let requests = 0;
 const ask = (amount: number, more: object = {}) => {
   const requestId = `r${++requests}`;
-  return { caller: "c", requestId, digest: String(amount), amount, lifetimeMs: 60_000, ...more };
+  return {
+    caller: "c",
+    organization: "",
+    requestId,
+    digest: String(amount),
+    amount,
+    lifetimeMs: 60_000,
+    ...more,
+  };
 };
 const counts = () => {};
 const anybody = () => true;
 
 describe("spend", () => {
-  it("never exceeds any ancestor, in no interleaving of reservations, outcomes and lost answers (B1, B2)", async () => {
+  it("never exceeds an ancestor's budget, in any interleaving of reservations, outcomes and lost answers (B1, B2)", async () => {
     const step = fc.oneof(
       fc.record({ chain: fc.nat(4), amount: fc.integer({ min: 1, max: 40 }), other: fc.boolean() }),
       fc.record({ settle: fc.nat(30), cost: fc.option(fc.nat(40)), other: fc.boolean() }),
@@ -44,7 +59,8 @@ describe("spend", () => {
     );
     const property = fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { clock, store, spend, other } = await start();
-      const made: { id: string; chain: readonly BudgetBlock[]; amount: number; charged?: number }[] = [];
+      const reservations: { id: string; chain: readonly BudgetBlock[]; amount: number; charged?: number }[] =
+        [];
       const running: Promise<unknown>[] = [];
       for (const each of steps) {
         if ("pause" in each) {
@@ -53,12 +69,12 @@ describe("spend", () => {
         } else if ("chain" in each) {
           const chain = chains[each.chain] ?? [];
           const call = (each.other ? other : spend).reserve(ask(each.amount), chain, counts).then(
-            ({ reservation: { id } }) => void made.push({ id, chain, amount: each.amount }),
+            ({ reservation: { id } }) => void reservations.push({ id, chain, amount: each.amount }),
             () => {},
           );
           running.push(call);
         } else {
-          const reservation = made[each.settle % Math.max(1, made.length)];
+          const reservation = reservations[each.settle % Math.max(1, reservations.length)];
           if (reservation === undefined) continue;
           const outcome = each.cost === null ? "release" : { commit: each.cost };
           const call = (each.other ? other : spend).settle(reservation.id, outcome, "c", anybody).then(
@@ -72,8 +88,8 @@ describe("spend", () => {
       }
       await Promise.all(running);
       for (const one of all) {
-        // Whatever has no outcome counts in full.
-        const counted = made
+        // Reservations without an outcome count in full.
+        const counted = reservations
           .filter(({ chain }) => chain.includes(one))
           .reduce((sum, { amount, charged }) => sum + (charged ?? amount), 0);
         const [level] = await spend.budget([one]);
@@ -85,23 +101,23 @@ describe("spend", () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  it("of siblings is bounded by what is above them (B2)", async () => {
+  it("of siblings is bounded by their ancestors (B2)", async () => {
     const { spend } = await start();
-    await spend.reserve(ask(60), [root, left], counts);
+    await spend.reserve(ask(60), [root, leftBlock], counts);
     await expect(spend.reserve(ask(60), [root, right], counts)).rejects.toMatchObject({
       metadata: { needed: "60", allowed: "40", unit: "microcents", level: "0" },
     });
     await spend.reserve(ask(40), [root, right], counts);
   });
 
-  it("is set aside at every block or at none", async () => {
+  it("is reserved at every block or at none", async () => {
     const { spend } = await start();
-    await expect(spend.reserve(ask(55), [root, left, leftmost], counts)).rejects.toThrow("block 2");
+    await expect(spend.reserve(ask(55), [root, leftBlock, leftmost], counts)).rejects.toThrow("block 2");
     const counted = (await spend.budget(all)).map(({ reserved, spent }) => reserved + spent);
     expect(counted).toEqual([0, 0, 0, 0, 0]);
   });
 
-  it("counts to the last safe integer, and not beyond (B3)", async () => {
+  it("is exact up to the last safe integer, and refused beyond (B3)", async () => {
     const { spend } = await start();
     const most = Number.MAX_SAFE_INTEGER;
     const big = block("big", most);
@@ -114,7 +130,7 @@ describe("spend", () => {
     await expect(spend.reserve(ask(1), [big], counts)).rejects.toMatchObject({ metadata: { allowed: "0" } });
   });
 
-  it("is charged when nobody says what it came to, until somebody does (B4)", async () => {
+  it("is charged in full until its outcome is reported (B4)", async () => {
     const { clock, spend } = await start();
     const { id } = (await spend.reserve(ask(30), [root], counts)).reservation;
     expect(await spend.budget([root])).toMatchObject([{ reserved: 30, spent: 0 }]);
@@ -125,7 +141,7 @@ describe("spend", () => {
     expect(await spend.budget([root])).toMatchObject([{ reserved: 0, spent: 10 }]);
   });
 
-  it("is reserved once for a request that comes again, also at once and elsewhere (B6)", async () => {
+  it("is reserved once for replays, also concurrent and from another process (B6)", async () => {
     const { spend, other } = await start();
     const request = ask(30);
     const twice = [spend.reserve(request, [root], counts), other.reserve(request, [root], counts)];
@@ -138,7 +154,7 @@ describe("spend", () => {
     expect((await spend.reserve(otherCaller, [root], counts)).reservation.id).not.toBe(one?.reservation.id);
   });
 
-  it("is not reserved under a chain that does not count when the transaction comes", async () => {
+  it("is not reserved under a chain that is invalid at its transaction", async () => {
     const { spend } = await start();
     const call = spend.reserve(ask(1), [root], () => {
       throw new Error("revoked meanwhile");
@@ -147,7 +163,7 @@ describe("spend", () => {
     expect(await spend.budget([root])).toMatchObject([{ reserved: 0 }]);
   });
 
-  it("is forgotten long after the tokens' end, charged where nobody had settled it", async () => {
+  it("is deleted long after the tokens' expiry, charged if unsettled", async () => {
     const { clock, spend, store } = await start();
     const { id } = (await spend.reserve(ask(30), [root], counts)).reservation;
     clock.set(END + WEEK_MS - 1);
@@ -156,9 +172,9 @@ describe("spend", () => {
     expect((await spend.find(id, anybody)).state).toBe("held");
     clock.advance(2);
     await spend.reserve(ask(1), [later], counts);
-    await expect(spend.find(id, anybody)).rejects.toThrow("no such reservation");
-    expect(await store.read((tx) => tx.all("SELECT * FROM spend WHERE revocation_id LIKE 'root%'"))).toEqual(
-      [],
-    );
+    await expect(spend.find(id, anybody)).rejects.toThrow("the reservation does not exist");
+    expect(
+      await store.read((tx) => tx.all(FOUND, "SELECT * FROM spend WHERE revocation_id LIKE 'root%'")),
+    ).toEqual([]);
   });
 });

@@ -4,13 +4,13 @@ import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { BlockNotes } from "./block-notes.ts";
 import {
-  exceeded,
+  budgetExceeded,
   type Level,
   MAX_OPEN_RESERVATIONS,
+  nextReservation,
   type Outcome,
   remaining,
   SPEND_RETENTION_MS,
-  settled,
 } from "./rules/spend.ts";
 import {
   findByRequest,
@@ -24,18 +24,20 @@ import {
   settleReservation,
 } from "./store/spend-rows.ts";
 
-/** Old ones forgotten with each new one: more than one, so that they get fewer after a quiet time. */
+/** Number of expired rows that each insert deletes. It is larger than 1, so that a backlog shrinks. */
 const FORGOTTEN_AT_ONCE = 4;
 
-/** A block of a verified chain, as far as money is concerned. */
+/** The members of a verified block that budgets need. */
 export type BudgetBlock = Pick<VerifiedBlock, "revocationId" | "maxBudgetMicrocents" | "expiresAt">;
 
-/** What is asked to be set aside, and by whom. */
+/** A requested reservation and its caller. */
 export interface SpendRequest {
   readonly caller: string;
+  /** The organization that owns the reservation; empty for none. */
+  readonly organization: string;
   readonly requestId: string;
   readonly digest: string;
-  /** Microcents. */
+  /** The requested amount in microcents. */
   readonly amount: number;
   readonly lifetimeMs: number;
 }
@@ -48,10 +50,10 @@ export interface BudgetLevel {
   readonly spent: number;
 }
 
-/** A reservation, and what may still be spent under its token. */
+/** A reservation, and the remaining budget of its token. */
 export interface Reserved {
   readonly reservation: StoredReservation;
-  /** Microcents. */
+  /** The remaining budget in microcents. */
   readonly remaining: number;
 }
 
@@ -63,10 +65,9 @@ interface SpendLedgerOptions {
 }
 
 /**
- * What is spent under blocks, theirs and of everything below them (DelegateOS 13.4).
- *
- * A reservation is set aside on all blocks of a chain in one transaction, or on none. Nothing but its maker's word gives
- * it back: a crash, a lost answer or a time that is over leave it counted.
+ * The spend under each block, including all blocks below it (DelegateOS 13.4). A reservation counts on all blocks of a
+ * chain in one transaction, or on none. Only a call that settles a reservation releases it. Without such a call the
+ * reservation stays charged, also after a crash or its expiry.
  */
 export class SpendLedger {
   readonly #store: Store;
@@ -82,7 +83,7 @@ export class SpendLedger {
   }
 
   /**
-   * The reservation that this request made before; undefined for a new one.
+   * Finds the reservation of an earlier identical request. Returns undefined for a new request.
    *
    * @throws DeputeError REQUEST_ID_REUSED
    */
@@ -93,9 +94,9 @@ export class SpendLedger {
   }
 
   /**
-   * Sets an amount aside on every block of a verified chain, or on none.
+   * Reserves an amount on every block of a verified chain, or on none.
    *
-   * @param assertCounts throws when the chain does not count any more; called within the transaction
+   * @param assertCounts throws if the chain is no longer valid; called within the transaction
    * @throws DeputeError BUDGET_EXCEEDED, LIMIT_EXCEEDED, REQUEST_ID_REUSED
    */
   async reserve(
@@ -103,7 +104,7 @@ export class SpendLedger {
     blocks: readonly BudgetBlock[],
     assertCounts: () => void,
   ): Promise<Reserved> {
-    const { caller, requestId, digest, amount, lifetimeMs } = request;
+    const { caller, organization, requestId, digest, amount, lifetimeMs } = request;
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
       const before = same(await findByRequest(tx, caller, requestId), requestId, digest);
@@ -121,7 +122,8 @@ export class SpendLedger {
       const expireTime = now + lifetimeMs;
       const last = Math.max(expireTime, ...blocks.map(({ expiresAt }) => expiresAt));
       const reservation: StoredReservation = {
-        ...{ id: newId(), caller, requestId, digest, state: "held", amount, charged: 0, blocks: ids },
+        ...{ id: newId(now), caller, organization, requestId, digest, state: "held", amount, charged: 0 },
+        blocks: ids,
         ...{ createTime: now, expireTime, forgetTime: last + SPEND_RETENTION_MS },
       };
       await insertReservation(tx, reservation);
@@ -131,9 +133,9 @@ export class SpendLedger {
   }
 
   /**
-   * Notes the outcome of a reservation.
+   * Records the outcome of a reservation.
    *
-   * @param maySettle whether the caller may, of the reservation's maker
+   * @param maySettle whether the caller may settle reservations of this maker
    * @throws DeputeError RESERVATION_NOT_FOUND, RESERVATION_SETTLED, BUDGET_EXCEEDED
    */
   async settle(
@@ -145,7 +147,7 @@ export class SpendLedger {
     return this.#store.write(async (tx) => {
       const reservation = await findReservation(tx, id);
       if (reservation === undefined || !maySettle(reservation.caller)) throw notFound(id);
-      const next = settled(reservation, outcome);
+      const next = nextReservation(reservation, outcome);
       if (next === undefined) return reservation;
       const counted = await settleReservation(tx, reservation, next);
       for (const [i, block] of reservation.blocks.entries()) this.#notes.count(tx, block, counted[i] ?? 0);
@@ -167,7 +169,7 @@ export class SpendLedger {
     return reservation;
   }
 
-  /** The budget at each block of a chain. */
+  /** Returns the budget of each block of a chain. */
   async budget(blocks: readonly BudgetBlock[]): Promise<BudgetLevel[]> {
     const now = this.#clock.now();
     return this.#store.read((tx) => levelsOf(tx, blocks, now));
@@ -194,7 +196,7 @@ async function levelsOf(tx: ReadTx, blocks: readonly BudgetBlock[], now: number)
   return levels;
 }
 
-/** Microcents that may still be spent by a budget. */
+/** Returns the remaining microcents of a budget. */
 export function remainingOf(levels: readonly BudgetLevel[]): number {
   return remaining(levels.map(toLevel));
 }
@@ -203,23 +205,27 @@ function toLevel({ limit, reserved, spent }: BudgetLevel): Level {
   return { maxBudgetMicrocents: limit, counted: reserved + spent };
 }
 
-/** What counts on the block then. */
+/** Reserves an amount on one block; returns the block's new total. */
 async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<number> {
   const { revocationId, maxBudgetMicrocents: limit, expiresAt } = block;
   const forgetTime = expiresAt + SPEND_RETENTION_MS;
   const counted = await hold(tx, revocationId, { amount, limit, forgetTime });
   if (counted !== undefined) return counted;
   const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
-  const left = Math.max(0, limit - spent - held);
-  throw exceeded(amount, left, `the budget of block ${level} does not allow it`, level);
+  const unspent = Math.max(0, limit - spent - held);
+  throw budgetExceeded(amount, unspent, `the budget of block ${level} does not allow it`, level);
 }
 
 async function assertFewOpen(tx: WriteTx, blocks: readonly BudgetBlock[]): Promise<void> {
   const [last] = await readSpend(tx, [blocks.at(-1)?.revocationId ?? ""]);
   if ((last?.open ?? 0) <= MAX_OPEN_RESERVATIONS) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many reservations of this token are not settled", {
-    metadata: { limit: "open_reservations", max: String(MAX_OPEN_RESERVATIONS) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    "too many open reservations of this token; settle some first",
+    {
+      metadata: { limit: "open_reservations", max: String(MAX_OPEN_RESERVATIONS) },
+    },
+  );
 }
 
 function same(
@@ -232,7 +238,7 @@ function same(
 }
 
 function notFound(id: string): DeputeError {
-  return new DeputeError(ErrorReason.RESERVATION_NOT_FOUND, "there is no such reservation", {
+  return new DeputeError(ErrorReason.RESERVATION_NOT_FOUND, "the reservation does not exist", {
     metadata: { reservation: id },
   });
 }

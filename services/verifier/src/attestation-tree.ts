@@ -1,24 +1,24 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { attestationNotFound } from "./attestations.ts";
-import type { Breath } from "./breath.ts";
 import { TREE_LIMITS } from "./rules/attestation-tree.ts";
 import type { Attestation } from "./rules/documents.ts";
 import { getAttestations } from "./store/attestations.ts";
 import type { StoredDocument } from "./store/documents.ts";
 import type { Verifier } from "./verifier.ts";
+import type { YieldToEventLoop } from "./yield-to-event-loop.ts";
 
-/** Attestations that are read at once. */
+/** Maximum number of attestations that one transaction reads. */
 const BATCH = 50;
 
 export interface CollectedNode {
   attestation: Attestation;
   storeTime: number;
-  /** Steps from the root by the shortest way. */
+  /** Length of the shortest path from the root to this attestation. */
   depth: number;
 }
 
 /**
- * A stored attestation and all that it builds on, by depth, the root first.
+ * Reads a stored attestation and all its descendants, ordered by depth, root first.
  *
  * @throws DeputeError ATTESTATION_NOT_FOUND, LIMIT_EXCEEDED
  */
@@ -26,9 +26,9 @@ export interface CollectedNode {
 export async function collectTree(
   { store }: Verifier,
   rootId: string,
-  breathe: Breath,
+  yieldToEventLoop: YieldToEventLoop,
 ): Promise<CollectedNode[]> {
-  const found = new Map<string, CollectedNode>();
+  const nodesById = new Map<string, CollectedNode>();
   let [links, chars] = [0, 0];
   for (let wave = [rootId], depth = 0; wave.length > 0; depth += 1) {
     if (depth >= TREE_LIMITS.levels) throw tooBig("levels");
@@ -42,17 +42,17 @@ export async function collectTree(
         chars += row.document.length;
         if (chars > TREE_LIMITS.chars) throw tooBig("chars");
         const node = nodeOf(row, depth);
-        found.set(row.id, node);
+        nodesById.set(row.id, node);
         links += node.attestation.childAttestations.length;
         if (links > TREE_LIMITS.links) throw tooBig("links");
-        for (const child of node.attestation.childAttestations) if (!found.has(child)) next.add(child);
-        await breathe();
+        for (const child of node.attestation.childAttestations) if (!nodesById.has(child)) next.add(child);
+        await yieldToEventLoop();
       }
-      if (found.size + next.size > TREE_LIMITS.nodes) throw tooBig("nodes");
+      if (nodesById.size + next.size > TREE_LIMITS.nodes) throw tooBig("nodes");
     }
-    wave = [...next].filter((id) => !found.has(id));
+    wave = [...next].filter((id) => !nodesById.has(id));
   }
-  return [...found.values()];
+  return [...nodesById.values()];
 }
 
 function nodeOf({ document, storeTime }: StoredDocument, depth: number): CollectedNode {

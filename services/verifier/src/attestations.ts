@@ -1,57 +1,72 @@
-import { CanonicalError, DeputeError, ErrorReason, encodeBase64Url, invalid } from "@depute/core";
+import {
+  CanonicalError,
+  DeputeError,
+  ErrorReason,
+  encodeBase64Url,
+  invalid,
+  owningOrganization,
+} from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
-import type { By, Checker } from "./checker/checker.ts";
+import type { CheckCaller, Checker } from "./checker/checker.ts";
 import type { Attestation } from "./rules/documents.ts";
 import { firstMissing, getAttestation, insertAttestation } from "./store/attestations.ts";
 import { pendingDigest } from "./store/completions.ts";
-import type { StoredDocument } from "./store/documents.ts";
+import { contractOwner } from "./store/contracts.ts";
+import type { SignedDocument, StoredDocument } from "./store/documents.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
 /** @throws DeputeError ATTESTATION_NOT_FOUND */
 export async function readAttestation(
   store: Store,
   id: string,
-): Promise<{ attestation: Attestation; storeTime: number }> {
+): Promise<{ attestation: Attestation; storeTime: number; organization: string }> {
   const row = await store.read((tx) => getAttestation(tx, id));
   if (row === undefined) throw attestationNotFound(id);
-  return { attestation: JSON.parse(row.document) as Attestation, storeTime: row.storeTime };
+  const { document, storeTime, organization } = row;
+  return { attestation: JSON.parse(document) as Attestation, storeTime, organization };
 }
 
+/** Owner of an attestation whose contract is unknown: no organization. */
+const NO_OWNER = { organization: "" };
+
 /**
- * Stores an attestation and appends it to the log, unless it is there already. Its children are, so no attestation can be among its own.
+ * Stores an attestation and appends it to the log, or returns the stored one. An attestation can only name stored
+ * children, so no attestation is its own descendant.
  *
  * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child)
  */
-export async function saveAttestation(
+export async function storeAttestation(
   tx: WriteTx,
   log: TransparencyLog,
-  wanted: StoredDocument,
+  signed: SignedDocument,
   attestation: Attestation,
 ): Promise<StoredDocument> {
-  const known = await requireRoom(tx, wanted, attestation);
-  if (known !== undefined) return known;
-  const logIndex = await log.append(tx, "attestation", wanted.document);
-  await insertAttestation(tx, wanted, attestation, logIndex);
-  return wanted;
+  const storable = await requireStorable(tx, signed, attestation);
+  if (storable !== undefined) return storable;
+  const logIndex = await log.append(tx, "attestation", signed.document);
+  const organization = owningOrganization(NO_OWNER, await contractOwner(tx, attestation.contractId));
+  const stored = { ...signed, organization };
+  await insertAttestation(tx, stored, attestation, logIndex);
+  return stored;
 }
 
 /**
- * Makes sure that an attestation can be stored.
+ * Checks that an attestation can be stored: its id is free, and its children are stored.
  *
- * @returns the same attestation if it is stored already
+ * @returns the stored attestation if it is the same one; undefined if it is new
  * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child)
  */
-export async function requireRoom(
+export async function requireStorable(
   tx: ReadTx,
   { id, digest }: Pick<StoredDocument, "id" | "digest">,
   { childAttestations }: Attestation,
 ): Promise<StoredDocument | undefined> {
-  const known = await getAttestation(tx, id);
-  if (known?.digest === digest) return known;
-  const taken = known?.digest ?? (await pendingDigest(tx, id));
-  if (taken !== undefined && taken !== digest) {
-    throw new DeputeError(ErrorReason.ATTESTATION_EXISTS, "the id is another attestation's", {
+  const storedAttestation = await getAttestation(tx, id);
+  if (storedAttestation?.digest === digest) return storedAttestation;
+  const existingDigest = storedAttestation?.digest ?? (await pendingDigest(tx, id));
+  if (existingDigest !== undefined && existingDigest !== digest) {
+    throw new DeputeError(ErrorReason.ATTESTATION_EXISTS, "another attestation has this id; use a new id", {
       metadata: { attestation: id },
     });
   }
@@ -61,29 +76,31 @@ export async function requireRoom(
 }
 
 export function attestationNotFound(id: string): DeputeError {
-  return new DeputeError(ErrorReason.ATTESTATION_NOT_FOUND, "no such attestation", {
+  return new DeputeError(ErrorReason.ATTESTATION_NOT_FOUND, "the attestation does not exist; check the id", {
     metadata: { attestation: id },
   });
 }
 
-/** An output in the form in which it is hashed and compared. */
+/** An output as canonical JSON, the form in which outputs are hashed and compared. */
 export interface CanonicalOutput {
   canonical: string;
   /**
-   * base64url of BLAKE2b-256 of it: its outputHash. Depute's choice: DelegateOS 7.1 names no form, and only a canonical
-   * one gives equal outputs equal hashes.
+   * The output's hash in an attestation: base64url of BLAKE2b-256 of the canonical JSON. DelegateOS 7.1 names no form;
+   * Depute hashes the canonical one, so that equal outputs have equal hashes.
    */
   hash: string;
 }
 
 /**
+ * Converts an output to canonical JSON and hashes it.
+ *
  * @param text JSON of the output
- * @throws DeputeError INVALID_REQUEST naming the field, for what has no canonical form
+ * @throws DeputeError INVALID_REQUEST, naming the field, if the text has no canonical form
  */
 export async function canonicalOutput(
   { engine, checker }: { engine: CryptoEngine; checker: Pick<Checker, "canonical"> },
   text: string,
-  by: By = {},
+  by: CheckCaller = {},
   field = "output",
 ): Promise<CanonicalOutput> {
   try {

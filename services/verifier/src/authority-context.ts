@@ -5,23 +5,30 @@ import { DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
 import { parseToken, type RevocationView, revocationIds, type SerializedDCT, SJT_FORMAT } from "@depute/dct";
 import { fromConnectError, ownOptions } from "@depute/service";
 import type { CollectedNode } from "./attestation-tree.ts";
-import type { Breath } from "./breath.ts";
 import { CURSOR } from "./revocation-follower.ts";
-import { type AuthorityContext, type RecordedDelegation, speaksForItself } from "./rules/signer-authority.ts";
+import {
+  type AuthorityContext,
+  needsNoDelegation,
+  type RecordedDelegation,
+} from "./rules/signer-authority.ts";
 import { readCursor } from "./store/cursors.ts";
 import { type RevocationRow, revocationsOf } from "./store/revocations.ts";
 import { lineageOf } from "./store/sub-contracts.ts";
 import type { Verifier } from "./verifier.ts";
+import type { YieldToEventLoop } from "./yield-to-event-loop.ts";
 
-/** Delegations that are asked for at once. */
+/** Maximum number of delegations that are read concurrently. */
 const AT_ONCE = 32;
 
-/** Revocations that may not be taken over yet when signers are judged. */
+/**
+ * Maximum number of revocations by which RevocationFollower may lag behind the tokens service. With a greater lag the
+ * verifier refuses to check signers.
+ */
 const MAX_BEHIND = 1000;
 
 /**
- * What is needed to judge the signers of a tree: whom the tokens service trusts, what it has revoked up to now, and the
- * tokens that were sent along.
+ * Reads the data that decides whether the signers of a tree had authority: trusted roots, current revocations, and the
+ * request's tokens.
  *
  * @throws DeputeError DEPENDENCY_UNAVAILABLE
  */
@@ -30,7 +37,7 @@ export async function loadAuthority(
   nodes: readonly CollectedNode[],
   messages: readonly TokenMessage[],
   context: HandlerContext,
-  breathe: Breath,
+  yieldToEventLoop: YieldToEventLoop,
 ): Promise<AuthorityContext> {
   const { store, engine, keypair } = verifier;
   const tokens = new Map<string, SerializedDCT>();
@@ -41,77 +48,83 @@ export async function loadAuthority(
     const last = parsed.token.attenuations.at(-1) ?? parsed.token.authority;
     tokens.set(last.delegationId, { token, format: SJT_FORMAT });
     for (const id of revocationIds(engine, parsed.token)) blocks.add(id);
-    await breathe();
+    await yieldToEventLoop();
   }
   const contractIds = new Set(nodes.map(({ attestation }) => attestation.contractId));
   const lineages = new Map<string, string[]>();
   for (const id of contractIds) lineages.set(id, await store.read((tx) => lineageOf(tx, id)));
-  const unshown = new Set<string>();
+  const withoutToken = new Set<string>();
   for (const { attestation } of nodes) {
     const { contract } = await verifier.contracts.get(attestation.contractId);
     if (
-      !speaksForItself(attestation, contract, keypair.principal.id) &&
+      !needsNoDelegation(attestation, contract, keypair.principal.id) &&
       !tokens.has(attestation.delegationId)
     ) {
-      unshown.add(attestation.delegationId);
+      withoutToken.add(attestation.delegationId);
     }
   }
-  const delegations = await recorded(verifier, [...unshown], context);
+  const delegations = await readRecordedDelegations(verifier, [...withoutToken], context);
   for (const { revocationId } of [...delegations.values()].flat()) blocks.add(revocationId);
-  const known = blocks.size === 0 ? nothing : await revoked(verifier, blocks, context);
+  const knownRevocations =
+    blocks.size === 0 ? NO_REVOCATIONS : await readRevocations(verifier, blocks, context);
   return {
     verifier: keypair.principal.id,
-    trustedRoots: known.roots,
+    trustedRoots: knownRevocations.roots,
     tokens,
     delegations,
     wasRevoked: (revocationId, time) =>
-      (known.revocations.get(revocationId) ?? []).some((row) => row.time <= time),
-    revokedBy: (time) => viewAt(known.revocations, time),
+      (knownRevocations.revocations.get(revocationId) ?? []).some((row) => row.time <= time),
+    revokedBy: (time) => viewAt(knownRevocations.revocations, time),
     lineageOf: (contractId) => lineages.get(contractId) ?? [],
   };
 }
 
-/** What the tokens service has recorded of delegations. One that it does not know, or knows twice, is left out. */
-async function recorded(
+/** Reads the delegations that the tokens service has recorded, by id. Unknown and ambiguous ids are left out. */
+async function readRecordedDelegations(
   { delegations, clock }: Verifier,
   ids: readonly string[],
   context: HandlerContext,
 ): Promise<Map<string, RecordedDelegation[]>> {
-  const found = new Map<string, RecordedDelegation[]>();
+  const delegationsByBlock = new Map<string, RecordedDelegation[]>();
   const options = ownOptions(context, clock);
   const read = async (delegationId: string) => {
-    const answer = await delegations.getDelegationChain({ delegationId }, options).catch(orNone);
-    if (answer !== undefined) found.set(delegationId, answer.delegations.map(recordOf));
+    const answer = await delegations.getDelegationChain({ delegationId }, options).catch(undefinedIfUnknown);
+    if (answer !== undefined) delegationsByBlock.set(delegationId, answer.delegations.map(recordOf));
   };
   for (let at = 0; at < ids.length; at += AT_ONCE) await Promise.all(ids.slice(at, at + AT_ONCE).map(read));
-  return found;
+  return delegationsByBlock;
 }
 
-function orNone(error: unknown): undefined {
+function undefinedIfUnknown(error: unknown): undefined {
   const { reason } = fromConnectError(error);
   if (reason === ErrorReason.DELEGATION_NOT_FOUND || reason === ErrorReason.DELEGATION_AMBIGUOUS) return;
   throw error;
 }
 
-function recordOf({ to, contractId, revocationId, expireTime }: DelegationRecord): RecordedDelegation {
-  // One whose end is not told has ended.
+function recordOf({
+  delegatee: to,
+  contractId,
+  revocationId,
+  expireTime,
+}: DelegationRecord): RecordedDelegation {
+  // A record without an expiry counts as expired.
   const expiry = expireTime === undefined ? 0 : fromTimestamp(expireTime);
   return { to, contractId, revocationId, expiry };
 }
 
-interface Known {
+interface RevocationData {
   roots: ReadonlySet<string>;
-  /** By block. */
+  /** Records of revocations, grouped by the revocation id of the block. */
   revocations: ReadonlyMap<string, readonly RevocationRow[]>;
 }
 
-const nothing: Known = { roots: new Set(), revocations: new Map() };
+const NO_REVOCATIONS: RevocationData = { roots: new Set(), revocations: new Map() };
 
-async function revoked(
+async function readRevocations(
   { store, tokens, revocations, clock }: Verifier,
   blocks: ReadonlySet<string>,
   context: HandlerContext,
-): Promise<Known> {
+): Promise<RevocationData> {
   const options = ownOptions(context, clock);
   const { trustedRoots } = await tokens.getIssuer({}, options);
   const { rows, cursor } = await store.read(async (tx) => {
@@ -119,15 +132,19 @@ async function revoked(
     for (const id of blocks) rows.push(...(await revocationsOf(tx, id)));
     return { rows, cursor: await readCursor(tx, CURSOR) };
   });
-  // What was recorded there and has not arrived here yet counts as well.
+  // Reads the revocations that the follower has not copied yet.
   const rest = await revocations.listRevocations(
     { afterSequence: BigInt(cursor), pageSize: MAX_BEHIND },
     options,
   );
   if (rest.lastSequence > BigInt(cursor + MAX_BEHIND)) {
-    throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "revocations are still being read", {
-      metadata: { service: "tokens" },
-    });
+    throw new DeputeError(
+      ErrorReason.DEPENDENCY_UNAVAILABLE,
+      "the verifier has not read all revocations yet; try again later",
+      {
+        metadata: { service: "tokens" },
+      },
+    );
   }
   for (const { entry, recordTime } of rest.revocations) {
     if (entry === undefined || !blocks.has(entry.revocationId)) continue;
@@ -137,7 +154,7 @@ async function revoked(
   return { roots: new Set(trustedRoots), revocations: Map.groupBy(rows, ({ revocationId }) => revocationId) };
 }
 
-function viewAt(revocations: Known["revocations"], time: number): RevocationView {
+function viewAt(revocations: RevocationData["revocations"], time: number): RevocationView {
   return {
     isRevoked: (revocationId, rightful) =>
       (revocations.get(revocationId) ?? []).some(

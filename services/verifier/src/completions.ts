@@ -14,7 +14,7 @@ import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import { attestedState } from "@depute/dct";
 import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
 import type { Store } from "@depute/store";
-import { requireRoom, saveAttestation } from "./attestations.ts";
+import { requireStorable, storeAttestation } from "./attestations.ts";
 import { toMessage } from "./documents.ts";
 import { type CheckResult, shorten } from "./rules/check-result.ts";
 import type { Attestation } from "./rules/documents.ts";
@@ -27,15 +27,15 @@ import {
 } from "./store/completions.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
-/** Completions that may wait for another service at once. */
+/** Maximum number of pending completions. */
 const MAX_PENDING = 10_000;
-/** How long another service has for an answer, in milliseconds, where no caller waits. */
+/** Timeout in milliseconds of the verifier's own calls to other services. */
 const TIMEOUT_MS = 10_000;
-/** Longest message of a failure, in characters. */
+/** Maximum length of a failure message in characters. */
 const MAX_MESSAGE = 2000;
 
-/** Refusals after which another try may succeed. Any other one is the answer. */
-const PASSING: ReadonlySet<ErrorReason> = new Set([
+/** Refusals after which the outbox tries again; every other refusal is final. */
+const RETRYABLE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.DEPENDENCY_UNAVAILABLE,
   ErrorReason.SHUTTING_DOWN,
   ErrorReason.DEADLINE_EXCEEDED,
@@ -44,7 +44,7 @@ const PASSING: ReadonlySet<ErrorReason> = new Set([
 
 export interface CompletionsOptions {
   readonly store: Store;
-  /** Has a leaf for each attestation. */
+  /** The log to which each stored attestation is appended. */
   readonly transparency: TransparencyLog;
   readonly tasks: Client<typeof WorkerService>;
   readonly delegations: Client<typeof DelegationService>;
@@ -52,20 +52,19 @@ export interface CompletionsOptions {
   readonly logger: Logger;
 }
 
-/** The state after a completion. */
+/** The delegation's state after a completion. */
 export interface Completed {
   readonly status: DelegationStatus;
-  /** Empty for a delegation without a task. */
+  /** The delegation's task; empty for none. */
   readonly taskId: string;
 }
 
 /**
- * Ends delegations by their delegatees' attestations: a saga over the tasks service, the tokens service and this one's store.
- *
- * A completion that was accepted is a row. The task decides where there is one, in its own transaction, since it has more
- * rules; otherwise the tokens service decides. What they refuse leaves nothing behind. What they took is followed by the end
- * of the delegation, and then by the attestation, which is stored in the transaction that drops the row. Each step may be
- * repeated, so a row that a crash left behind is driven to its end at the start.
+ * Ends delegations when their delegatees attest completion. The steps span the tasks service, the tokens service and
+ * this store. An accepted completion is a row until it is finished. If the delegation has a task, the tasks service
+ * decides first, because it checks more; otherwise the tokens service decides. A refusal deletes the row. After an
+ * acceptance, one transaction stores the attestation and deletes the row. Every step can be repeated, so the next start
+ * finishes the rows that a crash left.
  */
 export class Completions {
   readonly #options: CompletionsOptions;
@@ -77,10 +76,10 @@ export class Completions {
     this.#outbox = new Outbox<PendingCompletion>({
       timers,
       log: logger,
-      what: "a delegation cannot be completed",
+      failureMessage: "completion of a delegation failed",
       first: (limit) => store.read((tx) => firstPending(tx, limit)),
       tell: (row, signal) => this.#finishAlone(row, signal),
-      // The row is gone with the transaction that stores the attestation, or with the refusal.
+      // Nothing to delete here: the transaction that stored the attestation or the refusal has deleted the row.
       drop: async () => {},
     });
   }
@@ -94,14 +93,15 @@ export class Completions {
   }
 
   /**
-   * Accepts a completion and drives it to its end.
+   * Accepts a completion and finishes it.
    *
-   * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), LIMIT_EXCEEDED, what tasks and tokens refuse;
-   * DEPENDENCY_UNAVAILABLE, after which the completion is still finished
+   * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), LIMIT_EXCEEDED, and the refusals of the
+   *   tasks and tokens services
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE: the outbox finishes the completion later
    */
   async complete(row: PendingCompletion, attestation: Attestation, options: CallOptions): Promise<Completed> {
     await this.#options.store.write(async (tx) => {
-      await requireRoom(tx, row, attestation);
+      await requireStorable(tx, row, attestation);
       if ((await countPending(tx)) >= MAX_PENDING) throw tooMany();
       await insertPending(tx, row);
     });
@@ -118,12 +118,9 @@ export class Completions {
     const options = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
     await this.#drive(row, attestation, options).catch((thrown: unknown) => {
       const refusal = fromConnectError(thrown);
-      if (PASSING.has(refusal.reason)) throw refusal;
+      if (RETRYABLE.has(refusal.reason)) throw refusal;
       const { logger } = this.#options;
-      logger.info(
-        { err: refusal, attestation: row.id },
-        "a completion was refused when it was taken up again",
-      );
+      logger.info({ err: refusal, attestation: row.id }, "pending completion was refused");
     });
   }
 
@@ -136,13 +133,13 @@ export class Completions {
           ? DelegationStatus.ACTIVE
           : await this.#endDelegation(row, attestation, task !== undefined, options);
       await store.write(async (tx) => {
-        await saveAttestation(tx, transparency, row, attestation);
+        await storeAttestation(tx, transparency, row, attestation);
         await dropPending(tx, row.id);
       });
       return { status, taskId: task?.id ?? "" };
     } catch (thrown) {
       const refusal = fromConnectError(thrown);
-      if (!PASSING.has(refusal.reason)) await store.write((tx) => dropPending(tx, row.id));
+      if (!RETRYABLE.has(refusal.reason)) await store.write((tx) => dropPending(tx, row.id));
       throw refusal;
     }
   }
@@ -181,28 +178,29 @@ export class Completions {
       return delegation?.status ?? DelegationStatus.UNSPECIFIED;
     } catch (thrown) {
       const refusal = fromConnectError(thrown);
-      if (!hasEnded || PASSING.has(refusal.reason)) throw refusal;
-      // The task ended by this attestation while the delegation was being revoked: both have ended.
+      if (!hasEnded || RETRYABLE.has(refusal.reason)) throw refusal;
+      // The attestation ended the task while another call revoked the delegation. So the delegation has already ended,
+      // and its stored status is the answer.
       const { delegation } = await delegations.getDelegation(key, options);
       return delegation?.status ?? DelegationStatus.UNSPECIFIED;
     }
   }
 }
 
-/** Why the delegatee says that the work failed. */
+/** Returns the reason for the failure that the delegatee states in the attestation. */
 export function failureOf({ result }: Attestation): string {
   const details = result.verificationOutcome?.details ?? "";
   return shorten(details === "" ? "the delegatee attests that the work failed" : details, MAX_MESSAGE);
 }
 
-/** The outcome of the contract's check as it is kept: JSON. */
-export function keptCheck(method: string, result: CheckResult): string {
+/** Converts the check result of the contract to the text that the row stores. */
+export function serializeCheck(method: string, result: CheckResult): string {
   return JSON.stringify({ ...result, method });
 }
 
-function checkOf(kept: string | null) {
-  if (kept === null) return undefined;
-  const { method, passed, score, details } = JSON.parse(kept) as CheckResult & { method: string };
+function checkOf(checkJson: string | null) {
+  if (checkJson === null) return undefined;
+  const { method, passed, score, details } = JSON.parse(checkJson) as CheckResult & { method: string };
   return create(TaskVerificationSchema, {
     ...{ method, passed, details: details ?? "" },
     ...(score !== undefined && { score }),

@@ -1,24 +1,26 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { Store } from "@depute/store";
-import { type KnownJudgement, knownJudgement } from "./checker/known-judgement.ts";
-import { WeightedLru } from "./lru.ts";
+import { type PreparedRule, prepareRule } from "./checker/prepared-rule.ts";
 import type { TaskContract } from "./rules/documents.ts";
 import { getContract } from "./store/contracts.ts";
+import { WeightedLru } from "./weighted-lru.ts";
 
-/** A contract, and how it judges. */
+/** A contract with its output rule. */
 export interface KnownContract {
   contract: TaskContract;
-  judgement: KnownJudgement;
+  outputRule: PreparedRule;
   storeTime: number;
+  /** The organization that owns the contract; empty for none. */
+  organization: string;
 }
 
-/** Characters of contracts that are kept parsed, some 10 times that in bytes. */
+/** Capacity of the cache in characters of contracts. A parsed contract takes about ten bytes for each character. */
 const CACHE_CHARS = 4 * 1024 * 1024;
 
-/** Reads contracts. They never change, so one that was read is kept while there is room. */
+/** Reads contracts and caches them; contracts never change. */
 export class ContractBook {
   readonly #store: Store;
-  readonly #known = new WeightedLru<KnownContract>(CACHE_CHARS);
+  readonly #cache = new WeightedLru<KnownContract>(CACHE_CHARS);
 
   constructor(store: Store) {
     this.#store = store;
@@ -26,26 +28,31 @@ export class ContractBook {
 
   /** @throws DeputeError CONTRACT_NOT_FOUND */
   async get(id: string): Promise<KnownContract> {
-    const known = this.#known.get(id);
-    if (known !== undefined) return known;
+    const cached = this.#cache.get(id);
+    if (cached !== undefined) return cached;
     const row = await this.#store.read((tx) => getContract(tx, id));
     if (row === undefined) {
-      throw new DeputeError(ErrorReason.CONTRACT_NOT_FOUND, "no such contract", {
+      throw new DeputeError(ErrorReason.CONTRACT_NOT_FOUND, "the contract does not exist; check the id", {
         metadata: { contract: id },
       });
     }
     const contract = JSON.parse(row.document) as TaskContract;
-    const found = { contract, judgement: judgementOf(contract), storeTime: row.storeTime };
-    this.#known.set(id, found, row.document.length);
-    return found;
+    const contractEntry = {
+      contract,
+      outputRule: ruleOf(contract),
+      storeTime: row.storeTime,
+      organization: row.organization,
+    };
+    this.#cache.set(id, contractEntry, row.document.length);
+    return contractEntry;
   }
 }
 
-function judgementOf({ verification, task }: TaskContract): KnownJudgement {
-  return knownJudgement({ verification, outputSchema: task.outputSchema });
+function ruleOf({ verification, task }: TaskContract): PreparedRule {
+  return prepareRule({ verification, outputSchema: task.outputSchema });
 }
 
-/** How the contract's output schema alone judges (DelegateOS 7.3, step 2). */
-export function schemaJudgementOf({ task }: TaskContract): KnownJudgement {
-  return knownJudgement({ verification: { method: "schema_match" }, outputSchema: task.outputSchema });
+/** Returns the output rule that checks only the contract's output schema (DelegateOS 7.3, step 2). */
+export function outputSchemaRuleOf({ task }: TaskContract): PreparedRule {
+  return prepareRule({ verification: { method: "schema_match" }, outputSchema: task.outputSchema });
 }

@@ -10,23 +10,27 @@ import {
   verifyObject,
 } from "@depute/dct";
 import { decode, encode, WireEncodeError } from "@depute/wire";
-import { type Breath, createBreath } from "./breath.ts";
 import { MAX_HELD_OUTPUT_BYTES } from "./rules/attestation-validation.ts";
-import type { StoredDocument } from "./store/documents.ts";
+import type { SignedDocument } from "./store/documents.ts";
+import type { YieldToEventLoop } from "./yield-to-event-loop.ts";
 
-/** The signed documents of this service: their messages on the RPCs, their JSON where they are signed and kept. */
+/** Kinds of signed documents in this service. RPCs send them as messages; signatures and the store use JSON. */
 export type DocumentKind = Exclude<ObjectKind, "revocation">;
 
 const SCHEMAS = { contract: TaskContractSchema, attestation: AttestationSchema } as const;
 type MessageOf<K extends DocumentKind> = MessageShape<(typeof SCHEMAS)[K]>;
 
-/** Largest documents, in bytes of canonical JSON. An attestation may hold an output. */
+/** Maximum size of a document in bytes of canonical JSON. An attestation may contain an output. */
 const MAX_BYTES: Record<DocumentKind, number> = {
   contract: 256 * 1024,
   attestation: MAX_HELD_OUTPUT_BYTES + 256 * 1024,
 };
 
-/** The JSON of a message. @throws DeputeError INVALID_REQUEST for one that has none */
+/**
+ * Converts a message to the document's JSON.
+ *
+ * @throws DeputeError INVALID_REQUEST if the message has no JSON form
+ */
 export function toDocument<K extends DocumentKind>(kind: K, message: MessageOf<K>): SignedObjects[K] {
   try {
     const schema: DescMessage = SCHEMAS[kind];
@@ -37,7 +41,7 @@ export function toDocument<K extends DocumentKind>(kind: K, message: MessageOf<K
   }
 }
 
-/** The message of a stored document. */
+/** Converts a stored document to its message. */
 export function toMessage<K extends DocumentKind>(kind: K, document: unknown): MessageOf<K> {
   const schema: DescMessage = SCHEMAS[kind];
   const decoded = decode(schema, document);
@@ -47,7 +51,8 @@ export function toMessage<K extends DocumentKind>(kind: K, document: unknown): M
 }
 
 /**
- * A document as it is stored, if its signature is its signer's. A large one takes a few steps, between which others go.
+ * Verifies a document's signature and prepares the document for the store. Yields to the event loop between steps,
+ * because documents may be large.
  *
  * @param now milliseconds since the Unix epoch
  * @throws DeputeError SIGNATURE_INVALID, INVALID_REQUEST, LIMIT_EXCEEDED
@@ -57,10 +62,10 @@ export async function toStored<K extends DocumentKind>(
   kind: K,
   document: SignedObjects[K],
   now: number,
-  breathe: Breath = createBreath(),
-): Promise<StoredDocument> {
+  yieldToEventLoop: YieldToEventLoop,
+): Promise<SignedDocument> {
   const verified = verifyObject(engine, kind, document);
-  await breathe();
+  await yieldToEventLoop();
   if (!verified.ok) {
     const { problem, detail } = verified.refusal;
     if (problem === "malformed") throw invalid(kind, detail);
@@ -75,7 +80,7 @@ export async function toStored<K extends DocumentKind>(
       metadata: { limit: `${kind}_bytes`, max: String(MAX_BYTES[kind]) },
     });
   }
-  await breathe();
+  await yieldToEventLoop();
   const digest = encodeBase64Url(objectSigningInput(engine, document));
   return { id: document.id, digest, document: text, storeTime: now };
 }

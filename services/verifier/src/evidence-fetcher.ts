@@ -2,16 +2,16 @@ import { createHash } from "node:crypto";
 import type { Timers } from "@depute/core";
 import { AllowedHosts, type Logger, Outbound, type OutboundOptions } from "@depute/service";
 
-/** Bytes of one piece of evidence that are read, from an address. */
+/** Maximum size of fetched evidence in bytes. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Milliseconds between two pieces of an answer, and for all of it. */
+/** Timeouts in milliseconds: IDLE_MS between two parts of a response, LIMIT_MS for the whole response. */
 const IDLE_MS = 5_000;
 const LIMIT_MS = 15_000;
-/** Addresses that are read at once. */
+/** Maximum number of concurrent fetches. */
 const AT_ONCE = 8;
 
 export interface EvidenceFetcherOptions {
-  /** Hosts that configuration allows; none means that nothing is fetched. */
+  /** Hosts from which the settings allow fetches. If the list is empty, nothing is fetched. */
   readonly hosts: readonly string[];
   readonly timers: Timers;
   readonly logger: Logger;
@@ -19,15 +19,15 @@ export interface EvidenceFetcherOptions {
 }
 
 /**
- * Reads evidence that lies elsewhere, from hosts that configuration allows and nobody else, to compare it with its digest.
- * It is hashed as it comes and not kept.
+ * Fetches evidence from allowed hosts and hashes it, so that it can be compared with its digest. The response is hashed
+ * as a stream and not stored.
  */
 export class EvidenceFetcher {
   readonly #options: EvidenceFetcherOptions;
   readonly #hosts: AllowedHosts;
   readonly #outbound: Outbound;
 
-  /** @throws Error for hosts that are none */
+  /** @throws Error if the name of a host is malformed */
   constructor(options: EvidenceFetcherOptions) {
     this.#options = options;
     this.#hosts = new AllowedHosts(options.hosts);
@@ -36,19 +36,20 @@ export class EvidenceFetcher {
   }
 
   /**
-   * The digests of what is at addresses: `sha256:` and hexadecimal digits; empty where there is nothing to be had. An
-   * address that may not be called is left out.
+   * Fetches addresses and hashes their content. The result omits addresses outside the allowed hosts.
+   *
+   * @returns for each address `sha256:` and hexadecimal digits, or an empty text if the fetch failed
    */
   async digests(uris: readonly string[], signal: AbortSignal): Promise<Map<string, string>> {
-    const found = new Map<string, string>();
+    const fetchedTexts = new Map<string, string>();
     const allowed = [...new Set(uris)].filter((uri) => this.#mayFetch(uri));
     const lane = async () => {
       for (let uri = allowed.pop(); uri !== undefined; uri = allowed.pop()) {
-        found.set(uri, await this.#digestOf(uri, signal));
+        fetchedTexts.set(uri, await this.#digestOf(uri, signal));
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
-    return found;
+    return fetchedTexts;
   }
 
   close(): void {
@@ -77,7 +78,7 @@ export class EvidenceFetcher {
       return status === 200 ? `sha256:${hash.digest("hex")}` : "";
     } catch (err) {
       caller.throwIfAborted();
-      this.#options.logger.info({ err }, "evidence could not be fetched");
+      this.#options.logger.info({ err }, "evidence fetch failed");
       return "";
     } finally {
       cancel();

@@ -49,7 +49,7 @@ export {
   createDefaultRegistry,
 } from "./rules/check-registry.ts";
 
-/** Questions to models that may wait for one another. */
+/** Maximum number of questions to models that wait in the queue. */
 const MAX_WAITING_QUESTIONS = 1000;
 
 const DESCRIPTORS = servicesOf("verifier");
@@ -63,9 +63,9 @@ export const verifier = defineService({
     const { log, clock, timers } = deps;
     selfTest(nativeEngine);
     planRules(DESCRIPTORS);
-    const keypair = loadVerifierKey(nativeEngine, deps.dataDir, values.verifierKeyFile);
+    const keypair = await loadVerifierKey(nativeEngine, deps.keys, values.verifierKeyFile);
     const moreChecks = await loadChecks(values.verifierChecks);
-    const onError = (err: unknown, what: string) => log.error({ err }, what);
+    const onError = (err: unknown, message: string) => log.error({ err }, message);
     const judge = new Judge({
       judges: readJudges(values.verifierJudges, values.verifierOutboundHosts),
       timeoutMs: values.verifierJudgeTimeout,
@@ -123,7 +123,7 @@ export const verifier = defineService({
       store,
       contracts: new ContractBook(store),
       checker,
-      names: { checks: createRegistry(namesOnly, moreChecks), hasJudge: (model) => judge.has(model) },
+      names: { checks: createRegistry(namesOnlyRegistry, moreChecks), hasJudge: (model) => judge.has(model) },
       judge,
       reviews,
       reviewers: values.verifierReviewers,
@@ -168,8 +168,8 @@ export const verifier = defineService({
   },
 });
 
-/** Here the registry only tells which checks there are, and what parameters they take. */
-const namesOnly = {
+/** A registry that only names checks and validates their parameters; the checks run in worker threads. */
+const namesOnlyRegistry = {
   matcher(): never {
     throw new Error("patterns run in the checker");
   },

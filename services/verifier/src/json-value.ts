@@ -3,16 +3,16 @@ import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { MAX_OUTPUT_BYTES } from "./rules/attestation-validation.ts";
 
-/** A JSON value of a request, and its text. */
+/** A JSON value of a request with its text. */
 export interface JsonText {
   value: JsonValue;
   text: string;
 }
 
 /**
- * Reads a value of a request.
+ * Reads a JSON value of a request.
  *
- * @throws DeputeError INVALID_REQUEST for one that is not JSON (NaN, a value of no kind), LIMIT_EXCEEDED
+ * @throws DeputeError INVALID_REQUEST if the value is not JSON (NaN, a value without a kind), LIMIT_EXCEEDED
  */
 export function readValue(message: Value, field: string, maxBytes: number = MAX_OUTPUT_BYTES): JsonText {
   let value: JsonValue;
@@ -27,19 +27,20 @@ export function readValue(message: Value, field: string, maxBytes: number = MAX_
 }
 
 /**
- * The text of what a request brings as a value or as JSON text; undefined when it brings neither. The text is read by
- * nobody yet.
+ * Reads a JSON field that a request sends as a value or as text; the text stays unparsed.
  *
- * @throws DeputeError INVALID_REQUEST for both, LIMIT_EXCEEDED
+ * @returns the text; undefined if the request has neither
+ * @throws DeputeError INVALID_REQUEST if the request has both, LIMIT_EXCEEDED
  */
 export function readText(message: Value | undefined, text: string, field: string): string | undefined {
-  if (message !== undefined && text !== "") throw invalid(`${field}_json`, `there is a ${field} as well`);
+  if (message !== undefined && text !== "")
+    throw invalid(`${field}_json`, `may not be sent together with ${field}`);
   if (text !== "") return text;
   return message === undefined ? undefined : readValue(message, field).text;
 }
 
 /** @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED */
-export function needText(message: Value | undefined, text: string, field: string): string {
+export function requireText(message: Value | undefined, text: string, field: string): string {
   const read = readText(message, text, field);
   if (read === undefined) throw invalid(field, "is needed");
   return read;

@@ -2,10 +2,10 @@ import type { Store } from "@depute/store";
 import { setLogIndex, unlogged } from "./store/attestations.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
-/** Attestations that are appended in one transaction. */
+/** Maximum number of attestations in one transaction. */
 const BATCH = 50;
 
-/** Appends the attestations that were stored before there was a log, in the order in which they were stored. */
+/** Appends the stored attestations that are missing in the log, in the order of their storage. */
 export async function appendUnlogged(store: Store, log: TransparencyLog): Promise<void> {
   for (let more = true; more; ) {
     more = await store.write(async (tx) => {

@@ -43,7 +43,7 @@ const judge = async (name: string, params: unknown, output: string) => {
   return platform.verification.checkOutput({ contractId: contract.id, output: value(output) });
 };
 
-test("a check that a module registers judges outputs, with parameters that are looked at beforehand", async () => {
+test("a check of a module verifies outputs, and its parameters are validated first", async () => {
   expect((await judge("word_count", { min: 2 }, "two words")).result).toMatchObject({ passed: true });
   expect((await judge("word_count", { min: 3 }, "two words")).result).toMatchObject({
     passed: false,
@@ -59,20 +59,20 @@ test("a check that a module registers judges outputs, with parameters that are l
 
 test.each([
   ["throws", "no idea"],
-  ["nothing", "it gave no result"],
-])("a check that %s has not passed", async (name, details) => {
+  ["nothing", "the check returned no result"],
+])("an output has not passed if its check %s", async (name, details) => {
   const { result } = await judge(name, {}, "x");
   expect(result).toMatchObject({ passed: false, score: 0 });
   expect(result?.details).toContain(details);
 });
 
-test("a check that does not end is stopped", async () => {
+test("stops a check at its time limit", async () => {
   expect(await refusal(judge("endless", {}, "x"))).toMatchObject({ reason: "CHECK_TIMEOUT" });
 });
 
 test.each([
   ["is not there", join(folder, "none.ts"), "none.ts"],
-  ["exports nothing", file("empty.ts", "export const a = 1;"), "no function"],
+  ["exports nothing", file("empty.ts", "export const a = 1;"), "no default export"],
   [
     "registers a name twice",
     file("twice.ts", 'export default (r) => { r.register("a", () => 1); r.register("a", () => 1); };'),

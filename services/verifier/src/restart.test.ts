@@ -16,13 +16,13 @@ test("a restart keeps contracts, attestations, request ids and the verifier's ke
     output: value({ label: "good" }),
   };
   const before = {
-    contract: await platform.contracts.getContract({ id: contract.id }),
+    contract: await platform.contracts.getContract({ contractId: contract.id }),
     verifier: await platform.attestations.getVerifier({}),
     attested: await platform.attestations.attestOutput(request),
   };
   await platform.restart();
   expect({
-    contract: await platform.contracts.getContract({ id: contract.id }),
+    contract: await platform.contracts.getContract({ contractId: contract.id }),
     verifier: await platform.attestations.getVerifier({}),
     attested: await platform.attestations.attestOutput(request),
   }).toEqual(before);

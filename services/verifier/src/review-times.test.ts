@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import {
   ReviewKind,
   ReviewState,
@@ -6,7 +7,7 @@ import {
 import { newId } from "@depute/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { delegator, worker } from "./testing/contracts.ts";
-import { as, type Platform, refusal, startPlatform } from "./testing/platform.ts";
+import { asCaller, type Platform, refusal, startPlatform } from "./testing/platform.ts";
 
 const BOSS = "the boss";
 
@@ -28,7 +29,7 @@ async function create(change: object = {}) {
     subject: "task 1",
     reviewers: [delegator.principal.id],
     escalationReviewers: [BOSS],
-    timeoutSeconds: 100n,
+    timeout: durationFromMs(100_000),
     ...change,
   });
   if (review === undefined) throw new Error("no review");
@@ -41,7 +42,7 @@ const WORDS = new Map<ReviewState, string>([
   [ReviewState.TIMED_OUT, "TIMED_OUT"],
 ]);
 
-/** Follows the changes of one review: the words of the next ones. */
+/** Watches one review; the returned function gives the next states. */
 function watch(id: string) {
   const ending = new AbortController();
   watching.push(ending);
@@ -59,7 +60,7 @@ function watch(id: string) {
   };
 }
 
-test("watchers hear of the escalation and of the time-out, each once", async () => {
+test("watchers get the escalation and the time-out once each", async () => {
   const { id } = await create();
   const changes = watch(id);
   expect(await changes.next()).toBe("PENDING");
@@ -67,28 +68,28 @@ test("watchers hear of the escalation and of the time-out, each once", async () 
   expect(await changes.next()).toBe("PENDING, escalated");
   platform.clock.advance(50_000);
   expect(await changes.next()).toBe("TIMED_OUT, escalated");
-  const { review } = await platform.reviews.getReview({ id });
+  const { review } = await platform.reviews.getReview({ reviewId: id });
   expect(review).toMatchObject({ state: ReviewState.TIMED_OUT, escalated: true });
 });
 
-test("a decision ends what time would have changed", async () => {
+test("a decided review neither escalates nor times out", async () => {
   const { id } = await create();
-  await platform.reviews.decideReview({ id, verdict: ReviewVerdict.APPROVED }, as(delegator));
+  await platform.reviews.decideReview({ reviewId: id, verdict: ReviewVerdict.APPROVED }, asCaller(delegator));
   const other = await create();
   const changes = watch(other.id);
   platform.clock.advance(100_000);
   while ((await changes.next()) !== "TIMED_OUT, escalated");
-  const seen: string[] = [];
+  const times: string[] = [];
   const ending = new AbortController();
   for await (const { review } of platform.reviews.watchReviews({}, { signal: ending.signal })) {
-    seen.push(review?.id ?? "");
-    if (review?.id === other.id && seen.filter((one) => one === other.id).length === 2) break;
+    times.push(review?.id ?? "");
+    if (review?.id === other.id && times.filter((one) => one === other.id).length === 2) break;
   }
   ending.abort();
-  expect(seen.filter((one) => one === id)).toHaveLength(2);
+  expect(times.filter((one) => one === id)).toHaveLength(2);
 });
 
-test("what time changed while the service was down is recorded at its start", async () => {
+test("a start records escalations and time-outs of the downtime", async () => {
   const { id } = await create();
   await platform.restart();
   platform.clock.advance(100_000);
@@ -98,9 +99,9 @@ test("what time changed while the service was down is recorded at its start", as
   while (last !== "TIMED_OUT, escalated") last = await changes.next();
 });
 
-test("a creator names its review, once", async () => {
+test("a creator may choose the id of its review once", async () => {
   const id = newId();
-  const request = { id, requestId: "named" };
+  const request = { reviewId: id, requestId: "named" };
   expect((await create(request)).id).toBe(id);
   expect((await create(request)).id).toBe(id);
   expect(await refusal(create({ ...request, subject: "task 2" }))).toMatchObject({
@@ -109,9 +110,9 @@ test("a creator names its review, once", async () => {
   expect(await refusal(create({ ...request, requestId: "another" }))).toMatchObject({
     reason: "REQUEST_ID_REUSED",
   });
-  expect(await refusal(create({ id: "no uuid" }))).toMatchObject({ reason: "INVALID_REQUEST" });
-  // A name that is known gives no sight of the review.
-  expect(await refusal(platform.reviews.getReview({ id }, as(worker)))).toMatchObject({
+  expect(await refusal(create({ reviewId: "no uuid" }))).toMatchObject({ reason: "INVALID_REQUEST" });
+  // A caller that knows only the review's id may not read the review.
+  expect(await refusal(platform.reviews.getReview({ reviewId: id }, asCaller(worker)))).toMatchObject({
     reason: "REVIEW_NOT_FOUND",
   });
 });

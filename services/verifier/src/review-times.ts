@@ -2,9 +2,9 @@ import type { Clock, Timers } from "@depute/core";
 import { DeadlineLoop, type Logger } from "@depute/service";
 import type { Reviews } from "./reviews.ts";
 
-/** Reviews that one transaction records. */
+/** Maximum number of reviews in one transaction. */
 const BATCH = 100;
-/** The longest time without a look, so that a clock that jumps is followed; milliseconds. */
+/** Maximum sleep in milliseconds, so that the loop notices when the clock jumps. */
 const MAX_WAIT_MS = 1000;
 
 export interface ReviewTimesOptions {
@@ -15,17 +15,17 @@ export interface ReviewTimesOptions {
 }
 
 /**
- * Tells watchers of escalations and time-outs. Decisions do not wait for it: what a review is at a time is a comparison
- * (rules/review.ts).
+ * Records escalations and time-outs, so that watchers learn of them. Decisions do not depend on this loop, because the
+ * rules compute a review's state from the clock (rules/review.ts).
  */
 export function reviewTimes({ reviews, clock, timers, log }: ReviewTimesOptions): DeadlineLoop {
   const loop = new DeadlineLoop({
     clock,
     timers,
     log,
-    what: "times of reviews could not be recorded",
+    failureMessage: "record of review times failed",
     maxWaitMs: MAX_WAIT_MS,
-    async look(signal) {
+    async runDueWork(signal) {
       while (!signal.aborted && (await reviews.applyTime(BATCH)));
       return reviews.earliestDue();
     },

@@ -29,28 +29,30 @@ import {
   getRequestedReview,
   getReview,
   insertReview,
-  noteTimeChange,
+  recordTimeChange,
   type StoredReview,
   updateReview,
 } from "./store/reviews.ts";
 
-/** Wakes those who watch reviews; the key is the review's id. */
+/** Bus topic that wakes watchers of reviews. The key is the review's id. */
 export const REVIEW_TOPIC = "reviews";
 
-/** What is wanted of a new review. Times are milliseconds since the Unix epoch. */
-export interface WantedReview extends Omit<Review, "id" | "createTime" | "deadline" | "escalationTime"> {
-  /** A UUID of the creator's choice; a new one when absent. */
+/** The fields of a new review. Times are milliseconds since the Unix epoch. */
+export interface NewReview extends Omit<Review, "id" | "createTime" | "deadline" | "escalationTime"> {
+  /** A UUID that the creator chooses. If it is absent, a new one is created. */
   id?: string | undefined;
   requestId: string;
-  /** How long there is for a decision, in milliseconds. */
+  /** Duration in milliseconds within which a reviewer must decide. */
   timeoutMs: number;
-  /** When others join, in milliseconds from now; half of the time there is when absent. */
+  /**
+   * Duration in milliseconds until the escalation reviewers join. If it is absent, they join after half of the timeout.
+   */
   escalateAfterMs?: number | undefined;
-  /** JSON of what is reviewed. */
+  /** JSON of the content under review. */
   content: string | undefined;
 }
 
-/** The one queue of what waits for a decision. */
+/** The queue of reviews. */
 export class Reviews {
   readonly #store: Store;
   readonly #bus: Bus;
@@ -65,27 +67,30 @@ export class Reviews {
     this.#engine = engine;
   }
 
-  /** Tells the listener when time will change a review, epoch milliseconds. */
+  /**
+   * Registers the listener for deadlines. It receives the time, in epoch milliseconds, at which a review will escalate
+   * or time out.
+   */
   onDue(listener: (atMs: number) => void): void {
     this.#onDue = listener;
   }
 
-  /** When time changes a review next, epoch milliseconds. */
+  /** Returns the earliest future escalation or deadline of any review, in epoch milliseconds. */
   earliestDue(): Promise<number | undefined> {
     return this.#store.read(earliestDue);
   }
 
   /**
-   * Records the escalations and time-outs that have come, so that watchers hear of each.
+   * Records escalations and time-outs that are due, so that watchers learn of each one.
    *
-   * @returns whether there may be more
+   * @returns true if more may be due
    */
   async applyTime(limit: number): Promise<boolean> {
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
       const due = await dueReviews(tx, now, limit);
       for (const review of due) {
-        await noteTimeChange(tx, review, now);
+        await recordTimeChange(tx, review, now);
         tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, review.id));
       }
       return due.length === limit;
@@ -93,14 +98,20 @@ export class Reviews {
   }
 
   /**
-   * Puts a review into the queue; the one that is there already for the same request.
+   * Creates a review; a replay returns the existing one.
    *
    * @throws DeputeError REQUEST_ID_REUSED, CONFLICT_OF_INTEREST, INVALID_REQUEST
    */
-  async create(wanted: WantedReview): Promise<StoredReview> {
+  async create(newReview: NewReview): Promise<StoredReview> {
     const now = this.#clock.now();
-    const { id = newId(), timeoutMs, escalateAfterMs = Math.floor(timeoutMs / 2), content, ...rest } = wanted;
-    const digest = this.#digest(wanted);
+    const {
+      id = newId(now),
+      timeoutMs,
+      escalateAfterMs = Math.floor(timeoutMs / 2),
+      content,
+      ...rest
+    } = newReview;
+    const digest = this.#digest(newReview);
     const review: StoredReview = {
       ...rest,
       id,
@@ -111,10 +122,10 @@ export class Reviews {
     };
     validateReview(review);
     return this.#store.write(async (tx) => {
-      const known = await getRequestedReview(tx, wanted.creator, wanted.requestId);
-      if (known !== undefined && known.digest !== digest) throw requestIdReused(wanted.requestId);
-      if (known !== undefined) return known;
-      if (wanted.id !== undefined && (await getReview(tx, id)) !== undefined) throw requestIdReused(id);
+      const existing = await getRequestedReview(tx, newReview.creator, newReview.requestId);
+      if (existing !== undefined && existing.digest !== digest) throw requestIdReused(newReview.requestId);
+      if (existing !== undefined) return existing;
+      if (newReview.id !== undefined && (await getReview(tx, id)) !== undefined) throw requestIdReused(id);
       await insertReview(tx, review, content);
       tx.afterCommit(() => {
         this.#bus.publish(REVIEW_TOPIC, review.id);
@@ -125,9 +136,9 @@ export class Reviews {
   }
 
   /**
-   * Decides a review that this reader may know of.
+   * Decides a review that the reviewer may read.
    *
-   * @throws DeputeError REVIEW_NOT_FOUND and those of `decide`
+   * @throws DeputeError REVIEW_NOT_FOUND and the errors of `decide`
    */
   decide(id: string, decision: Decision): Promise<Review> {
     return this.#change(id, decision.reviewer, (review, now) => decide(review, decision, now));
@@ -137,19 +148,19 @@ export class Reviews {
   withdraw(id: string, by: string, reason: string): Promise<Review> {
     return this.#change(id, by, (review, now) => {
       if (review.creator === by) return withdraw(review, by, reason, now);
-      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only who created a review takes it back");
+      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the creator of a review withdraws it");
     });
   }
 
   /**
-   * Asks about a review that this reader may know of; gives the question that came with the same request before.
+   * Asks a question about a review that the reviewer may read; a replay returns the existing inquiry.
    *
-   * @throws DeputeError REVIEW_NOT_FOUND, REQUEST_ID_REUSED and those of `inquire`
+   * @throws DeputeError REVIEW_NOT_FOUND, REQUEST_ID_REUSED and the errors of `inquire`
    */
   inquire(id: string, question: { requestId: string; reviewer: string; text: string }): Promise<Inquiry> {
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
-      const review = await this.#known(tx, id, question.reviewer, now);
+      const review = await this.#requireReview(tx, id, question.reviewer, now);
       const before = await listInquiries(tx, id);
       const same = before.find(
         ({ requestId, inquirer }) => requestId === question.requestId && inquirer === question.reviewer,
@@ -163,26 +174,29 @@ export class Reviews {
     });
   }
 
-  /** @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, INQUIRY_NOT_FOUND and those of `answerInquiry` */
+  /** @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, INQUIRY_NOT_FOUND and the errors of `answerInquiry` */
   answer(
     id: string,
     number: number,
     by: string,
-    given: { answer: string; answeredBy: string },
+    inquiryAnswer: { answer: string; answeredBy: string },
   ): Promise<Inquiry> {
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
-      const review = await this.#known(tx, id, by, now);
+      const review = await this.#requireReview(tx, id, by, now);
       if (review.creator !== by) {
-        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only who created a review answers for it");
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "only the creator of a review answers its inquiries",
+        );
       }
       const inquiry = (await listInquiries(tx, id)).find((each) => each.number === number);
       if (inquiry === undefined) {
-        throw new DeputeError(ErrorReason.INQUIRY_NOT_FOUND, "no such inquiry", {
+        throw new DeputeError(ErrorReason.INQUIRY_NOT_FOUND, "the inquiry does not exist; check its number", {
           metadata: { review: id, inquiry: String(number) },
         });
       }
-      const answered = answerInquiry(review, inquiry, given, now);
+      const answered = answerInquiry(review, inquiry, inquiryAnswer, now);
       if (answered === inquiry) return inquiry;
       await updateInquiry(tx, id, answered);
       await this.#changed(tx, id);
@@ -193,7 +207,7 @@ export class Reviews {
   #change(id: string, by: string, change: (review: Review, now: number) => Review): Promise<Review> {
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
-      const review = await this.#known(tx, id, by, now);
+      const review = await this.#requireReview(tx, id, by, now);
       const changed = change(review, now);
       if (changed === review) return review;
       await updateReview(tx, changed);
@@ -202,9 +216,10 @@ export class Reviews {
     });
   }
 
-  async #known(tx: WriteTx, id: string, by: string, now: number): Promise<Review> {
+  async #requireReview(tx: WriteTx, id: string, by: string, now: number): Promise<Review> {
     const review = await getReview(tx, id);
-    // Somebody's own work is told from a review that is not there: its author learns that he may not.
+    // The author of the work already knows of the review, so the error is CALLER_NOT_ALLOWED instead of
+    // REVIEW_NOT_FOUND.
     if (review !== undefined && (mayRead(review, by, now) || review.author === by)) return review;
     throw reviewNotFound(id);
   }
@@ -214,12 +229,14 @@ export class Reviews {
     tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, id));
   }
 
-  #digest({ creator: _, requestId: __, ...body }: WantedReview): string {
+  #digest({ creator: _, requestId: __, organization: ___, ...body }: NewReview): string {
     const plain = JSON.parse(JSON.stringify(body)) as unknown;
     return encodeBase64Url(this.#engine.blake2b256(canonicalBytes(plain)));
   }
 }
 
 export function reviewNotFound(id: string): DeputeError {
-  return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review: id } });
+  return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "the review does not exist; check the id", {
+    metadata: { review: id },
+  });
 }

@@ -9,7 +9,7 @@ import { readCursor, writeCursor } from "./store/cursors.ts";
 import { insertRevocation } from "./store/revocations.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
-/** The cursor's name in the store. */
+/** Name of the follower's cursor in the store. */
 export const CURSOR = "revocations";
 
 export interface RevocationFollowerOptions {
@@ -21,8 +21,8 @@ export interface RevocationFollowerOptions {
 }
 
 /**
- * Appends what the tokens service revokes to the transparency log: follows its log from where it was left, and
- * reconnects while it is away. The cursor moves on in the transaction that appends.
+ * Appends the tokens service's revocations to the transparency log, and reconnects after a failure. Its cursor moves in
+ * the transaction that appends, so a restart resumes without gaps or duplicates.
  */
 export class RevocationFollower {
   readonly #options: RevocationFollowerOptions;
@@ -32,8 +32,8 @@ export class RevocationFollower {
     this.#options = options;
     const { timers, logger: log } = options;
     this.#follower = new StreamFollower({
-      what: "revocations",
-      follow: (signal, heard) => this.#follow(signal, heard),
+      streamName: "revocations",
+      follow: (signal, onEntry) => this.#follow(signal, onEntry),
       timers,
       log,
     });
@@ -47,12 +47,12 @@ export class RevocationFollower {
     return this.#follower.close();
   }
 
-  async #follow(signal: AbortSignal, heard: () => void): Promise<void> {
+  async #follow(signal: AbortSignal, onEntry: () => void): Promise<void> {
     const { store, revocations } = this.#options;
     const afterSequence = BigInt(await store.read((tx) => readCursor(tx, CURSOR)));
     const options = { signal, headers: ownHeaders("") };
     for await (const { revocation } of revocations.watchRevocations({ afterSequence }, options)) {
-      heard();
+      onEntry();
       if (revocation !== undefined) await this.#append(revocation);
     }
   }

@@ -6,7 +6,7 @@ export const settings = defineSettings({
   verifierKeyFile: {
     type: "string",
     default: "",
-    help: "file with the verifier's Ed25519 seed in base64url; empty: verifier.key in the data folder, made when missing",
+    help: "file with the verifier's Ed25519 seed in base64url; empty: verifier.key in the data folder, created if missing",
     group: GROUP,
   },
   verifierWorkers: {
@@ -20,7 +20,7 @@ export const settings = defineSettings({
   verifierCheckTimeout: {
     type: "duration",
     default: "1s",
-    help: "time for one check, then it is stopped and has not passed",
+    help: "timeout of one check; a stopped check has not passed",
     group: GROUP,
   },
   verifierCheckMemoryMb: {
@@ -28,7 +28,7 @@ export const settings = defineSettings({
     default: 128,
     min: 32,
     max: 4096,
-    help: "megabytes of one such thread",
+    help: "heap limit of one of these threads in megabytes",
     group: GROUP,
   },
   verifierMaxWaitingChecks: {
@@ -42,7 +42,7 @@ export const settings = defineSettings({
   verifierChecks: {
     type: "string",
     default: "",
-    help: "JavaScript or TypeScript module that registers more checks for contracts to name; empty: none",
+    help: "JavaScript or TypeScript module that registers additional checks; empty: none",
     group: GROUP,
   },
   verifierJudges: {
@@ -62,13 +62,13 @@ export const settings = defineSettings({
     default: [],
     help:
       "hosts from which artifacts are fetched and compared with their digests, as host or host:port, with private: before " +
-      "names of private addresses; empty: nothing is fetched",
+      "hosts with private addresses; empty: nothing is fetched",
     group: GROUP,
   },
   verifierJudgeTimeout: {
     type: "duration",
     default: "60s",
-    help: "time for one answer of a model",
+    help: "timeout of one answer of a model",
     group: GROUP,
   },
   verifierJudgesAtOnce: {
@@ -76,19 +76,19 @@ export const settings = defineSettings({
     default: 8,
     min: 1,
     max: 1000,
-    help: "questions to models that are open at once",
+    help: "concurrent questions to models",
     group: GROUP,
   },
   verifierReviewers: {
     type: "list",
     default: [],
-    help: "principals who may decide every human_review, besides the contract's issuer",
+    help: "principals that may decide every human_review, in addition to the contract's issuer",
     group: GROUP,
   },
   verifierReviewTimeout: {
     type: "duration",
     default: "24h",
-    help: "time for a human_review whose contract names none; then llm_judge decides",
+    help: "default timeout of a human_review; then llm_judge decides",
     group: GROUP,
   },
 });

@@ -9,12 +9,12 @@ import { message, type Platform, refusal, startPlatform, value } from "./testing
 
 let platform: Platform;
 beforeAll(async () => {
-  // Time enough that a busy machine answers the others before it.
+  // The time limit of checks is long, so that even a busy machine answers the other calls before a check is stopped.
   platform = await startPlatform(["--verifier-check-timeout", "6s"]);
 });
 afterAll(() => platform.stop());
 
-test("V1: a pattern that takes for ever elsewhere is answered before its deadline", async () => {
+test("V1: answers a pattern that backtracks exponentially in other engines before its deadline", async () => {
   const { id: contractId } = await platform.agree({
     outputSchema: { type: "string" },
     verification: check("regex_match", { pattern: "^(a+)+$" }),
@@ -31,7 +31,7 @@ test.each([
   ["look-behind", "(?<=a)b"],
   ["a back-reference", "(a)\\1"],
   ["a thousand and one repetitions", "a{1001}"],
-])("V1: a pattern with %s is refused when the contract is made", async (_, pattern) => {
+])("V1: a pattern with %s is refused when the contract is created", async (_, pattern) => {
   for (const parts of [
     { verification: check("regex_match", { pattern }) },
     { outputSchema: { type: "string", pattern } },
@@ -58,14 +58,14 @@ test.each<[what: string, schema: JsonObject]>([
   ["more than 64 KiB", { type: "string", enum: ["x".repeat(65 * 1024)] }],
   ["a reference to elsewhere", { $ref: "https://example.com/schema.json" }],
   ["a reference to a file", { $ref: "other.json#/a" }],
-])("V2: a schema of %s is refused when the contract is made", async (_, outputSchema) => {
+])("V2: a schema of %s is refused when the contract is created", async (_, outputSchema) => {
   const contract = message(signedContract({ outputSchema }));
   expect(await refusal(platform.contracts.createContract({ contract }))).toMatchObject({
     reason: expect.stringMatching(/SCHEMA_INVALID|LIMIT_EXCEEDED|INVALID_REQUEST/),
   });
 });
 
-test("V2: a schema of 33 levels is refused before it is compiled", async () => {
+test("V2: refuses a schema of 33 levels before compiling it", async () => {
   const schema = value(negated(33));
   expect(await refusal(platform.verification.checkSchema({ schema }))).toMatchObject({
     reason: "SCHEMA_INVALID",
@@ -73,7 +73,7 @@ test("V2: a schema of 33 levels is refused before it is compiled", async () => {
   expect((await platform.verification.checkSchema({ schema: value(negated(31)) })).violations).toEqual([]);
 });
 
-test("V2: hundreds of properties within the caps do not hold the event loop", async () => {
+test("V2: hundreds of properties within the limits do not block the event loop", async () => {
   const turns: number[] = [];
   let last = performance.now();
   const timer = setInterval(() => {
@@ -81,11 +81,11 @@ test("V2: hundreds of properties within the caps do not hold the event loop", as
     last = performance.now();
   }, 1);
   await platform.agree({ outputSchema: manyProperties(400) }).finally(() => clearInterval(timer));
-  // The compile happens elsewhere, so there were turns meanwhile.
+  // A worker thread compiles the schema, so the event loop runs other callbacks meanwhile.
   expect(turns.length).toBeGreaterThan(3);
 });
 
-test("V2: many unequal objects in a list of unique ones end at the deadline", async () => {
+test("V2: stops uniqueItems over many distinct objects at the deadline", async () => {
   const { id: contractId } = await platform.agree({ outputSchema: { type: "array", uniqueItems: true } });
   const outputJson = JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })));
   expect(await refusal(platform.verification.checkOutput({ contractId, outputJson }))).toMatchObject({
@@ -93,7 +93,7 @@ test("V2: many unequal objects in a list of unique ones end at the deadline", as
   });
 });
 
-test("V2: two tenants' schemas with one $id neither collide nor are taken for each other", async () => {
+test("V2: keeps schemas of two tenants with the same $id apart", async () => {
   const schemaOf = (type: string): JsonObject => ({ $id: "https://tenant.example/output", type });
   const one = await platform.agree({ outputSchema: schemaOf("string") });
   const two = await platform.agree({ outputSchema: schemaOf("number") });
@@ -104,14 +104,14 @@ test("V2: two tenants' schemas with one $id neither collide nor are taken for ea
   expect(await judge(two.id, 1)).toBe(true);
 });
 
-test("V2: what every object inherits does not fulfil a required member", async () => {
+test("V2: inherited members do not satisfy required", async () => {
   const outputSchema = { type: "object", required: ["toString"], properties: { toString: {} } };
   const { id: contractId } = await platform.agree({ outputSchema });
   const { result } = await platform.verification.checkOutput({ contractId, output: value({}) });
   expect(result?.passed).toBe(false);
 });
 
-test("V2: $data is no way to bring a pattern with the value", async () => {
+test("V2: $data cannot inject a pattern from the value", async () => {
   const outputSchema = {
     type: "object",
     properties: { text: { type: "string", pattern: { $data: "1/pattern" } }, pattern: { type: "string" } },
@@ -122,7 +122,7 @@ test("V2: $data is no way to bring a pattern with the value", async () => {
   });
 });
 
-test("V2: a schema that takes for ever is stopped at its deadline; others are answered meanwhile", {
+test("V2: stops an endless schema at its deadline and answers other calls meanwhile", {
   timeout: 40_000,
 }, async () => {
   const { id: contractId } = await platform.agree({ outputSchema: doublingSchema() });
@@ -176,19 +176,19 @@ test.each<[what: string, verification: VerificationSpec, reason?: string]>([
   ["an unknown check", check("eval", {}), "UNKNOWN_CHECK"],
   ["a check of every object's", check("constructor", {}), "UNKNOWN_CHECK"],
 ])(
-  "V3: a verification with %s is refused when the contract is made",
+  "V3: a verification with %s is refused when the contract is created",
   async (_, verification, reason = "INVALID_REQUEST") => {
     const contract = signedContract({ verification });
     expect(await refusal(platform.contracts.createContract({ contract: message(contract) }))).toMatchObject({
       reason,
     });
-    expect(await refusal(platform.contracts.getContract({ id: contract.id }))).toMatchObject({
+    expect(await refusal(platform.contracts.getContract({ contractId: contract.id }))).toMatchObject({
       reason: "CONTRACT_NOT_FOUND",
     });
   },
 );
 
-test("V3: an expected result is compared in its canonical form", async () => {
+test("V3: compares an expected result in canonical form", async () => {
   const { id: contractId } = await platform.agree({
     outputSchema: true,
     verification: {
@@ -202,7 +202,7 @@ test("V3: an expected result is compared in its canonical form", async () => {
   expect(await judge('{"a":[1],"b":2}')).toBe(false);
 });
 
-test("V4: what every object inherits is no field of an output", async () => {
+test("V4: inherited members are not fields of an output", async () => {
   const { id: contractId } = await platform.agree({
     verification: check("field_exists", { fields: ["__proto__", "constructor"] }),
     outputSchema: true,
@@ -213,7 +213,7 @@ test("V4: what every object inherits is no field of an output", async () => {
   expect(await judge('{"__proto__":1,"constructor":2}')).toBe(true);
 });
 
-test("V5: an output over 1 MiB is refused before anything is done with it", async () => {
+test("V5: refuses an output over 1 MiB before any other step", async () => {
   const { id: contractId } = await platform.agree({ outputSchema: true });
   const limit = { reason: "LIMIT_EXCEEDED", metadata: { max: String(1024 * 1024) } };
   const output = value("x".repeat(1024 * 1024));
@@ -232,7 +232,7 @@ test("V5: an output over 1 MiB is refused before anything is done with it", asyn
   expect((await platform.verification.checkOutput({ contractId, output: fits })).result?.passed).toBe(true);
 });
 
-test("V5: an attestation holds an output of 512 KiB, and of a larger one the hash", async () => {
+test("V5: an attestation holds an output up to 512 KiB, and only the hash of a larger one", async () => {
   const { id: contractId } = await platform.agree({ outputSchema: true });
   const record = (output: string, id: `att_${string}` = "att_0123456789ab") => {
     const result = { success: true, output, costMicrocents: 1, durationMs: 1 };
@@ -248,18 +248,18 @@ test("V5: an attestation holds an output of 512 KiB, and of a larger one the has
   expect((await record("x".repeat(most - 2))).attestation?.id).toBe("att_0123456789ab");
 });
 
-test("V5: what holds many values is refused as a message, and read as text where it is judged", async () => {
+test("V5: refuses many values as a message, but accepts them as text", async () => {
   const { id: contractId } = await platform.agree({ outputSchema: true });
   const many = Array.from({ length: 100_000 }, (_, i) => ({ i }));
   const refused = { reason: "LIMIT_EXCEEDED", metadata: { limit: "fields" } };
   const { verification, attestations, results } = platform;
   expect(await refusal(verification.checkOutput({ contractId, output: value(many) }))).toMatchObject(refused);
-  const held = signedCompletion(contractId, {
+  const heldOutput = signedCompletion(contractId, {
     result: { success: true, output: many, costMicrocents: 1, durationMs: 1 },
   });
-  const attestation = toMessage("attestation", held);
+  const attestation = toMessage("attestation", heldOutput);
   expect(await refusal(attestations.recordAttestation({ attestation }))).toMatchObject(refused);
-  expect(await refusal(attestations.getAttestation({ id: held.id }))).toMatchObject({
+  expect(await refusal(attestations.getAttestation({ attestationId: heldOutput.id }))).toMatchObject({
     reason: "ATTESTATION_NOT_FOUND",
   });
 
@@ -272,27 +272,27 @@ test("V5: what holds many values is refused as a message, and read as text where
   const outputHash = hashedOutput(JSON.parse(outputJson));
   expect(signed?.result).toMatchObject({ success: true, outputHash });
   const id = signed?.id ?? "";
-  const subject = { case: "id", value: id } as const;
+  const subject = { case: "attestationId", value: id } as const;
   expect((await attestations.verifyAttestation({ subject, outputJson })).valid).toBe(true);
-  expect((await attestations.verifyAttestationTree({ id, outputJson })).valid).toBe(true);
+  expect((await attestations.verifyAttestationTree({ attestationId: id, outputJson })).valid).toBe(true);
   const { hash } = await results.checkResultHash({ resultJson: outputJson });
   expect(hash).toBe(`sha256:${createHash("sha256").update(outputJson).digest("hex")}`);
   const schema = value({ type: "array", maxItems: 2 });
   expect((await verification.checkSchema({ schema, valueJson: outputJson })).violations).toHaveLength(1);
 });
 
-test.each(["", "both"])("V5: an output comes in one of its forms: %j", async (both) => {
+test.each(["", "both"])("V5: an output needs exactly one of its two fields: %j", async (both) => {
   const { id: contractId } = await platform.agree({ outputSchema: true });
   const work = { requestId: "forms", contractId, delegationId: "del_0123456789ab" };
-  const given = both === "" ? {} : { output: value(1), outputJson: "1" };
-  expect(await refusal(platform.attestations.attestOutput({ ...work, ...given }))).toMatchObject({
+  const outputFields = both === "" ? {} : { output: value(1), outputJson: "1" };
+  expect(await refusal(platform.attestations.attestOutput({ ...work, ...outputFields }))).toMatchObject({
     reason: "INVALID_REQUEST",
     fields: [both === "" ? "output" : "output_json"],
   });
 });
 
 test.each(["{", "nothing", '"a" "b"', `[${"1,".repeat(10_000)}`])(
-  "a text that is no JSON is refused: %.10s",
+  "refuses a text that is not JSON: %.10s",
   async (text) => {
     const { id: contractId } = await platform.agree({ outputSchema: true });
     const { verification, attestations, results } = platform;

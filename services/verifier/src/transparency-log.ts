@@ -34,9 +34,9 @@ export interface SignedHead {
 }
 
 /**
- * The transparency log (RFC 6962 2.1). A leaf is appended in the transaction that stores what it is about, so the log
- * has neither more nor less than the store. Nodes are kept as soon as their leaves are complete: appending touches two
- * nodes on average, and a proof reads at most two for each level.
+ * The transparency log (RFC 6962 2.1). A leaf is appended in the transaction that stores its document, so log and store
+ * always match. Nodes of complete subtrees are stored. An append writes two nodes on average, and a proof reads at most
+ * two nodes per level.
  */
 export class TransparencyLog {
   readonly #engine: CryptoEngine;
@@ -50,15 +50,16 @@ export class TransparencyLog {
   }
 
   /**
-   * Appends a signed document, once. Gives its place in the log, from 0.
+   * Appends a signed document once.
    *
-   * @param canonical the document's canonical JSON, of which the leaf holds the digest
+   * @param canonical canonical JSON of the document; the leaf contains its digest
+   * @returns the leaf's index in the log, starting at 0
    */
   async append(tx: WriteTx, kind: LogEntryKind, canonical: string): Promise<number> {
     const { sha256 } = this.#engine;
     const digest = sha256(Buffer.from(canonical));
-    const known = await findLogRow(tx, digest, kind);
-    if (known !== undefined) return known.index;
+    const existingRow = await findLogRow(tx, digest, kind);
+    if (existingRow !== undefined) return existingRow.index;
     const state = await readLogState(tx);
     const index = state.size;
     if (index >= MAX_LEAVES) throw tooMany("log_entries", MAX_LEAVES);
@@ -68,11 +69,11 @@ export class TransparencyLog {
     const frontier = split(state.frontier);
     let hash = leafHash(sha256, logEntryBytes({ kind, digest, time }));
     await insertNode(tx, { level: 0, index }, hash);
-    // As when one is added to a binary number, each complete node on the way joins the new one.
+    // As in a binary addition with carry, each complete subtree merges with the new one.
     for (let level = 0, at = index; at % 2 === 1; level += 1) {
-      const left = frontier.pop();
-      if (left === undefined) throw new Error("the log's frontier does not fit its size");
-      hash = nodeHash(sha256, left, hash);
+      const leftHash = frontier.pop();
+      if (leftHash === undefined) throw new Error("the log's frontier does not match its size");
+      hash = nodeHash(sha256, leftHash, hash);
       at = Math.floor(at / 2);
       await insertNode(tx, { level: level + 1, index: at }, hash);
     }
@@ -80,12 +81,12 @@ export class TransparencyLog {
     return index;
   }
 
-  /** The present state, signed now. */
+  /** Signs and returns the current tree head. */
   async head(tx: ReadTx): Promise<SignedHead> {
     return this.#sign(await readLogState(tx));
   }
 
-  /** The hashes that lead from a leaf to the root of a tree of `size` leaves. */
+  /** Returns an inclusion proof: the hashes from a leaf to the root of a tree with `size` leaves. */
   inclusion(tx: ReadTx, index: number, size: number): Promise<Uint8Array[]> {
     return this.#hashes(tx, inclusionRanges(index, size));
   }

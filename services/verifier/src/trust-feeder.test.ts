@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import { CheckStatus, Decision } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
 import { newId } from "@depute/dct";
@@ -5,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { delegator, worker } from "./testing/contracts.ts";
 import { fakeRegistry } from "./testing/fake-registry.ts";
 import { fakeTokens } from "./testing/fake-tokens.ts";
-import { as, type Platform, startPlatform, value } from "./testing/platform.ts";
+import { asCaller, type Platform, startPlatform, value } from "./testing/platform.ts";
 
 const tokens = fakeTokens();
 const registry = fakeRegistry(
@@ -25,7 +26,10 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-async function judged(label: string | number, change: { delegatee?: string; caller?: typeof worker } = {}) {
+async function attestLabel(
+  label: string | number,
+  change: { delegatee?: string; caller?: typeof worker } = {},
+) {
   const { id: contractId } = await platform.agree();
   const delegationId = newId("del");
   tokens.record(
@@ -44,39 +48,42 @@ async function judged(label: string | number, change: { delegatee?: string; call
       contractId,
       delegationId,
       output: value({ label }),
-      durationMs: 7n,
+      duration: durationFromMs(7),
     };
     const { attestation } = await platform.attestations.attestOutput(
       request,
-      change.caller && as(change.caller),
+      change.caller && asCaller(change.caller),
     );
     return attestation?.id ?? "";
   };
   return { attest, id: await attest() };
 }
 
-const told = () =>
+const reportedOutcomes = () =>
   registry.evidence.map(({ evidence }) => {
     const { agentId, counterpartAgentId, kind } = evidence ?? {};
     return { agentId, counterpartAgentId, outcome: kind?.value };
   });
 
-test("the registry is told what came of work, once for a delegation, and what nobody registered did is passed over", async () => {
-  const good = await judged("good");
+test("reports outcomes to the registry once per delegation and skips unregistered agents", async () => {
+  const good = await attestLabel("good");
   await good.attest();
-  await judged("good", { delegatee: delegator.principal.id });
-  await judged("good", { caller: worker });
-  const bad = await judged(7);
-  await vi.waitFor(() => expect(told()).toHaveLength(2), 5000);
+  await attestLabel("good", { delegatee: delegator.principal.id });
+  await attestLabel("good", { caller: worker });
+  const bad = await attestLabel(7);
+  await vi.waitFor(() => expect(reportedOutcomes()).toHaveLength(2), 5000);
   const between = { agentId: "hand", counterpartAgentId: "boss" };
-  expect(told()).toMatchObject([
-    { ...between, outcome: { attestationId: good.id, success: true, quality: 1, durationMs: 7n } },
+  expect(reportedOutcomes()).toMatchObject([
+    {
+      ...between,
+      outcome: { attestationId: good.id, success: true, quality: 1, duration: durationFromMs(7) },
+    },
     { ...between, outcome: { attestationId: bad.id, success: false, quality: 0 } },
   ]);
 });
 
-test("the registry is told final verification results, unless the seller attested its own work", async () => {
-  const before = told().length;
+test("reports final verification results, unless the seller attested its own work", async () => {
+  const before = reportedOutcomes().length;
   const seller = { agentId: "agent:seller", organizationId: "org:one" };
   const buyer = { agentId: "agent:buyer", organizationId: "org:two" };
   const judge = { agentId: "agent:judge", organizationId: "org:judge" };
@@ -110,9 +117,9 @@ test("the registry is told final verification results, unless the seller atteste
   await submit(BUYER_VERIFIED, Decision.PASS, 0.9);
   await submit(BUYER_VERIFIED, Decision.FAIL, 0.2);
   await submit(THIRD_PARTY_VERIFIED, Decision.PASS, 0.8);
-  await vi.waitFor(() => expect(told()).toHaveLength(before + 3), 5000);
+  await vi.waitFor(() => expect(reportedOutcomes()).toHaveLength(before + 3), 5000);
   const between = { agentId: "agent:seller", counterpartAgentId: "agent:buyer" };
-  expect(told().slice(before)).toMatchObject([
+  expect(reportedOutcomes().slice(before)).toMatchObject([
     {
       ...between,
       outcome: { attestationId: "verification-3", success: true, quality: 0.9, verifierAgentId: "" },
@@ -122,13 +129,16 @@ test("the registry is told final verification results, unless the seller atteste
   ]);
 });
 
-test("what could not be told is told later, also by another process", async () => {
+test("retries a failed report, also in another process", async () => {
   registry.state.away = true;
-  const late = await judged("good");
-  const before = told().length;
+  const late = await attestLabel("good");
+  const before = reportedOutcomes().length;
   await platform.restart();
-  expect(told()).toHaveLength(before);
+  expect(reportedOutcomes()).toHaveLength(before);
   registry.state.away = false;
   await platform.restart();
-  await vi.waitFor(() => expect(told().at(-1)?.outcome).toMatchObject({ attestationId: late.id }), 5000);
+  await vi.waitFor(
+    () => expect(reportedOutcomes().at(-1)?.outcome).toMatchObject({ attestationId: late.id }),
+    5000,
+  );
 });

@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import type { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
@@ -16,7 +17,10 @@ import {
   type ResultOutboxRow,
 } from "./store/trust-outbox.ts";
 
-/** Refusals that another try would meet as well. */
+/** Maximum duration that TrustService's contract allows: 9,223,372,036 seconds. */
+const MAX_DURATION_MS = 9_223_372_036_000;
+
+/** Refusals that every retry would receive again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.EVIDENCE_EXISTS,
   ErrorReason.AGENT_NOT_FOUND,
@@ -36,10 +40,10 @@ export interface TrustFeederOptions {
 }
 
 /**
- * Tells the registry what came of work that the verifier judged, as evidence of trust: each outcome in the order in which
- * it was signed, until the registry has it. One that concerns no registered agents is passed over, and of one delegation
- * only the first counts, so that the same work is not judged over and over to gain trust. So are final verification
- * results, unless it was the seller that attested its own work.
+ * Reports verified outcomes to the registry as evidence of trust, in the order of signing. It retries until the
+ * registry accepts. Outcomes of unregistered agents are skipped. Only the first outcome of a delegation counts, so
+ * repeated verification cannot raise a score. Final verification results are reported too, unless the seller attested
+ * its own work.
  */
 export class TrustFeeder {
   readonly #options: TrustFeederOptions;
@@ -52,7 +56,7 @@ export class TrustFeeder {
     this.#outbox = new Outbox<OutboxRow>({
       timers,
       log: logger,
-      what: "outcomes cannot be told to the registry",
+      failureMessage: "report of an outcome to the registry failed",
       first: (limit) => store.read((tx) => firstOutcomes(tx, limit)),
       tell: ({ attestationId }, signal) => this.#tell(attestationId, signal),
       drop: ({ place }) => store.write((tx) => dropOutcome(tx, place)),
@@ -60,7 +64,7 @@ export class TrustFeeder {
     this.#results = new Outbox<ResultOutboxRow>({
       timers,
       log: logger,
-      what: "verification results cannot be told to the registry",
+      failureMessage: "report of a verification result to the registry failed",
       first: (limit) => store.read((tx) => firstResults(tx, limit)),
       tell: (row, signal) => this.#tellResult(row, signal),
       drop: ({ place }) => store.write((tx) => dropResult(tx, place)),
@@ -72,7 +76,7 @@ export class TrustFeeder {
     this.#results.start();
   }
 
-  /** There is something new. */
+  /** Wakes both outboxes, for attestations and for verification results. Called after rows were added. */
   wake(): void {
     this.#outbox.wake();
     this.#results.wake();
@@ -97,8 +101,8 @@ export class TrustFeeder {
     const options = { headers: ownHeaders(""), signal };
     const { delegation } = await delegations.getDelegation({ delegationId }, options);
     if (delegation === undefined || delegation.contractId !== contractId) return;
-    const agentId = await this.#agentOf(delegation.to, signal);
-    const counterpartAgentId = await this.#agentOf(delegation.from, signal);
+    const agentId = await this.#agentOf(delegation.delegatee, signal);
+    const counterpartAgentId = await this.#agentOf(delegation.delegator, signal);
     if (agentId === undefined || counterpartAgentId === undefined) return;
     const quality = result.verificationOutcome?.score;
     await trust.recordEvidence(
@@ -112,7 +116,7 @@ export class TrustFeeder {
             value: {
               attestationId: id,
               success: result.success,
-              durationMs: BigInt(Math.round(result.durationMs)),
+              duration: durationFromMs(Math.min(Math.round(result.durationMs), MAX_DURATION_MS)),
               ...(quality !== undefined && { quality }),
             },
           },
@@ -134,7 +138,7 @@ export class TrustFeeder {
     }
   }
 
-  /** The agent of a principal, when it has just one. */
+  /** Finds the agent of a principal; undefined unless the principal has exactly one. */
   async #agentOf(principal: string, signal: AbortSignal): Promise<string | undefined> {
     const options = { headers: ownHeaders(""), signal };
     const { agents } = await this.#options.agents.listAgents({ principal, pageSize: 2 }, options);

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nativeEngine } from "@depute/dct/native";
-import { SettingsError } from "@depute/service";
+import { keyFiles, SettingsError } from "@depute/service";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { loadVerifierKey } from "./verifier-key.ts";
 
@@ -11,20 +11,20 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "depute-key-"));
 });
 afterEach(() => rmSync(folder, { recursive: true }));
-const load = (configured = "") => loadVerifierKey(nativeEngine, folder, configured);
+const load = (configured = "") => loadVerifierKey(nativeEngine, keyFiles(folder), configured);
 
-test("is made once, for its owner only, and found again", () => {
-  const key = load();
+test("is created once, readable by its owner only, and found again", async () => {
+  const key = await load();
   expect(statSync(join(folder, "verifier.key")).mode & 0o777).toBe(0o600);
-  expect(load()).toEqual(key);
+  expect(await load()).toEqual(key);
 });
 
-test("a configured file is used, and never made", () => {
+test("uses a configured file and never creates it", async () => {
   const file = join(folder, "mine");
-  expect(() => load(file)).toThrow(SettingsError);
-  load();
+  await expect(load(file)).rejects.toThrow(SettingsError);
+  await load();
   writeFileSync(file, readFileSync(join(folder, "verifier.key")), { mode: 0o600 });
-  expect(load(file)).toEqual(load());
+  expect(await load(file)).toEqual(await load());
   chmodSync(file, 0o640);
-  expect(() => load(file)).toThrow(/chmod/);
+  await expect(load(file)).rejects.toThrow(/chmod/);
 });

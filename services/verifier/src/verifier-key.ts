@@ -1,14 +1,18 @@
 import { type CryptoEngine, type Keypair, keypairFromSeed } from "@depute/dct";
-import { openSeedFile } from "@depute/service";
+import { type KeySource, openSeed } from "@depute/service";
 
 /**
- * The verifier's own keypair: `verifier.key` in the data folder, made at the first start, or a configured file, which
- * has to be there.
+ * Opens the verifier's keypair from the configured file or, without one, from the platform's key `verifier`. That key
+ * is created if it does not exist; a missing configured file is an error.
  *
- * @throws SettingsError for a missing, unreadable or damaged file, or one that others may read
+ * @throws SettingsError if the file is missing, unreadable, damaged or readable by others
  */
-export function loadVerifierKey(engine: CryptoEngine, dataDir: string, configured: string): Keypair {
-  const danger = "whoever reads it can attest in the platform's name";
-  const seed = openSeedFile({ dataDir, name: "verifier.key", configured, danger });
+export async function loadVerifierKey(
+  engine: CryptoEngine,
+  keys: KeySource,
+  configured: string,
+): Promise<Keypair> {
+  const danger = "its readers can attest in the platform's name";
+  const seed = await openSeed(keys, { name: "verifier.key", configured, danger });
   return keypairFromSeed(engine, seed, { name: "verifier" });
 }

@@ -15,42 +15,42 @@ import type { ContractBook } from "./contract-book.ts";
 import type { EvidenceFetcher } from "./evidence-fetcher.ts";
 import type { Judge } from "./judge/judge.ts";
 import type { Reviews } from "./reviews.ts";
-import type { Known } from "./rules/spec-validation.ts";
+import type { ContractNames } from "./rules/spec-validation.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 import type { TrustFeeder } from "./trust-feeder.ts";
 
-/** What the handlers work with. */
+/** The dependencies that all handlers of the verifier share. */
 export interface Verifier {
   readonly store: Store;
   readonly contracts: ContractBook;
   readonly checker: Checker;
-  /** What contracts may name. */
-  readonly names: Known;
+  /** The names that contracts may use. */
+  readonly names: ContractNames;
   readonly engine: CryptoEngine;
-  /** The verifier's own, for what it signs. */
+  /** The verifier's own keypair, which signs its statements. */
   readonly keypair: Keypair;
-  /** Has a leaf for everything that the verifier vouches for. */
+  /** The log that records each document that the verifier stores as evidence. */
   readonly log: TransparencyLog;
-  /** Asks models. */
+  /** Runs model judges. */
   readonly judge: Judge;
-  /** Asks people. */
+  /** The queue of reviews. */
   readonly reviews: Reviews;
-  /** Principals who may decide every human_review, besides the contract's issuer. */
+  /** Principals that may decide every human_review, in addition to the contract's issuer. */
   readonly reviewers: readonly string[];
-  /** How long human_review waits unless the contract says, in milliseconds. */
+  /** Default timeout of a human_review in milliseconds. */
   readonly reviewTimeoutMs: number;
-  /** Reads evidence that lies elsewhere, where that is allowed. */
+  /** Fetches evidence from allowed hosts. */
   readonly evidence: Pick<EvidenceFetcher, "digests">;
-  /** Says who belongs to whom. */
+  /** Finds the organizations to which principals belong. */
   readonly organizations: Pick<Client<typeof OrganizationService>, "batchGetAffiliations">;
-  /** Tells the registry what came of work. */
+  /** Reports outcomes to the registry. */
   readonly trust: Pick<TrustFeeder, "wake">;
   readonly bus: Bus;
   readonly timers: Timers;
   /** Aborts when the process begins to drain. */
   readonly stopping: AbortSignal;
   readonly tokens: Client<typeof TokenService>;
-  /** Where judging is charged. */
+  /** Reserves and charges the cost of judges. */
   readonly spend: Client<typeof SpendService>;
   readonly delegations: Client<typeof DelegationService>;
   /** Ends delegations by attestations. */

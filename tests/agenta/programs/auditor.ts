@@ -1,10 +1,14 @@
-/** An agent of a proven organization that judges a receipt it is handed: `node auditor.ts URL RECEIPT TEXT`. */
+/**
+ * An agent of a proven organization. It verifies the receipt that it gets as an argument: `node auditor.ts URL RECEIPT
+ * TEXT`.
+ */
 import { call, post, register, say } from "./http.ts";
 
 const [url = "", handed = "{}", text = ""] = process.argv.slice(2);
 const receipt = JSON.parse(handed);
 const principal = await register(url, "auditor", "org:audit");
-// On an open loopback the caller without credentials is the operator.
+// On an open loopback a caller without credentials has the operator's rights, so the auditor may record this proof
+// itself.
 const proof = { requestId: crypto.randomUUID(), organization: "org:audit", principal };
 await call(url, "registry.v1.OrganizationService/CreateOrganizationProof", proof);
 

@@ -33,13 +33,13 @@ function ask(offer: Json, text: string, change: Json = {}): Promise<{ status: nu
   });
 }
 
-/** The newest receipt once there is no more to come. */
+/** Follows the receipts of a request and returns the final one. */
 async function end(requestId: string): Promise<Json> {
   for await (const _ of receipts(url, requestId));
   return (await fetch(`${url}/agenta/execution_requests/${requestId}`)).json();
 }
 
-// The work, from the request to the settled receipt.
+// Buys the work, from the request to the settled receipt.
 const constraints = { deadline_at: inSeconds(300), requires_human_approval_before_start: true };
 const { body: accepted } = await ask(words, "the quick brown fox", { execution_constraints: constraints });
 say({ what: "requested", receipt: accepted });
@@ -48,7 +48,7 @@ say({ what: "approved", receipt: approved });
 for await (const { event, data } of receipts(url, accepted.request_id)) say({ what: event, receipt: data });
 say({ what: "newest", receipt: await end(accepted.request_id) });
 
-// Each failure mode of the protocol's manifest, in its order.
+// Provokes the failure modes in the order of the protocol's manifest.
 const payment = { currency: "EUR", max_amount: "100", payment_authorization_id: "auth-0001" };
 say({ mode: "schema_validation_failure", ...(await ask(words, "x", { payment })) });
 say({ mode: "offer_version_mismatch", ...(await ask(words, "x", { offer_version: "99" })) });

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 // biome-ignore lint/suspicious/noExplicitAny: plain JSON, as any program would have it
 export type Json = any;
 
-/** Posts JSON and gives the answer's status and JSON; nothing of Depute's own is used. */
+/** Posts JSON and returns the status and JSON of the response, without Depute's code. */
 export async function post(address: string, body: unknown): Promise<{ status: number; body: Json }> {
   const response = await fetch(address, {
     method: "POST",
@@ -13,7 +13,7 @@ export async function post(address: string, body: unknown): Promise<{ status: nu
   return { status: response.status, body: await response.json() };
 }
 
-/** A call of the platform's own, by the Connect protocol: a POST of JSON as well. */
+/** Calls an RPC of the platform by the Connect protocol, which is also a POST of JSON. */
 export async function call(url: string, method: string, body: unknown): Promise<Json> {
   const answer = await post(`${url}/depute.${method}`, body);
   if (answer.status === 200) return answer.body;

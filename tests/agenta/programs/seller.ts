@@ -39,7 +39,7 @@ const words = await publish({ offer_id: "offer-words-1" });
 const scarce = await publish({ offer_id: "offer-words-2", rate_limits: { max_concurrent_executions: 1 } });
 say({ offers: [words, scarce] });
 
-/** What is done: the work, or whatever the text asks for instead. */
+/** Completes the work; fails it if the text asks for a failure. */
 async function work(lease: Json, text: string): Promise<void> {
   const [order, what] = text.split(":");
   if (order === "sleep") return;
@@ -69,7 +69,7 @@ for (;;) {
       await call(url, "tasks.v1.WorkerService/StartAssignment", { lease });
       await work(lease, task.input.text);
     } catch (error) {
-      // The buyer may have called it off meanwhile.
+      // The lease is lost if the buyer cancelled meanwhile. Other errors are faults.
       if (!String(error).includes("LEASE_LOST")) throw error;
     }
   }

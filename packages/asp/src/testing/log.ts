@@ -28,20 +28,20 @@ import {
   signatureText,
 } from "../transcript-seal.ts";
 
-/** A transcript as the ASP wire serves it. */
+/** Returns a transcript in the form that the ASP wire serves. */
 export function documentOf(transcript: Transcript): string {
   return JSON.stringify(encode(TranscriptSchema, transcript));
 }
 
-/** A platform with a sealing key and a log of some leaves, in which heads stand among others. */
+/** A platform with a sealing key and a transparency log. The log contains session heads and other leaves. */
 export class SealingPlatform {
   readonly #engine: CryptoEngine;
   readonly #sealKey: Keypair;
   readonly #logKey: Keypair;
 
   constructor(engine: CryptoEngine, name = "platform") {
-    const key = (what: string) =>
-      keypairFromSeed(engine, engine.sha256(new TextEncoder().encode(`${name} ${what}`)));
+    const key = (purpose: string) =>
+      keypairFromSeed(engine, engine.sha256(new TextEncoder().encode(`${name} ${purpose}`)));
     this.#engine = engine;
     this.#sealKey = key("seal");
     this.#logKey = key("log");

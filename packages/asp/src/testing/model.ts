@@ -6,23 +6,23 @@ import { type Actor, identity, proposal } from "./stage.ts";
 
 export type Verb = keyof typeof Performative;
 
-/** One thing that somebody tries. */
+/** One attempted message of a random session. */
 export interface Attempt {
-  readonly who: number;
+  readonly actorIndex: number;
   readonly verb: Verb;
-  /** Picks among the objects that there are. */
+  /** A number that selects one of the existing objects. */
   readonly pick: number;
-  /** Picks a variant of the verb. */
+  /** A number that selects a variant of the verb. */
   readonly variant: number;
 }
 
-interface Thing {
+interface ModelObject {
   readonly id: string;
   readonly kind: Subject;
   readonly side: number;
   readonly author: number;
   readonly target?: number;
-  /** What a question asks about. */
+  /** The object that a question refers to. */
   readonly about?: string;
   status: "open" | "accepted" | "reported" | "done";
   claimedBy?: number | undefined;
@@ -37,21 +37,21 @@ interface Member {
   closed: boolean;
 }
 
-/** What is tried, as a message's body, with what it means. */
+/** The body of an attempted message, and the message's subject. */
 export interface Meaning {
   readonly body: JsonObject;
   readonly recipient?: string;
   readonly subject: Subject;
-  readonly thing?: Thing | undefined;
-  /** False where the reference names nothing that awaits an answer. */
+  readonly object?: ModelObject | undefined;
+  /** Whether the message refers to an object that awaits an answer. */
   readonly isOpen: boolean;
-  /** The agent that a DELEGATE brings in. */
+  /** The number of the agent that a DELEGATE brings in. */
   readonly target?: number;
 }
 
 const { IDLE, CONVERSING, ESCALATED } = SessionState;
 
-/** A session as simple as it can be told: no hashes, no time, no limits; the table is the only law. */
+/** A minimal model of a session without hashes, time and limits: it follows the table alone. */
 export class Model {
   state: SessionState = IDLE;
   #returnsTo: SessionState = CONVERSING;
@@ -59,18 +59,18 @@ export class Model {
   #closing = false;
   #count = 0;
   readonly members = new Map<number, Member>();
-  readonly things: Thing[] = [];
+  readonly objects: ModelObject[] = [];
   readonly #cast: readonly Actor[];
 
   constructor(cast: readonly Actor[]) {
     this.#cast = cast;
   }
 
-  /** What an attempt means at this moment. */
-  read({ who, verb, pick, variant }: Attempt): Meaning {
+  /** Resolves an attempt against the current objects of the model. */
+  read({ actorIndex, verb, pick, variant }: Attempt): Meaning {
     const id = `o${this.#count++}`;
-    const thing = this.things.length === 0 ? undefined : this.things[pick % this.things.length];
-    const referenceId = thing?.id ?? "nothing";
+    const object = this.objects.length === 0 ? undefined : this.objects[pick % this.objects.length];
+    const referenceId = object?.id ?? "nothing";
     const plain = (body: JsonObject, subject: Subject): Meaning => ({
       body: { ...body },
       subject,
@@ -79,7 +79,7 @@ export class Model {
     switch (verb) {
       case "PROPOSE":
         if (this.state === IDLE || variant % 5 === 0) {
-          const recipient = this.#cast[who === 0 ? 1 : 0]?.agentId ?? "";
+          const recipient = this.#cast[actorIndex === 0 ? 1 : 0]?.agentId ?? "";
           return {
             ...plain({ proposalId: id, type: "session-invitation", subject: "s" }, "invitation"),
             recipient,
@@ -87,12 +87,12 @@ export class Model {
         }
         return plain(proposal(id), "proposal");
       case "INFORM": {
-        if (variant % 4 === 0) return plain(identity(this.#cast[who] as Actor), "identity");
+        if (variant % 4 === 0) return plain(identity(this.#cast[actorIndex] as Actor), "identity");
         if (variant % 4 === 1) {
-          const open = this.things.find(({ kind, status }) => kind === "escalation" && status === "open");
-          return { ...plain({ informType: "resolution" }, "resolution"), thing: open };
+          const open = this.objects.find(({ kind, status }) => kind === "escalation" && status === "open");
+          return { ...plain({ informType: "resolution" }, "resolution"), object: open };
         }
-        return { ...plain({ informType: "result", references: [referenceId] }, "talk"), thing };
+        return { ...plain({ informType: "result", references: [referenceId] }, "talk"), object };
       }
       case "OBSERVE":
         return plain({}, "talk");
@@ -102,7 +102,7 @@ export class Model {
         return {
           body: { referenceId, questions: [{ question: "?" }] },
           subject: "question",
-          isOpen: thing?.status === "open" || thing?.status === "accepted",
+          isOpen: object?.status === "open" || object?.status === "accepted",
         };
       case "COMMIT":
         return plain(
@@ -121,41 +121,41 @@ export class Model {
         return plain({}, "session");
       default: {
         const isWithdrawal = verb === "WITHDRAW";
-        const runs = thing?.kind === "delegation" && thing.status !== "done" && isWithdrawal;
-        const isFulfilment = thing?.kind === "commitment" && thing.status === "accepted";
+        const runs = object?.kind === "delegation" && object.status !== "done" && isWithdrawal;
+        const isFulfilment = object?.kind === "commitment" && object.status === "accepted";
         return {
           body: { referenceId, ...(verb === "COUNTER" ? { proposalId: id } : {}) },
-          subject: isFulfilment ? "fulfilment" : (thing?.kind ?? "talk"),
-          thing,
-          isOpen: thing?.status === "open" || runs || isFulfilment,
+          subject: isFulfilment ? "fulfilment" : (object?.kind ?? "talk"),
+          object,
+          isOpen: object?.status === "open" || runs || isFulfilment,
         };
       }
     }
   }
 
-  /** Whether the table allows it. */
-  allows({ who, verb }: Attempt, { subject, thing, isOpen, target }: Meaning): boolean {
+  /** Whether the table allows the attempt. */
+  allows({ actorIndex, verb }: Attempt, { subject, object, isOpen, target }: Meaning): boolean {
     const row = rowFor(Performative[verb], subject);
     if (row === undefined || !row.moves.has(this.state) || !isOpen) return false;
     if (row.by.includes("newcomer")) return true;
-    const member = this.members.get(who);
+    const member = this.members.get(actorIndex);
     if (member === undefined || member.presence === "left" || member.closed) return false;
     if (member.presence === "invited" && subject !== "invitation" && subject !== "delegation") return false;
     if (this.#closing && !row.whenClosing) return false;
-    const faces = thing !== undefined && thing.side !== member.side;
+    const faces = object !== undefined && object.side !== member.side;
     const can = {
       principal: !member.delegate,
       participant: true,
       addressee: !member.delegate && faces,
       deputy: member.full && faces,
       representative: member.full,
-      author: thing?.author === who,
-      target: thing?.target === who,
+      author: object?.author === actorIndex,
+      target: object?.target === actorIndex,
       newcomer: false,
     };
     if (!row.by.some((actor) => can[actor])) return false;
     if (subject === "identity") return this.#accepted && !member.introduced;
-    if (subject === "fulfilment") return thing?.claimedBy !== undefined && thing.claimedBy !== member.side;
+    if (subject === "fulfilment") return object?.claimedBy !== undefined && object.claimedBy !== member.side;
     if (verb === "DELEGATE" && target !== undefined) {
       const before = this.members.get(target);
       return target < this.#cast.length && (before === undefined || before.presence === "left");
@@ -163,31 +163,39 @@ export class Model {
     return true;
   }
 
-  /** Does what is allowed; `id` is what the message opens, if it gives it no id of its own. */
-  apply({ who, verb }: Attempt, meaning: Meaning, messageId: string): void {
-    const { subject, thing, body, target } = meaning;
+  /** Applies an allowed attempt. If the body states no id, `messageId` is the id of the new object. */
+  apply({ actorIndex, verb }: Attempt, meaning: Meaning, messageId: string): void {
+    const { subject, object, body, target } = meaning;
     const row = rowFor(Performative[verb], subject);
     const next = row?.moves.get(this.state) ?? "stay";
-    const me = this.members.get(who) ?? this.#join(who, who, "active");
-    const given = body.proposalId ?? body.queryId ?? body.commitmentId ?? body.delegationId ?? messageId;
-    const open = (kind: Subject, more: Partial<Thing> = {}) =>
-      this.things.push({ id: String(given), kind, side: me.side, author: who, status: "open", ...more });
-    if (verb === "ACCEPT" && thing !== undefined) this.#accept(thing, me);
-    else if (verb === "REJECT" && thing !== undefined && subject === "fulfilment")
-      thing.claimedBy = undefined;
-    else if (["REJECT", "COUNTER", "WITHDRAW"].includes(verb) && thing !== undefined) {
-      thing.status = "done";
-      if (thing.target !== undefined) this.#leave(thing.target);
+    const me = this.members.get(actorIndex) ?? this.#join(actorIndex, actorIndex, "active");
+    const objectId = body.proposalId ?? body.queryId ?? body.commitmentId ?? body.delegationId ?? messageId;
+    const open = (kind: Subject, more: Partial<ModelObject> = {}) =>
+      this.objects.push({
+        id: String(objectId),
+        kind,
+        side: me.side,
+        author: actorIndex,
+        status: "open",
+        ...more,
+      });
+    if (verb === "ACCEPT" && object !== undefined) this.#accept(object, me);
+    else if (verb === "REJECT" && object !== undefined && subject === "fulfilment")
+      object.claimedBy = undefined;
+    else if (["REJECT", "COUNTER", "WITHDRAW"].includes(verb) && object !== undefined) {
+      object.status = "done";
+      if (object.target !== undefined) this.#leave(object.target);
     }
     if (subject === "identity") me.introduced = true;
-    if (subject === "resolution" && thing !== undefined) thing.status = "done";
-    if (subject === "talk" && verb === "INFORM" && thing !== undefined) this.#inform(thing, who, me, body);
+    if (subject === "resolution" && object !== undefined) object.status = "done";
+    if (subject === "talk" && verb === "INFORM" && object !== undefined)
+      this.#inform(object, actorIndex, me, body);
     if (verb === "PROPOSE" || verb === "COMMIT" || verb === "ESCALATE") open(subject);
     if (verb === "COUNTER") open(subject === "invitation" ? "invitation" : "proposal");
     if (verb === "QUERY") open("question");
     if (verb === "CLARIFY") open("question", { about: String(body.referenceId) });
     if (verb === "PROPOSE" && subject === "invitation")
-      this.#join(who === 0 ? 1 : 0, who === 0 ? 1 : 0, "invited");
+      this.#join(actorIndex === 0 ? 1 : 0, actorIndex === 0 ? 1 : 0, "invited");
     if (verb === "DELEGATE" && target !== undefined) {
       Object.assign(this.#join(target, me.side, "invited"), {
         delegate: true,
@@ -196,33 +204,34 @@ export class Model {
       open("delegation", { target });
     }
     if (verb === "CLOSE") {
-      if (me.delegate) this.#leave(who);
+      if (me.delegate) this.#leave(actorIndex);
       else this.#closing = true;
       me.closed = true;
     }
     this.#move(next, row?.both ?? false, verb);
   }
 
-  #accept(thing: Thing, me: Member): void {
-    if (thing.kind === "invitation") {
+  #accept(object: ModelObject, me: Member): void {
+    if (object.kind === "invitation") {
       this.#accepted = true;
       for (const member of this.members.values()) member.presence = "active";
     }
-    if (thing.kind === "delegation") me.presence = "active";
-    thing.status = thing.claimedBy === undefined ? "accepted" : "done";
+    if (object.kind === "delegation") me.presence = "active";
+    object.status = object.claimedBy === undefined ? "accepted" : "done";
   }
 
-  #inform(thing: Thing, who: number, me: Member, { references }: JsonObject): void {
-    const [named] = references as [string];
-    for (const question of this.things) {
-      const isMeant = question.id === named || question.about === named;
-      if (question.kind === "question" && isMeant && question.author !== who) question.status = "done";
+  #inform(object: ModelObject, actorIndex: number, me: Member, { references }: JsonObject): void {
+    const [referencedId] = references as [string];
+    for (const question of this.objects) {
+      const isMeant = question.id === referencedId || question.about === referencedId;
+      if (question.kind === "question" && isMeant && question.author !== actorIndex) question.status = "done";
     }
-    if (thing.kind === "delegation" && thing.status === "accepted" && thing.target === who)
-      thing.status = "reported";
-    // No obligations are stated, so who accepted owes: the side that is not the author's.
-    const owes = thing.side !== me.side && (!me.delegate || me.full);
-    if (thing.kind === "commitment" && thing.status === "accepted" && owes) thing.claimedBy = me.side;
+    if (object.kind === "delegation" && object.status === "accepted" && object.target === actorIndex)
+      object.status = "reported";
+    // If the commitment states no obligations, the side that accepted it has to fulfil it: the side opposite to the
+    // author.
+    const owes = object.side !== me.side && (!me.delegate || me.full);
+    if (object.kind === "commitment" && object.status === "accepted" && owes) object.claimedBy = me.side;
   }
 
   #move(next: SessionState | "stay" | "return", both: boolean, verb: Verb): void {
@@ -236,19 +245,19 @@ export class Model {
     }
   }
 
-  #join(who: number, side: number, presence: Member["presence"]): Member {
+  #join(actorIndex: number, side: number, presence: Member["presence"]): Member {
     const member = { side, delegate: false, full: false, presence, introduced: false, closed: false };
-    this.members.set(who, member);
+    this.members.set(actorIndex, member);
     return member;
   }
 
-  #leave(who: number): void {
-    const member = this.members.get(who);
+  #leave(actorIndex: number): void {
+    const member = this.members.get(actorIndex);
     if (member !== undefined) member.presence = "left";
-    for (const thing of this.things) {
-      if (thing.kind !== "delegation" || thing.author !== who || thing.status === "done") continue;
-      thing.status = "done";
-      if (thing.target !== undefined) this.#leave(thing.target);
+    for (const object of this.objects) {
+      if (object.kind !== "delegation" || object.author !== actorIndex || object.status === "done") continue;
+      object.status = "done";
+      if (object.target !== undefined) this.#leave(object.target);
     }
   }
 }

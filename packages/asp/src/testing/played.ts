@@ -1,7 +1,7 @@
 import { nativeEngine } from "@depute/dct/native";
 import { ALPHA, BETA, GAMMA, identity, proposal, SESSION_ID, Stage } from "./stage.ts";
 
-/** A session of three, from the invitation to an accepted proposal. */
+/** Plays a session of three participants, from the invitation to an accepted proposal. */
 export function played(sessionId: string = SESSION_ID): Stage {
   const stage = new Stage(undefined, nativeEngine, sessionId);
   const say = (...line: Parameters<Stage["say"]>) => {

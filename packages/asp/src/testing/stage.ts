@@ -15,10 +15,10 @@ import { idleSession, partyOf, type Session } from "../session.ts";
 import type { Entry } from "../transcript.ts";
 
 export const SESSION_ID = "019526b1-0000-7000-8000-000000000002";
-/** The time of the text's first message. */
+/** The time of the first message in the ASP specification's scenario. */
 export const T0 = Date.parse("2026-03-07T15:00:00.000Z");
 
-/** An agent with its key: the seed is SHA-256 of `fixture ` and its id, as in the fixtures. */
+/** An agent with its key. The seed of the key is SHA-256 of `fixture ` and the agent's id, as in the fixtures. */
 export interface Actor extends AgentFacts {
   readonly agentId: string;
   readonly orgId: string;
@@ -54,7 +54,7 @@ export interface Draft {
   readonly sessionId?: string;
 }
 
-/** A signed message. */
+/** Writes and signs a message. */
 export function message(
   { agentId, orgId, trustScore, seed }: Actor,
   performative: keyof typeof Performative,
@@ -95,11 +95,11 @@ export function message(
 export interface Sent {
   readonly recipient?: string;
   readonly constraints?: JsonObject;
-  /** What the sender gets wrong on purpose. */
+  /** Members that replace those of the correct message, so that a test can send a faulty one. */
   readonly wrong?: Partial<Draft>;
 }
 
-/** A session that is played in a test, on a clock that only `pass` moves. */
+/** A session in a test. Its clock moves only when the test calls `pass`. */
 export class Stage {
   session: Session;
   nowMs = T0;
@@ -123,7 +123,7 @@ export class Stage {
     this.nowMs += ms;
   }
 
-  /** A message that would be the sender's next. */
+  /** Writes the sender's next message, but does not send it. */
   write(sender: Actor, performative: keyof typeof Performative, body: JsonObject, sent: Sent = {}): Envelope {
     this.#count += 1;
     const { recipient, constraints, wrong } = sent;
@@ -160,7 +160,7 @@ export class Stage {
     return result;
   }
 
-  /** Sends a message, and gives its id; throws when it is refused. */
+  /** Sends a message and returns its id. Throws if the message is refused. */
   say(sender: Actor, performative: keyof typeof Performative, body: JsonObject, sent: Sent = {}): string {
     const envelope = this.write(sender, performative, body, sent);
     const result = this.offer(envelope);
@@ -168,7 +168,7 @@ export class Stage {
     return envelope.messageId;
   }
 
-  /** The code with which a message is refused; `appended` when it is not. */
+  /** Sends a message and returns its refusal code, or `appended` if it is accepted. */
   refusal(sender: Actor, performative: keyof typeof Performative, body: JsonObject, sent: Sent = {}): string {
     const result = this.offer(this.write(sender, performative, body, sent));
     return result.ok ? "appended" : result.refusal.code;
@@ -183,21 +183,21 @@ export class Stage {
     );
   }
 
-  /** Up to the introductions. */
+  /** Plays a session up to the introductions. */
   introduce(by: Actor = ALPHA, whom: Actor = BETA): void {
     this.invite(by, whom);
     this.say(whom, "ACCEPT", { referenceId: "prop_inv" });
     for (const one of [by, whom]) this.say(one, "INFORM", identity(one));
   }
 
-  /** Up to the first proposal, `prop_1` by the first party. */
+  /** Plays a session up to the first proposal, which is `prop_1` by the first party. */
   converse(by: Actor = ALPHA, whom: Actor = BETA): void {
     this.introduce(by, whom);
     this.say(by, "PROPOSE", proposal("prop_1"));
   }
 }
 
-/** The body by which an agent introduces itself. */
+/** Returns the body of an agent's introduction. */
 export function identity({ agentId, key }: Actor): JsonObject {
   return {
     informType: "identity",

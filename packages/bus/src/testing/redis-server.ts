@@ -14,9 +14,9 @@ export interface TestRedis {
 const START_ATTEMPTS = 5;
 
 /**
- * A Redis for tests: the one that DEPUTE_REDIS_URL names, else a `redis-server` of the PATH started on a free port.
+ * A Redis for tests: at DEPUTE_REDIS_URL, else a `redis-server` of the PATH started on a free port.
  *
- * Without either: undefined, after saying loudly that tests are skipped.
+ * Returns undefined without either, after a warning that tests are skipped.
  *
  * @throws Error without either, when CI=true
  */
@@ -25,13 +25,14 @@ export async function redisForTests(): Promise<TestRedis | undefined> {
   if (url) return { url, stop: async () => {} };
   if (spawnSync("redis-server", ["--version"]).status === 0) return startRedis();
   const lack = "There is no redis-server on the PATH and no DEPUTE_REDIS_URL";
-  if (process.env.CI === "true") throw new Error(`${lack}: with CI=true its tests may not be skipped.`);
+  if (process.env.CI === "true")
+    throw new Error(`${lack}: with CI=true its tests may not be skipped; install it or set the variable.`);
   // biome-ignore lint/suspicious/noConsole: a skipped test has to be seen by the person who runs it
   console.warn(`\n*** ${lack}: THE REDIS TESTS ARE SKIPPED. ***\n`);
   return undefined;
 }
 
-/** Starts a server that keeps nothing, on a port of the loopback. It dies with this process. */
+/** Starts a server without persistence on a loopback port. It ends with this process. */
 export async function startRedis(): Promise<TestRedis> {
   const folder = await mkdtemp(join(tmpdir(), "depute-redis-"));
   for (let attempt = 1; ; attempt++) {
@@ -61,7 +62,7 @@ export async function startRedis(): Promise<TestRedis> {
     };
     if (await isReady(server)) return { url: `redis://127.0.0.1:${port}`, stop };
     await stop();
-    // Another process may have taken the port in between.
+    // Another process may have taken the port since it was found free.
     if (attempt === START_ATTEMPTS) throw new Error("redis-server does not start");
   }
 }
@@ -74,7 +75,7 @@ async function isReady(server: ChildProcess): Promise<boolean> {
     return false;
   } finally {
     lines.close();
-    // Its log goes on, and would block it once the pipe is full.
+    // Reads and discards the server's log, because a full pipe would block the server.
     server.stdout.resume();
   }
 }

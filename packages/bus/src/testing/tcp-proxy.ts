@@ -3,13 +3,13 @@ import { connect, createServer, type Socket } from "node:net";
 
 export interface TcpProxy {
   readonly port: number;
-  /** Breaks all connections and refuses new ones, as a server that died does. */
+  /** Breaks all connections and refuses new ones, as a crashed server does. */
   cut(): Promise<void>;
-  /** Takes connections again, on the same port. */
+  /** Accepts connections again, on the same port. */
   restore(): Promise<void>;
 }
 
-/** A port of the loopback that leads to `target`, and that can be cut off. */
+/** A loopback port that forwards to `target` until it is cut. */
 export async function tcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   const server = createServer((inside) => {

@@ -13,12 +13,12 @@ import {
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import fc from "fast-check";
 
-/** How deep messages are nested; those below are left out. */
+/** Maximum depth of nested messages; deeper ones are left out. */
 const DEPTH = 3;
 
 type Values = fc.Arbitrary<unknown>;
 
-/** Messages of a type whose values are near what the rules of their fields ask for, on either side. */
+/** Generates messages of a type whose values lie near the limits of their rules, on both sides. */
 export function messagesOf(desc: DescMessage, depth: number = DEPTH): fc.Arbitrary<Message> {
   const loose = desc.fields.filter(({ oneof }) => oneof === undefined);
   const fields = Object.fromEntries(loose.map((field) => [field.localName, valuesOf(field, depth)]));
@@ -73,14 +73,14 @@ function numbersOf({ values }: DescEnum): Values {
 }
 
 function scalars(scalar: ScalarType | undefined, rules: FieldRules | undefined): Values {
-  const given =
+  const ruleValues =
     rules?.type.case === undefined ? {} : (rules.type.value as unknown as Record<string, unknown>);
   switch (scalar) {
     case ScalarType.STRING:
-      return texts(given);
+      return texts(ruleValues);
     case ScalarType.BYTES:
       return fc
-        .constantFrom(...around([given.len, given.minLen, given.maxLen], 300))
+        .constantFrom(...around([ruleValues.len, ruleValues.minLen, ruleValues.maxLen], 300))
         .map((n) => new Uint8Array(n));
     case ScalarType.BOOL:
       return fc.boolean();
@@ -89,12 +89,12 @@ function scalars(scalar: ScalarType | undefined, rules: FieldRules | undefined):
     case ScalarType.SINT64:
     case ScalarType.FIXED64:
     case ScalarType.SFIXED64:
-      return fc.constantFrom(...limitsOf(given).flatMap((n) => [n - 1n, n, n + 1n]));
+      return fc.constantFrom(...limitsOf(ruleValues).flatMap((n) => [n - 1n, n, n + 1n]));
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
-      return fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, -0, 0.5, ...around(limitsOf(given)));
+      return fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, -0, 0.5, ...around(limitsOf(ruleValues)));
     default:
-      return fc.constantFrom(...around(limitsOf(given)));
+      return fc.constantFrom(...around(limitsOf(ruleValues)));
   }
 }
 

@@ -1,10 +1,10 @@
-/** Lengths in bytes of a public key (and of a seed), and of a signature. */
+/** KEY_BYTES is the length of a public key and of a seed; SIGNATURE_BYTES is the length of a signature. */
 export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
 /**
- * Every encoding of the eight points of small order: the canonical ones, those with y + p in place of y, and those
- * with the sign bit set where x is 0. A key or an R among them makes signatures that hold for many messages or keys.
+ * Every encoding of the eight points of small order: the canonical encodings, those with y + p in place of y, and those
+ * with the sign bit set where x is 0. With such a key or R, one signature is valid for many messages or keys.
  */
 const SMALL_ORDER = [
   "0000000000000000000000000000000000000000000000000000000000000000",
@@ -26,7 +26,7 @@ const SMALL_ORDER = [
 /** The group order L, little-endian. */
 const GROUP_ORDER = fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
 
-/** The first bytes of the encodings above: few others come near. */
+/** The first bytes of the encodings in SMALL_ORDER. One look-up therefore rejects most other encodings. */
 const MAY_BE_SMALL = new Uint8Array(256);
 for (const [first] of SMALL_ORDER) MAY_BE_SMALL[first as number] = 1;
 
@@ -53,12 +53,15 @@ export function hasCanonicalS(signature: Uint8Array): boolean {
   return false;
 }
 
-/** A public key that both engines accept as far as its encoding goes: 32 bytes, canonical y, not of small order. */
+/** Whether both engines accept a public key's encoding: 32 bytes, canonical y, not of small order. */
 export function isAcceptableKey(publicKey: Uint8Array): boolean {
   return publicKey.length === KEY_BYTES && hasCanonicalY(publicKey) && !isSmallOrder(publicKey);
 }
 
-/** What both engines ask of a signature before they compute anything. */
+/**
+ * Whether a signature has an acceptable encoding: 64 bytes, S below L, R not of small order. Both engines check this
+ * first.
+ */
 export function isAcceptableSignature(signature: Uint8Array): boolean {
   return signature.length === SIGNATURE_BYTES && hasCanonicalS(signature) && !isSmallOrder(signature);
 }
@@ -69,7 +72,7 @@ export function assertSeed(seed: Uint8Array): void {
     throw new RangeError(`an Ed25519 seed has ${KEY_BYTES} bytes, not ${seed.length}`);
 }
 
-/** Bytes of a hexadecimal constant of this package. */
+/** Returns the bytes of a hexadecimal constant in this package. */
 export function fromHex(hex: string): Uint8Array {
   return Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }

@@ -55,7 +55,8 @@ test("K6 signatures that only hold together, as a batch is verified, hold for no
   const key = ed.Point.BASE.multiply(secret);
   const signed = [1n, 2n].map((nonce) => {
     const message = littleEndian(nonce);
-    // Half a turn away from where it should be: two of them cancel each other.
+    // Each R is offset by a point of order two. Two offsets cancel out, so that the batch equation holds for the pair,
+    // but not for one signature.
     const r = ed.Point.BASE.multiply(nonce).add(half);
     const k = number(sha512(Buffer.concat([r.toBytes(), key.toBytes(), message]))) % order;
     const s = (nonce + k * secret) % order;

@@ -9,7 +9,7 @@ import {
   SIGNATURE_BYTES,
 } from "./encodings.ts";
 
-// What a native function reads or writes gets memory beyond V8's own, at several times the cost of a copy.
+// Native functions need memory outside V8's heap. One reused buffer is cheaper than a new one per call.
 const passed = new Uint8Array(SIGNATURE_BYTES);
 const digest = new Uint8Array(32);
 
@@ -30,7 +30,7 @@ export const nativeEngine: CryptoEngine = {
   },
 
   verify(signature, message, publicKey) {
-    // libsodium's binding takes a signature that is longer than 64 bytes; the table here does not.
+    // libsodium's binding accepts a signature of more than 64 bytes; `isAcceptableSignature` refuses it.
     if (!isAcceptableSignature(signature) || !isAcceptableKey(publicKey)) return false;
     passed.set(signature);
     return sodium.crypto_sign_verify_detached(passed, message, publicKey);

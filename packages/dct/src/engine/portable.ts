@@ -4,7 +4,7 @@ import { blake2b } from "blakejs";
 import type { CryptoEngine } from "../engine.ts";
 import { assertSeed, isAcceptableKey, isAcceptableSignature } from "./encodings.ts";
 
-// @noble/ed25519 brings no synchronous SHA-512; one that somebody else has set is left alone.
+// @noble/ed25519 has no synchronous SHA-512 of its own. An implementation that is already set is kept.
 ed.hashes.sha512 ??= (message) => Uint8Array.from(sha512(message));
 
 const { n: GROUP_ORDER, p: FIELD } = ed.Point.CURVE();
@@ -23,7 +23,8 @@ export const portableEngine: CryptoEngine = {
     return ed.sign(message, seed);
   },
 
-  // Not the library's own verify: it multiplies by the cofactor, and so accepts what the native engine refuses.
+  // Replaces the library's own verify, which multiplies by the cofactor and accepts signatures that the
+  // native engine refuses.
   verify(signature, message, publicKey) {
     if (!isAcceptableSignature(signature) || !isAcceptableKey(publicKey)) return false;
     const key = decodePoint(publicKey);
@@ -52,7 +53,7 @@ export const portableEngine: CryptoEngine = {
     const key = isAcceptableKey(publicKey) ? decodePoint(publicKey) : undefined;
     if (key?.isTorsionFree() !== true) return undefined;
     const scalar = sha512(seed).subarray(0, 32);
-    // RFC 8032, 5.1.5, and the same in RFC 7748, 5.
+    // Clears and sets the bits of the scalar, as in RFC 8032 5.1.5 and RFC 7748 5.
     scalar[0] = (scalar[0] as number) & 248;
     scalar[31] = ((scalar[31] as number) & 127) | 64;
     const { y } = key.multiply(littleEndian(scalar) % GROUP_ORDER).toAffine();

@@ -2,18 +2,19 @@ import type { CryptoEngine } from "../engine.ts";
 import { fromHex } from "./encodings.ts";
 import { AGREEMENT, HASH_VECTORS, MAC_VECTORS, SIGNATURE_VECTORS, SIGNING_VECTORS } from "./vectors.ts";
 
-/** An engine gave a wrong answer to a known case; a server that sees it does not start. */
+/** Thrown when an engine gave a wrong answer to a known case. The server must then not start. */
 export class EngineError extends Error {
   override readonly name = "EngineError";
 }
 
 /**
- * Asks an engine the known cases, hostile encodings among them. Throws EngineError at the first wrong answer: two
- * engines in one fleet that judge a signature differently let a token be valid at one door and not at the next.
+ * Runs the known cases, including hostile encodings, on an engine. Throws EngineError at the first wrong answer,
+ * because the servers of one fleet must agree on every signature.
  */
 export function selfTest(engine: CryptoEngine): void {
-  const expect = (what: string, got: unknown, wanted: unknown) => {
-    if (got !== wanted) throw new EngineError(`engine ${engine.name}: ${what}: ${got} in place of ${wanted}`);
+  const expect = (subject: string, got: unknown, expected: unknown) => {
+    if (got !== expected)
+      throw new EngineError(`engine ${engine.name}: ${subject}: ${got} in place of ${expected}`);
   };
   for (const { text, ...digests } of HASH_VECTORS) {
     const data = new TextEncoder().encode(text);

@@ -1,4 +1,4 @@
-/** The few functions of sodium-native that the native engine calls; the package brings no types. */
+/** The functions of sodium-native that the native engine calls; the package has no types. */
 declare module "sodium-native" {
   const sodium: {
     readonly crypto_sign_SECRETKEYBYTES: number;

@@ -1,4 +1,4 @@
-/** A signature and what every engine must say of it. Keys, messages and signatures are hexadecimal. */
+/** A signature with the required answer of every engine. Keys, messages and signatures are hexadecimal. */
 export interface SignatureVector {
   readonly name: string;
   readonly valid: boolean;
@@ -8,8 +8,8 @@ export interface SignatureVector {
 }
 
 /**
- * Signatures that libraries judge differently. Each hostile one satisfies the verification equation, with or without
- * the cofactor, so that only the check it is named for refuses it.
+ * Signatures on which libraries disagree. Each hostile signature satisfies the verification equation, with or without
+ * the cofactor. An engine can refuse it only by the check that the vector's name states.
  */
 export const SIGNATURE_VECTORS: readonly SignatureVector[] = [
   {
@@ -238,7 +238,7 @@ export const SIGNATURE_VECTORS: readonly SignatureVector[] = [
   },
 ];
 
-/** RFC 8032, 7.1: seed, public key, message, signature. */
+/** Signatures of RFC 8032, 7.1: seed, public key, message, signature. */
 export const SIGNING_VECTORS: readonly {
   seed: string;
   publicKey: string;
@@ -261,7 +261,7 @@ export const SIGNING_VECTORS: readonly {
   },
 ];
 
-/** Hashes of the ASCII text on the left. */
+/** Hashes of the ASCII text in `text`. */
 export const HASH_VECTORS: readonly { text: string; blake2b256: string; sha256: string }[] = [
   {
     text: "",
@@ -275,7 +275,7 @@ export const HASH_VECTORS: readonly { text: string; blake2b256: string; sha256: 
   },
 ];
 
-/** Codes of the ASCII text by a key, computed by another implementation of BLAKE2b (RFC 7693). */
+/** Authentication codes of an ASCII text under a key, computed by another implementation of BLAKE2b (RFC 7693). */
 export const MAC_VECTORS: readonly { key: string; text: string; mac: string }[] = [
   {
     key: "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
@@ -289,5 +289,5 @@ export const MAC_VECTORS: readonly { key: string; text: string; mac: string }[] 
   },
 ];
 
-/** What the two keypairs of SIGNING_VECTORS have in common, computed by another implementation of X25519. */
+/** The shared secret of SIGNING_VECTORS' two keypairs, computed by another implementation of X25519. */
 export const AGREEMENT = "5166f24a6918368e2af831a4affadd97af0ac326bdf143596c045967cc00230e";

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { detached, Memo } from "./memo.ts";
 
-test("keeps what was asked for lately, and at most twice its size", () => {
+test("keeps the recent answers, at most twice its size", () => {
   const memo = new Memo<number>(2);
   const all = ["a", "b", "c", "d", "e", "f"];
   for (const [i, text] of all.entries()) memo.set(text, i);
   expect(["a", "b", "f", "e"].map((text) => memo.get(text))).toEqual([undefined, undefined, 5, 4]);
 });
 
-test("what is asked for again and again stays, whatever else comes", () => {
+test("keeps a frequent answer, however many others come", () => {
   const memo = new Memo<number>(4);
   memo.set("asked", 1);
   for (let i = 0; i < 100; i++) {

@@ -1,9 +1,8 @@
 /**
- * What was computed from short texts, lately: at most `2 * size` answers of a pure function, so that it can be asked
- * again and forgotten at any time. When one half is full the older one is dropped, which costs nothing on a hit.
- *
- * What is remembered of keys, patterns and headers of proofs saves 7 % of the server's CPU time of VerifyToken with a proof
- * (`npm run bench -- parts`), and more where tokens are verified without a server (`npm run bench -- dct`).
+ * A cache of a pure function's recent results for short texts, with at most `2 * size` entries in two halves. When the
+ * newer half is full, the older half is dropped, so that a hit needs no bookkeeping. Caching keys, patterns and proof
+ * headers saves 7 % of the server's CPU time of VerifyToken with a proof (`npm run bench -- parts`). It saves more
+ * without a server (`npm run bench -- dct`).
  */
 export class Memo<V> {
   readonly #size: number;
@@ -31,10 +30,10 @@ export class Memo<V> {
   }
 }
 
-/** The same text. A part of a long text keeps the whole of it in memory; this one is a copy. */
+/** Returns a copy of a text. A slice of a long text would keep the whole text in memory. */
 export function detached(text: string): string {
   const copy = ` ${text}`;
-  // Reading a character makes one text of the two, and the cut is then a part of that.
+  // Reading a character makes V8 join the two parts into one text. The result is then cut from that text.
   copy.charCodeAt(1);
   return copy.slice(1);
 }

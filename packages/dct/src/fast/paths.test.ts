@@ -24,10 +24,13 @@ import { type VerifyResult, verifyToken } from "../verify.ts";
 import { readQuickly } from "./read.ts";
 
 const STRICT = { ids: "strict" } as const;
-/** One memory for all that is verified here, so that what it holds can mislead whoever is misled by it. */
+/** One cache for all verifications in this file, so that a wrong entry would show in a later result. */
 const verified = new VerifiedPrefixes(64);
 
-/** The result of all ways of verifying, which must be one. */
+/**
+ * Verifies a token with the reference reader and the fast one, with and without a cache. Requires equal results, and
+ * returns the result.
+ */
 function verify(input: unknown, ctx: VerificationContext = context()): VerifyResult {
   const result = verifyToken(engine, input as string, ctx, { path: "reference" });
   expect(verifyToken(engine, input as string, ctx)).toEqual(result);
@@ -51,12 +54,12 @@ const texts = honest.map((token) => serialiseToken(token).token);
 const jsons = texts.map((text) => Buffer.from(text, "base64url").toString());
 
 describe("the fast path and the reference path", () => {
-  test.each(texts)("read an honest token fast, and alike", (text) => {
+  test.each(texts)("read an honest token fast, with equal results", (text) => {
     expect(readQuickly(text, STRICT)).toBeDefined();
     expect(verify(text).ok).toBe(true);
   });
 
-  test("property: say the same of chains with any limits and any words", () => {
+  test("property: agree on chains with any limits and any words", () => {
     const resource = fc.oneof(
       fc.constantFrom(
         "*",
@@ -131,7 +134,7 @@ describe("the fast path and the reference path", () => {
         fc.array(link_, { maxLength: 3 }),
         ctx,
         fc.boolean(),
-        (more, links, given, bare) => {
+        (more, links, contextFields, bare) => {
           const authority = { ...honest[0]?.authority, ...more };
           const value = unsafely(() =>
             encode(
@@ -142,8 +145,8 @@ describe("the fast path and the reference path", () => {
             ),
           );
           if (value === undefined) return;
-          const { request: asked, ...rest } = given;
-          const result = verify(value, context(bare ? rest : { ...rest, request: asked }));
+          const { request: requestedCapability, ...rest } = contextFields;
+          const result = verify(value, context(bare ? rest : { ...rest, request: requestedCapability }));
           const type = result.ok ? "ok" : result.denial.type;
           types.set(type, (types.get(type) ?? 0) + 1);
         },
@@ -185,16 +188,22 @@ describe("the fast path and the reference path", () => {
   );
   const at = fc.nat(Math.max(...jsons.map(({ length }) => length)));
 
-  test("property: say the same of an honest token's JSON with anything put in or taken out", () => {
+  test("property: agree on an honest token's JSON with random insertions and removals", () => {
     fc.assert(
-      fc.property(fc.constantFrom(...jsons), at, fc.nat(3), fragment, (json, start, taken, put) => {
-        verify(encodeText(json.slice(0, start) + put + json.slice(start + taken)));
-      }),
+      fc.property(
+        fc.constantFrom(...jsons),
+        at,
+        fc.nat(3),
+        fragment,
+        (json, start, removedCount, inserted) => {
+          verify(encodeText(json.slice(0, start) + inserted + json.slice(start + removedCount)));
+        },
+      ),
       { numRuns: 1500 },
     );
   });
 
-  test("property: say the same of its members in another order or twice", () => {
+  test("property: agree on its members in another order or twice", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...jsons),
@@ -218,8 +227,8 @@ describe("the fast path and the reference path", () => {
     );
   });
 
-  test("property: say the same of its text with anything put in or taken out", () => {
-    const put = fc.constantFrom(
+  test("property: agree on its text with random insertions and removals", () => {
+    const insertion = fc.constantFrom(
       "",
       "A",
       "B",
@@ -237,15 +246,15 @@ describe("the fast path and the reference path", () => {
       "AAA",
     );
     fc.assert(
-      fc.property(fc.constantFrom(...texts), at, fc.nat(4), put, (text, start, taken, more) => {
-        verify(text.slice(0, start) + more + text.slice(start + taken));
-        verify(text.slice(0, text.length - taken) + more);
+      fc.property(fc.constantFrom(...texts), at, fc.nat(4), insertion, (text, start, removedCount, more) => {
+        verify(text.slice(0, start) + more + text.slice(start + removedCount));
+        verify(text.slice(0, text.length - removedCount) + more);
       }),
       { numRuns: 1500 },
     );
   });
 
-  test("property: say the same of parts of honest tokens put together anew", () => {
+  test("property: agree on parts of honest tokens recombined", () => {
     const part = fc.nat(2).map((n) => honest[n] as SignedJSONToken);
     fc.assert(
       fc.property(part, part, part, fc.nat(3), fc.nat(2), (a, b, c, cut, turn) => {
@@ -256,7 +265,7 @@ describe("the fast path and the reference path", () => {
     );
   });
 
-  test("say the same where the base64url has the two characters of its own", () => {
+  test("agree on base64url with its two special characters", () => {
     for (const resource of ["/>>>/???", "/a?b", "/~~~~", "/a>b/>>"]) {
       const text = serialiseToken(
         rootToken({ capabilities: [{ namespace: "docs", action: "read", resource }] }),
@@ -290,7 +299,7 @@ describe("the fast path and the reference path", () => {
     '"1"',
     "null",
     "1,",
-  ])("say the same of %j in the place of each number", (spelling) => {
+  ])("agree on %j in the place of each number", (spelling) => {
     expect(numbers.length).toBeGreaterThan(10);
     for (const [json, at] of numbers) {
       verify(encodeText(json.slice(0, at + 1) + spelling + json.slice(at + 1).replace(/^\d+/, "")));
@@ -303,13 +312,13 @@ describe("the fast path and the reference path", () => {
     "9007199254740993",
     "99999999999999999",
     "0".repeat(17),
-  ])("say the same of %s in the place of each number", (large) => {
+  ])("agree on %s in the place of each number", (large) => {
     for (const [json, at] of numbers) {
       verify(encodeText(json.slice(0, at + 1) + large + json.slice(at + 1).replace(/^\d+/, "")));
     }
   });
 
-  test("say the same of every last character, whatever the length", () => {
+  test("agree on every last character, at any length", () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/ ";
     const tails = ["/a", "/ab", "/abc"].map((resource) => {
       const capabilities = [{ namespace: "docs", action: "read", resource }];
@@ -321,7 +330,7 @@ describe("the fast path and the reference path", () => {
     expect(tails.sort()).toEqual([0, 2, 3]);
   });
 
-  test("say the same of a text that is a pattern in one namespace alone", () => {
+  test("agree on a text that is a pattern in one namespace alone", () => {
     const resource = "https://only-in-web.example/**";
     for (const namespace of ["web", "docs", "web", "docs"]) {
       const capabilities = [{ namespace, action: "read", resource }];
@@ -330,18 +339,18 @@ describe("the fast path and the reference path", () => {
     }
   });
 
-  test.each([32, 33, 34, 35])("say the same of %i signatures", (count) => {
+  test.each([32, 33, 34, 35])("agree on %i signatures", (count) => {
     const [token] = honest as [SignedJSONToken];
     verify(encode({ ...token, signatures: new Array(count).fill(token.signatures[0]) }));
   });
 
-  test.each([63, 64, 65])("say the same of %i capabilities", (count) => {
+  test.each([63, 64, 65])("agree on %i capabilities", (count) => {
     const capabilities = new Array(count).fill({ namespace: "docs", action: "read", resource: "/a" });
     expect(verify(encode(sign({ ...honest[0]?.authority, capabilities }))).ok).toBe(count <= 64);
   });
 
   test("ask the context the same questions in the same order", () => {
-    const asked = ["reference", "fast"].map((path) => {
+    const callsByPath = ["reference", "fast"].map((path) => {
       const calls: unknown[] = [];
       const revocations = {
         isRevoked: (...args: unknown[]) => calls.push(["revoked", ...args]) < 0,
@@ -352,12 +361,12 @@ describe("the fast path and the reference path", () => {
       expect(verifyToken(engine, texts[2] as string, ctx, { path: path as "fast" }).ok).toBe(true);
       return calls;
     });
-    expect(asked[0]).toEqual(asked[1]);
-    expect(asked[0]).toHaveLength(7);
+    expect(callsByPath[0]).toEqual(callsByPath[1]);
+    expect(callsByPath[0]).toHaveLength(7);
   });
 });
 
-/** At most two of some members: each other one stays as it is. */
+/** Returns new values for at most two of the given members. */
 function some(members: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> {
   const one = fc.oneof(...Object.entries(members).map(([name, value]) => fc.tuple(fc.constant(name), value)));
   return fc.array(one, { maxLength: 2 }).map((entries) => Object.fromEntries(entries));
@@ -367,6 +376,6 @@ function unsafely<T>(make: () => T): T | undefined {
   try {
     return make();
   } catch {
-    return undefined; // No JSON: nobody can send it.
+    return undefined; // The value has no JSON form, so it cannot be sent.
   }
 }

@@ -18,7 +18,7 @@ describe("remembered holders", () => {
   const claims = { htm: "POST", htu: "https://depute.example/a", token: "t", now: NOW };
   const expected = { ...claims, now: NOW };
 
-  test("a header that is known vouches for nobody: each proof is checked as the first one was", () => {
+  test("a cached header proves nothing: each proof is checked like the first", () => {
     const proofs = [alice, bob, alice, bob].map((keypair) => createProof(engine, keypair, claims));
     for (const [i, proof] of proofs.entries()) {
       const principal = id(i % 2 === 0 ? alice : bob);
@@ -42,7 +42,7 @@ describe("remembered holders", () => {
 describe("remembered signatures", () => {
   const text = texts[2] as string;
 
-  test("X1 decide nothing: whatever else is asked is asked again", () => {
+  test("X1 a cached part decides nothing: all other checks run again", () => {
     const memory = new VerifiedPrefixes();
     const again = (ctx = context()) => verifyToken(engine, text, ctx, { verified: memory });
     expect(again().ok).toBe(true);
@@ -108,7 +108,7 @@ describe("remembered signatures", () => {
     expect(memory.size).toBe(0);
   });
 
-  test("are bounded: the one not used for the longest time goes", () => {
+  test("are bounded: the least recently used one is evicted", () => {
     const memory = new VerifiedPrefixes(2);
     const tokens = [1, 2, 3].map((n) => serialiseToken(rootToken({ maxBudgetMicrocents: n })).token);
     const ask = (n: number) => {

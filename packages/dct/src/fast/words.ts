@@ -2,9 +2,12 @@ import { hasAddresses, type Pattern, type PatternReader, parsePattern } from "..
 import { parsePrincipal } from "../principal.ts";
 import { Memo } from "./memo.ts";
 
-/** Answers that one Memo keeps at most, twice; a pattern of 256 characters takes some 8 KB, a key 0.3 KB. */
+/**
+ * Half the maximum number of entries in one Memo. The entry of a 256-character pattern takes about 8 KB, that of a key
+ * 0.3 KB.
+ */
 const MEMO_SIZE = 1024;
-/** Longest pattern that is remembered, in characters. */
+/** Maximum length of a cached pattern, in characters. */
 const MAX_REMEMBERED_CHARS = 256;
 
 const ASCII = /^[\x20-\x7e]*$/;
@@ -13,21 +16,24 @@ const keys = new Memo<Uint8Array>(MEMO_SIZE);
 const addressPatterns = new Memo<Pattern>(MEMO_SIZE);
 const otherPatterns = new Memo<Pattern>(MEMO_SIZE);
 
-/** As parsePrincipal, and remembers. The bytes are shared: nobody may write to them. */
+/** Parses like parsePrincipal, with a cache. The returned bytes are shared, so callers must not write to them. */
 export function rememberedKey(id: string): Uint8Array | undefined {
-  const known = keys.get(id);
-  if (known !== undefined) return known;
+  const cachedKey = keys.get(id);
+  if (cachedKey !== undefined) return cachedKey;
   const key = parsePrincipal(id);
   if (key !== undefined) keys.set(id, key);
   return key;
 }
 
-/** As parsePattern, and remembers what is well formed; undefined also for a text that is not ASCII. */
+/**
+ * Parses like parsePattern, with a cache of well-formed patterns. Undefined for a malformed pattern, and for a text
+ * that is not ASCII.
+ */
 export function rememberedPattern(text: string, namespace: string): Pattern | undefined {
-  // The namespace decides one thing alone: whether a text may begin with an origin.
+  // A namespace affects parsing only by whether a text may begin with an origin, so two caches are enough.
   const memo = hasAddresses(namespace) ? addressPatterns : otherPatterns;
-  const known = memo.get(text);
-  if (known !== undefined) return known;
+  const cachedText = memo.get(text);
+  if (cachedText !== undefined) return cachedText;
   if (!ASCII.test(text)) return undefined;
   const pattern = parsePattern(text, namespace);
   if ("problem" in pattern) return undefined;
@@ -35,6 +41,6 @@ export function rememberedPattern(text: string, namespace: string): Pattern | un
   return pattern;
 }
 
-/** A PatternReader that remembers. */
+/** A PatternReader that uses the cache. */
 export const readRemembered: PatternReader = (text, namespace) =>
   rememberedPattern(text, namespace) ?? parsePattern(text, namespace);

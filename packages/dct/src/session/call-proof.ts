@@ -1,19 +1,19 @@
 import { decodeBase64Url, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "../engine.ts";
 
-/** One call of a session: what its code covers, besides what the session is bound to. */
+/** The values of one call that its code covers, in addition to the session's terms. */
 export interface SessionCall {
   readonly id: string;
   readonly counter: number;
-  /** Milliseconds since 1970. */
+  /** The time of the call, in milliseconds since 1970. */
   readonly time: number;
   readonly htm: string;
   readonly htu: string;
-  /** argumentsDigest, for a tool call. */
+  /** The argumentsDigest of the call, for a tool call. */
   readonly ard: string | undefined;
 }
 
-/** What stands in a call's proof; the rest of the call is the verifier's to know. */
+/** The content of a call's proof. The verifier knows the other values of the call. */
 export interface ReadCallProof {
   readonly id: string;
   readonly counter: number;
@@ -22,17 +22,17 @@ export interface ReadCallProof {
 }
 
 const FORM = /^([A-Za-z0-9_-]{22})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([A-Za-z0-9_-]{43})$/;
-/** Characters of the longest text of that form. */
+/** Maximum length of a proof of this form, in characters. */
 const MAX_CHARS = 22 + 16 + 16 + 43 + 3;
 
 const utf8 = new TextEncoder();
 
-/** `session.counter.time.code`, the code in base64url. */
+/** Returns `session.counter.time.code`, with the code in base64url. */
 export function writeCallProof(engine: CryptoEngine, key: Uint8Array, call: SessionCall): string {
   return `${call.id}.${call.counter}.${call.time}.${encodeBase64Url(callCode(engine, key, call))}`;
 }
 
-/** The parts of a call's proof; undefined for what is none. There is one spelling of each. */
+/** Parses a call's proof; undefined for a malformed one. Each part has only one valid spelling. */
 export function readCallProof(text: unknown): ReadCallProof | undefined {
   if (typeof text !== "string" || text.length > MAX_CHARS) return undefined;
   const [, id = "", counter, time, code = ""] = FORM.exec(text) ?? [];
@@ -44,7 +44,7 @@ export function readCallProof(text: unknown): ReadCallProof | undefined {
   return { ...read, code: bytes };
 }
 
-/** The code of a call: keyed BLAKE2b-256 of a JSON array, in which no two calls are alike. */
+/** Returns the code of a call: keyed BLAKE2b-256 of a JSON array that is unique for each call. */
 export function callCode(engine: CryptoEngine, key: Uint8Array, call: SessionCall): Uint8Array {
   const { id, counter, time, htm, htu, ard = null } = call;
   return engine.mac(
@@ -53,7 +53,7 @@ export function callCode(engine: CryptoEngine, key: Uint8Array, call: SessionCal
   );
 }
 
-/** Whether two codes are equal, in a time that does not tell where they differ. */
+/** Whether two codes are equal, in constant time. */
 export function isSameCode(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;

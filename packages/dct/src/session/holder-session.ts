@@ -1,3 +1,4 @@
+import { randomBytes } from "@depute/core";
 import type { DenialReason } from "../denial.ts";
 import type { CryptoEngine } from "../engine.ts";
 import { CLOCK_SKEW_MS, PROOF_WINDOW_MS } from "../limits.ts";
@@ -7,11 +8,10 @@ import { ReplayWindow } from "./replay-window.ts";
 import type { SessionTerms } from "./terms.ts";
 
 /**
- * The verifier's side of a session: its holder proved possession of his key once, and shows by a keyed code that each
- * further call is his.
- *
- * It speaks for one principal, one token, one audience and until one moment. It grants nothing: the token is verified
- * anew at each call. It is kept in memory only; a holder whose session is gone proves possession again.
+ * The verifier's side of a holder session. The holder proved possession of its key once, and a keyed code authenticates
+ * each further call. A session is bound to one principal, one token, one audience and an end. It grants no right,
+ * because each call verifies the token again. It exists only in memory; a holder whose session is lost proves
+ * possession again.
  */
 export class HolderSession {
   readonly terms: SessionTerms;
@@ -19,7 +19,7 @@ export class HolderSession {
   readonly #thumbprint: string;
   readonly #window = new ReplayWindow();
 
-  /** Made by openSession. */
+  /** Called by openSession only. */
   constructor(engine: CryptoEngine, terms: SessionTerms, key: Uint8Array) {
     this.terms = terms;
     this.#key = key;
@@ -27,9 +27,10 @@ export class HolderSession {
   }
 
   /**
-   * Checks the proof of one call, as checkProof does that of a call by itself; never throws, and changes nothing. What
-   * is accepted has still to be used up, see use. Denied with proof_required, replayed_proof for a number that was used
-   * or lies too far back, otherwise with invalid_proof and what is wrong.
+   * Checks the proof of one call, as checkProof does for a standalone proof. It never throws and changes no state. If
+   * the proof is accepted, the caller must pass the call's number to `use`. It denies with proof_required without a
+   * proof, with replayed_proof for a number that was used or is too old, and otherwise with invalid_proof and the
+   * fault.
    */
   check(
     engine: CryptoEngine,
@@ -53,7 +54,7 @@ export class HolderSession {
     const { htm, htu, ard } = expected;
     const code = callCode(engine, this.#key, { id, counter, time, htm, htu, ard });
     if (!isSameCode(code, read.code)) return denied("invalid_proof", "code");
-    // Only who has the key learns which numbers were used.
+    // Checked after the code, so that only the key's owner can learn which numbers were used.
     if (!this.#window.isFresh(counter)) return denied("replayed_proof");
     return {
       ok: true,
@@ -68,15 +69,17 @@ export class HolderSession {
     };
   }
 
-  /** Uses an accepted call's number up; false when it was used already. To be asked before the call is carried out. */
+  /**
+   * Consumes the number of an accepted call; false when it was already used. Call it before the call is carried out.
+   */
   use(counter: number): boolean {
     return this.#window.use(counter);
   }
 
-  /** Overwrites the key: no call is accepted any more. */
+  /** Overwrites the key, so that no further call is accepted. */
   close(): void {
-    // Nobody has a key that nobody knows.
-    crypto.getRandomValues(this.#key);
+    // A random key replaces the old key, so that no further proof verifies.
+    this.#key.set(randomBytes(this.#key.length));
   }
 
   #wrongBinding(engine: CryptoEngine, id: string, expected: ProofExpectation): string | undefined {
@@ -89,7 +92,7 @@ export class HolderSession {
   }
 }
 
-/** Whether an address is the audience or lies below it. */
+/** Whether an address is the audience or below it. */
 export function isWithin(htu: string, audience: string): boolean {
   return htu === audience || htu.startsWith(audience.endsWith("/") ? audience : `${audience}/`);
 }

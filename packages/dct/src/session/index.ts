@@ -5,7 +5,7 @@ export {
   type CallerSession,
   requestSession,
   type SessionRequest,
-  type SessionWish,
+  type SessionRequestParams,
 } from "./request.ts";
 export * from "./sessions.ts";
 export type { SessionTerms } from "./terms.ts";

@@ -1,4 +1,4 @@
-import { encodeBase64Url } from "@depute/core";
+import { encodeBase64Url, randomBytes } from "@depute/core";
 import type { DenialReason } from "../denial.ts";
 import type { CryptoEngine } from "../engine.ts";
 import { SESSION_LIFETIME_MS } from "../limits.ts";
@@ -8,24 +8,24 @@ import type { Keypair } from "../types.ts";
 import { HolderSession } from "./holder-session.ts";
 import { type SessionTerms, sessionKey, termsBytes } from "./terms.ts";
 
-/** What a verifier answers to a request for a session: JSON, and no secret. */
+/** A verifier's answer to a session request: JSON, without secrets. */
 export interface SessionGrant {
   id: string;
-  /** Milliseconds since 1970. */
+  /** When the session expires, in milliseconds since 1970. */
   expiresAt: number;
   /** The verifier's key for this session, in the form of a principal id. */
   verifierKey: string;
-  /** The verifier's principal and its signature over the terms of the session, where it has a key of its own. */
+  /** The verifier's principal and its signature over the session's terms, if it has a key. */
   signer?: string;
   signature?: string;
 }
 
 export interface OpenSessionOptions {
-  /** How long the session may live, in milliseconds. */
+  /** Maximum lifetime of the session, in milliseconds. */
   readonly lifetimeMs?: number;
-  /** When the token expires, in milliseconds since 1970: no session outlives it. */
+  /** When the token expires, in milliseconds since 1970. No session outlives its token. */
   readonly notAfter?: number;
-  /** The verifier's own key, by which a holder can tell that nobody stands between. */
+  /** The verifier's own key, by which a holder detects a man in the middle. */
   readonly verifier?: Keypair;
 }
 
@@ -34,10 +34,9 @@ export type OpenedSession =
   | { ok: false; denial: DenialReason };
 
 /**
- * Opens a session for whoever made the proof (see requestSession), and never throws. `expected` is what the proof has
- * to be bound to: `opens` is the session's audience, `token` the token that it is for. Denied as checkProof denies.
- *
- * The caller refuses a proof whose jti it has seen, verifies the token with its holder, and keeps the session.
+ * Opens a session for the proof's principal (see requestSession), and never throws. `expected` has the values to which
+ * the proof must be bound: `opens` is the session's audience, `token` the session's token. Denied as by checkProof. The
+ * caller must refuse a proof with a stored jti, verify the token with its holder, and store the session.
  */
 export function openSession(
   engine: CryptoEngine,
@@ -53,18 +52,18 @@ export function openSession(
   const checked = checkProof(engine, proof, expected);
   if (!checked.ok) return checked;
   const { principal, epk = "" } = checked.proof;
-  const own = generateKeypair(engine);
+  const ownKey = generateKeypair(engine);
   const terms: SessionTerms = {
-    id: encodeBase64Url(crypto.getRandomValues(new Uint8Array(16))),
+    id: encodeBase64Url(randomBytes(16)),
     principal,
     ...(token !== undefined && { ath: tokenDigest(engine, token) }),
     audience,
     expiresAt: Math.floor(Math.min(now + lifetimeMs, notAfter ?? Number.POSITIVE_INFINITY)),
     holderKey: epk,
-    verifierKey: own.principal.id,
+    verifierKey: ownKey.principal.id,
   };
-  const key = sessionKey(engine, own.privateKey, epk, terms);
-  own.privateKey.fill(0);
+  const key = sessionKey(engine, ownKey.privateKey, epk, terms);
+  ownKey.privateKey.fill(0);
   if (key === undefined) return { ok: false, denial: { type: "invalid_proof", detail: "epk" } };
   const { id, expiresAt, verifierKey } = terms;
   const grant: SessionGrant = { id, expiresAt, verifierKey };

@@ -3,21 +3,22 @@ import { SESSION_WINDOW } from "../limits.ts";
 const BITS = 32;
 
 /**
- * Which numbers of a rising count were used (as RFC 4303 3.4.3 has it): the highest one, and which of the 1,023 below
- * it. A number is used once; one that lies further back is refused, used or not, since nobody remembers.
+ * Records the used numbers of a rising counter (as in RFC 4303 3.4.3): the highest used number, and the used numbers
+ * among the 1,023 below it. Each number can be used once. An older number is refused, because its use is no longer
+ * recorded.
  */
 export class ReplayWindow {
   readonly #used = new Uint32Array(SESSION_WINDOW / BITS);
   #highest = 0;
 
-  /** Whether a number could be used. Numbers are integers from 1. */
+  /** Whether a number is still unused. Numbers are integers from 1. */
   isFresh(number: number): boolean {
     if (!Number.isSafeInteger(number) || number < 1) return false;
     if (number > this.#highest) return true;
     return this.#highest - number < SESSION_WINDOW && !this.#isUsed(number);
   }
 
-  /** Uses a number up; false when it could not be used. */
+  /** Consumes a number; false when it was used or is too old. */
   use(number: number): boolean {
     if (!this.isFresh(number)) return false;
     if (number > this.#highest) this.#advance(number);
@@ -31,7 +32,10 @@ export class ReplayWindow {
     return ((this.#used[word] as number) & bit) !== 0;
   }
 
-  /** The places of the numbers that come into view belonged to ones that now leave it. */
+  /**
+   * Moves the window up to a new highest number. The bits of the numbers that enter the window are cleared, because
+   * numbers that left the window used the same bits.
+   */
   #advance(number: number): void {
     if (number - this.#highest >= SESSION_WINDOW) this.#used.fill(0);
     else {

@@ -1,4 +1,4 @@
-import { decodeBase64Url } from "@depute/core";
+import { decodeBase64Url, systemClock } from "@depute/core";
 import { deny } from "../denial.ts";
 import type { CryptoEngine } from "../engine.ts";
 import { generateKeypair, parsePrincipal } from "../principal.ts";
@@ -8,38 +8,50 @@ import { writeCallProof } from "./call-proof.ts";
 import type { SessionGrant } from "./open.ts";
 import { type SessionTerms, sessionKey, termsBytes } from "./terms.ts";
 
-/** What is asked of a session: htm and htu are those of the call that opens it. */
-export type SessionWish = Pick<ProofClaims, "htm" | "htu" | "token" | "now" | "jti"> & { audience: string };
+/** The input of a session request. htm and htu belong to the call that opens the session. */
+export type SessionRequestParams = Pick<ProofClaims, "htm" | "htu" | "token" | "now" | "jti"> & {
+  audience: string;
+};
 
-/** A request for a session: the proof goes to the verifier, whose answer is accepted here. Serves once. */
+/** A request for a session, usable once. The holder sends `proof` to the verifier and passes the answer to `accept`. */
 export interface SessionRequest {
-  /** A holder proof of the form of every other, with a key for this session in it. */
+  /** A holder proof in the usual form, with a key for this session. */
   readonly proof: string;
   /**
-   * The session that a verifier granted. With `verifier`, its principal, only where it has signed the grant: without,
-   * who stands between the two can have opened both halves of a session. Throws TokenError (invalid_proof).
+   * Accepts the session that a verifier granted. `verifier` is the verifier's principal, whose signature the grant must
+   * then have. Without it, a man in the middle could have opened one session with each side. Throws TokenError
+   * (invalid_proof).
    */
   accept(grant: SessionGrant, verifier?: string): CallerSession;
 }
 
-/** One call: what its proof is bound to. `now` is milliseconds since 1970, the machine's clock when absent. */
+/**
+ * The values to which the proof of one call is bound. `now` is in milliseconds since 1970; the machine's clock when
+ * absent.
+ */
 export type CallClaims = Pick<ProofClaims, "htm" | "htu" | "arguments" | "now">;
 
 /** The holder's side of a session. */
 export interface CallerSession {
   readonly terms: SessionTerms;
-  /** The proof of the next call. Each serves once. Throws TokenError (invalid_proof) when the session has expired. */
+  /**
+   * Returns the proof of the next call, which is valid once. Throws TokenError (invalid_proof) when the session has
+   * expired.
+   */
   prove(claims: CallClaims): string;
 }
 
-/** Asks for a session (see openSession): proves possession of the keypair once, with a new key to agree on another. */
+/**
+ * Creates the request for a session (see openSession). Its proof shows possession of the keypair once, and names a new
+ * key for the key agreement.
+ */
 export function requestSession(
   engine: CryptoEngine,
   keypair: Keypair,
-  { audience, ...claims }: SessionWish,
+  { audience, ...claims }: SessionRequestParams,
 ): SessionRequest {
-  const own = generateKeypair(engine);
-  const session = { epk: own.principal.id, aud: audience };
+  const ownKey = generateKeypair(engine);
+  const session = { epk: ownKey.principal.id, aud: audience };
   const proof = createProof(engine, keypair, { ...claims, session });
   const { token } = claims;
   return {
@@ -52,11 +64,11 @@ export function requestSession(
         ...(token !== undefined && { ath: tokenDigest(engine, token) }),
         audience,
         expiresAt: grant.expiresAt,
-        holderKey: own.principal.id,
+        holderKey: ownKey.principal.id,
         verifierKey: grant.verifierKey,
       };
       if (verifier !== undefined) assertSigned(engine, terms, grant, verifier);
-      const key = sessionKey(engine, own.privateKey, grant.verifierKey, terms);
+      const key = sessionKey(engine, ownKey.privateKey, grant.verifierKey, terms);
       return key === undefined ? deny("invalid_proof", "verifierKey") : callerSession(engine, terms, key);
     },
   };
@@ -66,7 +78,7 @@ function callerSession(engine: CryptoEngine, terms: SessionTerms, key: Uint8Arra
   let counter = 0;
   return {
     terms,
-    prove({ htm, htu, now: time = Date.now(), ...call }) {
+    prove({ htm, htu, now: time = systemClock.now(), ...call }) {
       if (time > terms.expiresAt) deny("invalid_proof", "session expired");
       counter++;
       const ard = call.arguments === undefined ? undefined : argumentsDigest(engine, call.arguments);

@@ -27,7 +27,7 @@ function open(one = engine, other = engine, more: object = {}, options: object =
   return { ...opened, request, caller: request.accept(opened.grant, id(root)) };
 }
 
-/** The denial's type and detail, or "ok". */
+/** Returns the denial's type and detail, or "ok". */
 function outcome(result: { ok: true } | { ok: false; denial: { type: string; detail?: string } }): string {
   return result.ok ? "ok" : [result.denial.type, result.denial.detail].filter(Boolean).join(" ");
 }
@@ -36,7 +36,7 @@ describe.each([
   [nativeEngine, portableEngine],
   [portableEngine, nativeEngine],
 ] as const)("a session between engines", (one, other) => {
-  test("is opened by one proof, and each call shows a code of its own", () => {
+  test("is opened by one proof, and each call has its own code", () => {
     const { caller, session, proof } = open(one, other);
     expect(proof).toMatchObject({ principal: id(alice) });
     expect(session.terms).toEqual(caller.terms);
@@ -53,7 +53,7 @@ describe.each([
   });
 });
 
-describe("a call is accepted for what it was made for alone", () => {
+describe("a code is valid for its own call only", () => {
   const { caller, session } = open();
   const prove = (more: object = {}) => caller.prove({ ...CALL, now: NOW, ...more });
   const honest = prove();
@@ -97,12 +97,19 @@ describe("a call is accepted for what it was made for alone", () => {
     ["K8 a code in another spelling", honest.slice(0, -1) + nextChar(honest), {}, "invalid_proof form"],
     ["something after it", `${honest}A`, {}, "invalid_proof form"],
     ["a line end after it", `${honest}\n`, {}, "invalid_proof form"],
-    ["a proof by itself", createProof(engine, alice, { ...CALL, token, now: NOW }), {}, "invalid_proof form"],
+    [
+      "a standalone proof",
+      createProof(engine, alice, { ...CALL, token, now: NOW }),
+      {},
+      "invalid_proof form",
+    ],
     ["NaN as now", honest, { now: Number.NaN }, "internal_context"],
     ["an infinite window", honest, { windowMs: Number.POSITIVE_INFINITY }, "internal_context"],
     ["no address", honest, { htu: undefined }, "internal_context"],
-  ])("%s", (_, text, more, wanted) => {
-    expect(outcome(session.check(engine, text, { ...call, ...more } as ProofExpectation))).toBe(wanted);
+  ])("%s", (_, text, more, expectedOutcome) => {
+    expect(outcome(session.check(engine, text, { ...call, ...more } as ProofExpectation))).toBe(
+      expectedOutcome,
+    );
   });
 
   test("arguments are bound", () => {
@@ -113,13 +120,19 @@ describe("a call is accepted for what it was made for alone", () => {
   });
 
   test("property: no changed proof is accepted, and nothing is thrown", () => {
-    const put = fc.constantFrom(..."AZaz09-_.= \n", "");
+    const insertion = fc.constantFrom(..."AZaz09-_.= \n", "");
     fc.assert(
-      fc.property(fc.nat(honest.length - 1), put, fc.nat(2), fc.anything(), (at, more, taken, junk) => {
-        const changed = honest.slice(0, at) + more + honest.slice(at + taken);
-        expect(session.check(engine, changed, call).ok).toBe(changed === honest);
-        expect(session.check(engine, junk, call).ok).toBe(false);
-      }),
+      fc.property(
+        fc.nat(honest.length - 1),
+        insertion,
+        fc.nat(2),
+        fc.anything(),
+        (at, more, removedCount, junk) => {
+          const changed = honest.slice(0, at) + more + honest.slice(at + removedCount);
+          expect(session.check(engine, changed, call).ok).toBe(changed === honest);
+          expect(session.check(engine, junk, call).ok).toBe(false);
+        },
+      ),
       { numRuns: 1000 },
     );
   });
@@ -150,8 +163,8 @@ describe("opening", () => {
       {},
       "invalid_proof epk",
     ],
-  ])("%s", (_, proof, more, wanted) => {
-    expect(outcome(openSession(engine, proof, { ...expected, ...more }))).toBe(wanted);
+  ])("%s", (_, proof, more, expectedOutcome) => {
+    expect(outcome(openSession(engine, proof, { ...expected, ...more }))).toBe(expectedOutcome);
   });
 
   test("K4 a key of mixed order agrees on nothing", () => {
@@ -178,7 +191,7 @@ describe("opening", () => {
     expect(outcome(odd)).toBe("internal_context");
   });
 
-  test("without a token it says who calls, and serves no token", () => {
+  test("without a token it identifies the caller, and no token can be used with it", () => {
     const { caller, session } = open(engine, engine, { token: undefined });
     const text = caller.prove({ ...CALL, now: NOW });
     const { token: _, ...bare } = call;
@@ -186,7 +199,7 @@ describe("opening", () => {
     expect(outcome(session.check(engine, text, call))).toBe("invalid_proof ath");
   });
 
-  test("who saw the whole opening cannot make a call, nor can its holder with another key", () => {
+  test("neither an observer of the opening nor the holder under another key can make a call", () => {
     const { grant, session } = open();
     const other = requestSession(engine, alice, { ...OPEN, audience: AUDIENCE, now: NOW }).accept(grant);
     const text = other.prove({ ...CALL, now: NOW });
@@ -203,16 +216,16 @@ describe("opening", () => {
     ["with NaN as its end", (grant) => ({ ...grant, expiresAt: Number.NaN })],
     ["with a key that is none", (grant) => ({ ...grant, verifierKey: "A".repeat(43) })],
   ])("a grant %s is refused", (_, change) => {
-    const { request: own, grant } = open();
-    expect(() => own.accept(grant, id(root))).not.toThrow();
-    expect(() => own.accept(change(grant), id(root))).toThrow(/^invalid_proof/);
+    const { request: ownRequest, grant } = open();
+    expect(() => ownRequest.accept(grant, id(root))).not.toThrow();
+    expect(() => ownRequest.accept(change(grant), id(root))).toThrow(/^invalid_proof/);
   });
 
   test("other terms under the same two keys make another key", () => {
-    const { request: own, grant, session } = open();
+    const { request: ownRequest, grant, session } = open();
     const otherId = "A".repeat(22);
     for (const change of [{}, { expiresAt: grant.expiresAt + 1 }, { id: otherId }]) {
-      const text = own.accept({ ...grant, ...change }).prove({ ...CALL, now: NOW });
+      const text = ownRequest.accept({ ...grant, ...change }).prove({ ...CALL, now: NOW });
       const renamed = text.replace(otherId, grant.id);
       const isSame = Object.keys(change).length === 0;
       expect(outcome(session.check(engine, renamed, call))).toBe(isSame ? "ok" : "invalid_proof code");
@@ -244,7 +257,7 @@ describe("a token is verified with a session in place of a proof", () => {
     });
   });
 
-  test("and a session is no right: what is revoked is denied", () => {
+  test("a session grants no right: a revoked token is denied", () => {
     const text = caller.prove({ ...CALL, now: NOW });
     expect(ask(text, { revocations: { isRevoked: () => true } })).toMatchObject({
       denial: { type: "revoked" },
@@ -261,7 +274,7 @@ describe("a token is verified with a session in place of a proof", () => {
     });
   });
 
-  test("total: whatever stands in the session's place", () => {
+  test("total: never throws, for any value in the session's place", () => {
     fc.assert(
       fc.property(fc.anything(), (junk) => {
         const holder = { proof: "x", session: junk as HolderSession, ...CALL };
@@ -272,7 +285,7 @@ describe("a token is verified with a session in place of a proof", () => {
 });
 
 describe("sessions of one verifier", () => {
-  const of = (keypair = alice, lifetimeMs = 1000) => {
+  const sessionFor = (keypair = alice, lifetimeMs = 1000) => {
     const request = requestSession(engine, keypair, { ...OPEN, audience: AUDIENCE, now: NOW });
     const opened = openSession(engine, request.proof, expected, { lifetimeMs });
     if (!opened.ok) return expect.fail(outcome(opened));
@@ -281,7 +294,7 @@ describe("sessions of one verifier", () => {
 
   test("are found by a call's proof, until they are closed", () => {
     const table = new HolderSessions();
-    const [one, two] = [of(), of(bob)];
+    const [one, two] = [sessionFor(), sessionFor(bob)];
     expect(table.add(one.session, NOW)).toBe(true);
     expect(table.add(two.session, NOW)).toBe(true);
     expect(table.find(one.prove())).toBe(one.session);
@@ -296,27 +309,29 @@ describe("sessions of one verifier", () => {
     expect(outcome(two.session.check(engine, two.prove(), { ...call, principal: id(bob) }))).toMatch(/code$/);
   });
 
-  test("are bounded, in all and for each principal, and none is put out for another", () => {
+  test("are bounded, in all and for each principal, and none is evicted for another", () => {
     const table = new HolderSessions(3, 2);
-    const first = of();
-    expect([first, of(), of(), of(bob), of(mallory)].map(({ session }) => table.add(session, NOW))).toEqual([
-      ...[true, true, false, true, false],
-    ]);
+    const first = sessionFor();
+    expect(
+      [first, sessionFor(), sessionFor(), sessionFor(bob), sessionFor(mallory)].map(({ session }) =>
+        table.add(session, NOW),
+      ),
+    ).toEqual([...[true, true, false, true, false]]);
     expect(table.find(first.prove())).toBe(first.session);
-    // Once they have expired there is room.
-    expect(table.add(of(mallory).session, NOW + 1001)).toBe(true);
+    // When the old sessions have expired, a new one is accepted.
+    expect(table.add(sessionFor(mallory).session, NOW + 1001)).toBe(true);
     expect(table.size).toBe(1);
-    expect(table.add(of(alice, 5000).session, NOW + 1001)).toBe(true);
+    expect(table.add(sessionFor(alice, 5000).session, NOW + 1001)).toBe(true);
   });
 
-  test("while there is no room they are looked through once a second", () => {
+  test("at the limit expired ones are removed at most once a second", () => {
     const table = new HolderSessions(1, 1);
-    table.add(of(bob, 1500).session, NOW);
-    expect(table.add(of().session, NOW + 1000)).toBe(false);
-    expect(table.add(of().session, NOW + 1600)).toBe(false);
-    expect(table.add(of().session, NOW + 2000)).toBe(true);
+    table.add(sessionFor(bob, 1500).session, NOW);
+    expect(table.add(sessionFor().session, NOW + 1000)).toBe(false);
+    expect(table.add(sessionFor().session, NOW + 1600)).toBe(false);
+    expect(table.add(sessionFor().session, NOW + 2000)).toBe(true);
   });
 });
 
-/** A point of mixed order: a key of prime order and a point of small order, added. */
+/** The sum of a point of prime order and a point of small order, so a key of mixed order. */
 const MIXED = "H9BT0Vlps2Z-HAouZAV0F3n5y8MVxw9UA5EwqjMpzs8";

@@ -2,27 +2,27 @@ import { canonicalBytes } from "@depute/core";
 import type { CryptoEngine } from "../engine.ts";
 import { parsePrincipal } from "../principal.ts";
 
-/** What a session is bound to: all of it goes into the session's key and under the verifier's signature. */
+/** The terms of a session. The session's key and the verifier's signature cover all of them. */
 export interface SessionTerms {
-  /** 22 characters of base64url. */
+  /** The session's id: 22 characters of base64url. */
   readonly id: string;
-  /** Whose session it is: who proved possession when it was opened. */
+  /** The principal that proved possession when the session was opened. */
   readonly principal: string;
-  /** tokenDigest of the token that it is for; absent where a caller states who he is and nothing more. */
+  /** The tokenDigest of the session's token; absent if the session only identifies the caller. */
   readonly ath?: string;
-  /** Where it may be used: every call's htu is this address or one below it. */
+  /** The address for which the session is valid. The htu of every call is this address or one below it. */
   readonly audience: string;
-  /** Milliseconds since 1970; after it no call is accepted. */
+  /** When the session ends, in milliseconds since 1970. No call is accepted afterwards. */
   readonly expiresAt: number;
   /** The keys of both sides for this session alone, in the form of principal ids. */
   readonly holderKey: string;
   readonly verifierKey: string;
 }
 
-/** Sets what is derived and signed here apart from everything else that a principal signs. */
+/** Separates session keys and signatures from a principal's other signatures. */
 const TAG = new TextEncoder().encode("delegateos-session-v1\0");
 
-/** A tag, and the canonical JSON of the terms. */
+/** Returns the signed bytes: a tag, and the canonical JSON of the terms. */
 export function termsBytes(terms: SessionTerms): Uint8Array {
   const { id, principal, ath = null, audience, expiresAt, holderKey, verifierKey } = terms;
   const body = canonicalBytes({ id, principal, ath, audience, expiresAt, holderKey, verifierKey });
@@ -33,8 +33,8 @@ export function termsBytes(terms: SessionTerms): Uint8Array {
 }
 
 /**
- * The 32-byte key of a session: what both sides have in common by the keys that they made for it, mixed with the
- * terms, so that a session on other terms has another key. undefined when `otherKey` is no key of prime order.
+ * Returns the 32-byte key of a session: the shared secret of both sides' ephemeral keys, mixed with the terms.
+ * Therefore other terms give another key. undefined if `otherKey` is not of prime order.
  */
 export function sessionKey(
   engine: CryptoEngine,

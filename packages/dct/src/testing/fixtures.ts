@@ -7,7 +7,7 @@ import { keypairFromSeed } from "../principal.ts";
 import { RevocationList } from "../revocation.ts";
 import type { Attenuation, Authority, Keypair, SignedJSONToken } from "../types.ts";
 
-/** Keys, a moment and a token for the tests of this package. */
+/** The engine for the tests of this package. */
 export const engine = nativeEngine;
 
 export const [root, alice, bob, carol, mallory] = [1, 2, 3, 4, 5].map((n) => {
@@ -49,8 +49,7 @@ export function context(more: Partial<VerificationContext> = {}): VerificationCo
 }
 
 /**
- * A token of blocks as they are, each signed by the key at its place: what a holder with a tool of his own can make.
- * Nothing is checked.
+ * A token of unchecked blocks, each signed by the key at its index, as an attacker's tool could create it.
  */
 export function sign(
   authority: object,
@@ -66,8 +65,8 @@ export function sign(
   return { format: "delegateos-sjt-v1", authority, attenuations, signatures };
 }
 
-/** base64url of the canonical JSON of anything. */
+/** Returns base64url of the canonical JSON of any value. */
 export const encode = (value: unknown): string => encodeBase64Url(canonicalBytes(value));
 
-/** base64url of a text as it is. */
+/** Returns base64url of the unchanged text. */
 export const encodeText = (text: string): string => encodeBase64Url(new TextEncoder().encode(text));

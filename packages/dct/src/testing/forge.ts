@@ -23,7 +23,7 @@ import {
   sign,
 } from "./fixtures.ts";
 
-/** An honest token and its parts, and ways to make dishonest ones of them. */
+/** An honest token. The functions below make forged tokens from it. */
 export const honest = rootToken();
 export const { authority } = honest;
 export const { signature } = honest.signatures[0] as TokenSignature;
@@ -32,7 +32,7 @@ export const read = { namespace: "docs", action: "read", resource: "/project/a" 
 /** A signature whose R is the identity. */
 export const SMALL_R = `AQ${"A".repeat(84)}`;
 
-/** Attenuation `n` of the chain root, alice, bob, carol, mallory. */
+/** Returns attenuation `n` of a chain whose holders are alice, bob, carol and mallory, in this order. */
 export function link(n: number, more: object = {}) {
   const holders = [alice, bob, carol, mallory, root];
   const [from, to] = [holders[n] ?? root, holders[n + 1] ?? root];
@@ -45,12 +45,15 @@ export function link(n: number, more: object = {}) {
   };
 }
 
-/** The honest token with another authority, and attenuations; each block signed by its rightful key. */
+/**
+ * Returns the honest token with changes to its authority and with more attenuations. Each block is signed by the right
+ * key.
+ */
 export const signed = (more: object = {}, attenuations: object[] = []) => {
   return encode(sign({ ...authority, ...more }, attenuations));
 };
 
-/** A token with one of its signature entries changed after signing. */
+/** Returns a token in which one entry of `signatures` was changed after signing. */
 export function patched(patch: object, from: { signatures: object[] } = honest, i = 0): string {
   return encode({
     ...from,
@@ -58,7 +61,7 @@ export function patched(patch: object, from: { signatures: object[] } = honest, 
   });
 }
 
-/** The honest token with its JSON text changed. */
+/** Returns the honest token with its JSON text changed. */
 export function raw(change: (json: string) => string): string {
   const json = Buffer.from(text, "base64url").toString();
   const changed = change(json);
@@ -94,7 +97,10 @@ export const tooLarge = { type: "token_too_large" };
 export const badSignature = { type: "invalid_signature" };
 export const violation = { type: "attenuation_violation" };
 
-/** Each case is denied alike by both engines, and the denial tells nothing of what was sent or granted. */
+/**
+ * Tests that both engines give each case the expected denial, and that the denial contains no text that was sent or
+ * granted.
+ */
 export function expectDenials(cases: Case[]): void {
   const table = [nativeEngine, portableEngine].flatMap((one) => cases.map((row) => [one, ...row] as const));
   test.each(table.map(([one, name, ...row]) => [`${name} (${one.name})`, one, ...row] as const))(

@@ -1,4 +1,4 @@
-/** What a third party needs to check a transparency log offline. */
+/** The functions that verify a transparency log offline. */
 export * from "./log-entry.ts";
 export * from "./log-head.ts";
 export * from "./merkle.ts";

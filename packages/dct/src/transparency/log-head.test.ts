@@ -37,7 +37,8 @@ test("K9: nothing else that the key signs is a head, and a head is nothing else"
     keypair,
   );
   expect(verifyLogHead(engine, head, Buffer.from(entry.signature, "base64url"))).toBe(false);
-  // Objects are signed as digests of 32 bytes; a head is longer, and begins with a tag that no JSON begins with.
+  // Other objects are signed as digests of 32 bytes. The signed bytes of a head are longer, and its tag cannot begin a
+  // JSON text. So no signature is valid for both.
   expect(logHeadSigningInput(head).length).toBeGreaterThan(32);
   expect(Buffer.from(logHeadSigningInput(head)).subarray(0, 23).toString()).toBe("delegateos-log-head-v1\0");
 });

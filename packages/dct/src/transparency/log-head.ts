@@ -3,22 +3,25 @@ import type { CryptoEngine } from "../engine.ts";
 import { parsePrincipal } from "../principal.ts";
 import type { Keypair } from "../types.ts";
 
-/** What a transparency log says of itself at one time (RFC 6962 3.5, with DelegateOS keys). */
+/** A transparency log's signed state at one time (RFC 6962 3.5, with DelegateOS keys). */
 export interface LogHead {
   /** The log's principal: base64url of its Ed25519 public key. */
   log: string;
-  /** How many leaves there are. */
+  /** Number of leaves. */
   treeSize: number;
   /** Root hash of the tree, 32 bytes. */
   rootHash: Uint8Array;
-  /** Milliseconds since 1970. */
+  /** The time of the head, in milliseconds since 1970. */
   time: number;
 }
 
-/** Sets heads apart from everything else that a principal signs: no object of DelegateOS begins like this. */
+/**
+ * Distinguishes heads from everything else that a principal signs, because no object of DelegateOS begins with these
+ * bytes.
+ */
 const TAG = new TextEncoder().encode("delegateos-log-head-v1\0");
 
-/** What the signature of a head covers: a tag, and the canonical JSON of its members. */
+/** Returns the bytes that a head's signature covers: a tag, and the canonical JSON of its members. */
 export function logHeadSigningInput({ log, treeSize, rootHash, time }: LogHead): Uint8Array {
   const body = canonicalBytes({ log, rootHash: encodeBase64Url(rootHash), time, treeSize });
   const input = new Uint8Array(TAG.length + body.length);
@@ -27,7 +30,7 @@ export function logHeadSigningInput({ log, treeSize, rootHash, time }: LogHead):
   return input;
 }
 
-/** The 64-byte signature of a head by the log's own key. */
+/** Returns the 64-byte signature of a head by the log's own key. */
 export function signLogHead(engine: CryptoEngine, head: LogHead, { privateKey }: Keypair): Uint8Array {
   return engine.sign(logHeadSigningInput(head), privateKey);
 }
@@ -38,7 +41,7 @@ export function verifyLogHead(engine: CryptoEngine, head: LogHead, signature: Ui
     const key = parsePrincipal(head.log);
     return key !== undefined && engine.verify(signature, logHeadSigningInput(head), key);
   } catch {
-    // A member without a canonical form.
+    // A head with a member without a canonical form has no valid signature.
     return false;
   }
 }

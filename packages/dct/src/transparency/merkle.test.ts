@@ -15,7 +15,7 @@ import {
 const sha256 = (data: Uint8Array) => new Uint8Array(createHash("sha256").update(data).digest());
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
-/** MTH of RFC 6962 2.1, word for word. */
+/** MTH, exactly as in RFC 6962 2.1. */
 function treeHash(leaves: readonly Uint8Array[]): Uint8Array {
   if (leaves.length === 0) return sha256(new Uint8Array());
   if (leaves.length === 1) return sha256(Buffer.concat([Buffer.of(0), leaves[0] ?? Buffer.of()]));
@@ -24,7 +24,7 @@ function treeHash(leaves: readonly Uint8Array[]): Uint8Array {
   return sha256(Buffer.concat([Buffer.of(1), treeHash(leaves.slice(0, k)), treeHash(leaves.slice(k))]));
 }
 
-/** PATH of RFC 6962 2.1.1. */
+/** PATH, exactly as in RFC 6962 2.1.1. */
 function path(m: number, leaves: readonly Uint8Array[]): Uint8Array[] {
   if (leaves.length === 1) return [];
   let k = 1;
@@ -34,7 +34,7 @@ function path(m: number, leaves: readonly Uint8Array[]): Uint8Array[] {
     : [...path(m - k, leaves.slice(k)), treeHash(leaves.slice(0, k))];
 }
 
-/** SUBPROOF of RFC 6962 2.1.2. */
+/** SUBPROOF, exactly as in RFC 6962 2.1.2. */
 function subproof(m: number, leaves: readonly Uint8Array[], complete: boolean): Uint8Array[] {
   if (m === leaves.length) return complete ? [] : [treeHash(leaves)];
   let k = 1;
@@ -46,7 +46,7 @@ function subproof(m: number, leaves: readonly Uint8Array[], complete: boolean): 
 
 const leavesOf = (count: number) => Array.from({ length: count }, (_, i) => Buffer.from(`leaf ${i}`));
 
-/** The hash of a range by its nodes, as a store of nodes gives them. */
+/** Computes the hash of a range from its nodes, as a store of nodes provides them. */
 function rangeHash(leaves: readonly Uint8Array[], range: LeafRange): Uint8Array {
   const hashes = nodesOf(range).map(({ level, index }) =>
     treeHash(leaves.slice(index * 2 ** level, (index + 1) * 2 ** level)),
@@ -54,7 +54,7 @@ function rangeHash(leaves: readonly Uint8Array[], range: LeafRange): Uint8Array 
   return foldNodes(sha256, hashes);
 }
 
-// The leaves and roots by which implementations of Certificate Transparency are compared.
+// The usual test leaves and roots of Certificate Transparency implementations.
 const VECTORS: [leaf: string, root: string][] = [
   ["", "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"],
   ["00", "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125"],

@@ -1,14 +1,17 @@
-/** The Merkle tree of a transparency log (RFC 6962 section 2.1, RFC 9162 section 2.1), whatever its nodes are kept in. */
+/**
+ * The Merkle tree of a transparency log (RFC 6962 section 2.1, RFC 9162 section 2.1), independent of the
+ * nodes' storage.
+ */
 
 type Sha256 = (data: Uint8Array) => Uint8Array;
 
 const LEAF = 0;
 const NODE = 1;
 
-/** Most leaves of a log: with more, a node's position would not be exact as a number. */
+/** Maximum number of leaves. In a larger tree, JavaScript's numbers could not represent a node's position exactly. */
 export const MAX_LEAVES = 2 ** 40;
 
-/** SHA-256 of 0x00 and the leaf's bytes. */
+/** Returns SHA-256 of 0x00 and the leaf's bytes. */
 export function leafHash(sha256: Sha256, data: Uint8Array): Uint8Array {
   const input = new Uint8Array(1 + data.length);
   input[0] = LEAF;
@@ -16,7 +19,7 @@ export function leafHash(sha256: Sha256, data: Uint8Array): Uint8Array {
   return sha256(input);
 }
 
-/** SHA-256 of 0x01 and the two hashes below. */
+/** Returns SHA-256 of 0x01 and the two hashes below. */
 export function nodeHash(sha256: Sha256, left: Uint8Array, right: Uint8Array): Uint8Array {
   const input = new Uint8Array(1 + left.length + right.length);
   input[0] = NODE;
@@ -25,19 +28,22 @@ export function nodeHash(sha256: Sha256, left: Uint8Array, right: Uint8Array): U
   return sha256(input);
 }
 
-/** A node over 2^level leaves, the first of which is index * 2^level. Such a node never changes. */
+/** A node over 2^level leaves, beginning at leaf index * 2^level. A node never changes. */
 export interface TreeNode {
   level: number;
   index: number;
 }
 
-/** Leaves from `begin` up to, without, `end`. */
+/** The leaves from `begin` (included) to `end` (excluded). */
 export interface LeafRange {
   begin: number;
   end: number;
 }
 
-/** The nodes that cover a range that begins at a multiple of its largest power of two, left to right. */
+/**
+ * Returns the nodes that cover a range of leaves, from left to right. The range must begin at a multiple of the largest
+ * power of two that fits into its length.
+ */
 export function nodesOf({ begin, end }: LeafRange): TreeNode[] {
   const nodes: TreeNode[] = [];
   for (let at = begin; at < end; ) {
@@ -48,15 +54,15 @@ export function nodesOf({ begin, end }: LeafRange): TreeNode[] {
   return nodes;
 }
 
-/** The hash of leaves from the hashes of the nodes that cover them, in the order of nodesOf. */
+/** Returns the hash of leaves from the hashes of the nodes that cover them, in the order of nodesOf. */
 export function foldNodes(sha256: Sha256, hashes: readonly Uint8Array[]): Uint8Array {
   const last = hashes.at(-1);
-  // The tree without leaves (RFC 6962 2.1).
+  // The hash of a tree without leaves (RFC 6962 2.1).
   if (last === undefined) return sha256(new Uint8Array());
   return hashes.slice(0, -1).reduceRight((right, left) => nodeHash(sha256, left, right), last);
 }
 
-/** The ranges whose hashes prove that leaf `index` is in the tree of `size` leaves, from the leaf upwards. */
+/** Returns the ranges whose hashes prove that leaf `index` is in the tree of `size` leaves, from the leaf upwards. */
 export function inclusionRanges(index: number, size: number): LeafRange[] {
   const path: LeafRange[] = [];
   let [begin, end] = [0, size];
@@ -73,21 +79,22 @@ export function inclusionRanges(index: number, size: number): LeafRange[] {
   return path.reverse();
 }
 
-/** The ranges whose hashes prove that the tree of `first` leaves is the beginning of that of `second` leaves. */
+/** Returns the ranges whose hashes prove that the tree of `second` leaves begins with the tree of `first` leaves. */
 export function consistencyRanges(first: number, second: number): LeafRange[] {
   if (first === 0 || first === second) return [];
   const path: LeafRange[] = [];
   let [begin, end] = [0, second];
-  // Whether the range still begins where the first tree does, so that its hash is the first root itself.
+  // Whether the range still begins at the first leaf. If so, the proof omits its hash, because it is the first tree's
+  // root.
   let whole = true;
   while (first !== end) {
-    const middle = begin + split(end - begin);
-    if (first <= middle) {
-      path.push({ begin: middle, end });
-      end = middle;
+    const startsAtFirstLeaf = begin + split(end - begin);
+    if (first <= startsAtFirstLeaf) {
+      path.push({ begin: startsAtFirstLeaf, end });
+      end = startsAtFirstLeaf;
     } else {
-      path.push({ begin, end: middle });
-      begin = middle;
+      path.push({ begin, end: startsAtFirstLeaf });
+      begin = startsAtFirstLeaf;
       whole = false;
     }
   }
@@ -95,9 +102,9 @@ export function consistencyRanges(first: number, second: number): LeafRange[] {
   return path.reverse();
 }
 
-/** What is proved of a leaf. */
+/** The proof that a log includes a leaf. */
 export interface Inclusion {
-  /** Place of the leaf, from 0. */
+  /** Position of the leaf, from 0. */
   index: number;
   treeSize: number;
   leaf: Uint8Array;
@@ -125,7 +132,7 @@ export function verifyInclusion(sha256: Sha256, { index, treeSize, leaf, root, p
   return last === 0 && equal(hash, root);
 }
 
-/** What is proved of two states of one log. */
+/** The proof that a log's later state extends an earlier one. */
 export interface Consistency {
   firstSize: number;
   firstRoot: Uint8Array;
@@ -161,12 +168,12 @@ export function verifyConsistency(sha256: Sha256, claim: Consistency): boolean {
   return last === 0 && equal(first, firstRoot) && equal(second, secondRoot);
 }
 
-/** The largest power of two below a count of at least two (RFC 6962 2.1). */
+/** Returns the largest power of two below a count of at least two (RFC 6962 2.1). */
 function split(count: number): number {
   return 2 ** log2(count - 1);
 }
 
-// Bit operators know 32 bits only.
+// The result is computed without bit operators, because they are limited to 32 bits.
 function log2(count: number): number {
   return count < 2 ** 31 ? 31 - Math.clz32(count) : 31 + log2(Math.floor(count / 2 ** 31));
 }

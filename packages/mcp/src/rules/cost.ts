@@ -1,28 +1,31 @@
 import { pointAt } from "./pointer.ts";
 import type { CostRule } from "./tool-map.ts";
 
-/** What became of a call, as far as money is concerned. */
+/** The outcome of a call, which decides the charge. */
 export type CallOutcome =
   /** The server answered. */
   | { readonly kind: "answered"; readonly result: unknown }
-  /** Nobody knows: it may have been carried out. */
+  /** The outcome is unknown, and the call may have been carried out. */
   | { readonly kind: "unknown" }
   /** The call never reached the server. */
   | { readonly kind: "unsent" };
 
-/** What is done with a reservation. `amount` in microcents; undefined: all of it. */
+/**
+ * The settlement of a reservation. `amount` is in microcents; undefined means that the whole reservation is charged.
+ */
 export type Settlement =
   | { readonly kind: "commit"; readonly amount: number | undefined }
   | { readonly kind: "release" };
 
 /**
- * How a call's reservation is settled. What is not known to have cost less is charged in full; only a call that
- * certainly was not made costs nothing.
+ * Decides how a call's reservation is settled. The full amount is charged unless a lower cost is known. A call is free
+ * only if it certainly was not carried out.
  */
 export function settlementOf({ most, reported }: CostRule, outcome: CallOutcome): Settlement {
   if (outcome.kind === "unsent") return { kind: "release" };
   if (outcome.kind === "unknown" || reported === undefined) return { kind: "commit", amount: undefined };
-  const said = pointAt(outcome.result, reported);
-  const isCost = Number.isSafeInteger(said) && (said as number) >= 0 && (said as number) <= most;
-  return { kind: "commit", amount: isCost ? (said as number) : undefined };
+  const reportedCost = pointAt(outcome.result, reported);
+  const isCost =
+    Number.isSafeInteger(reportedCost) && (reportedCost as number) >= 0 && (reportedCost as number) <= most;
+  return { kind: "commit", amount: isCost ? (reportedCost as number) : undefined };
 }

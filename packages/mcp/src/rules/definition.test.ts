@@ -14,27 +14,36 @@ test.each([
 });
 
 describe("a definition", () => {
-  const facts: DefinitionFacts = { present: "A", pinned: undefined, shown: undefined, hasChanged: false };
+  const facts: DefinitionFacts = {
+    currentDigest: "A",
+    pinned: undefined,
+    listedDigest: undefined,
+    hasChanged: false,
+  };
 
   test.each<[string, Partial<DefinitionFacts>]>([
-    ["that the caller was shown", { shown: "A" }],
-    ["that the caller was shown after it changed", { shown: "A", hasChanged: true }],
+    ["that the caller was shown", { listedDigest: "A" }],
+    ["that the caller was shown after it changed", { listedDigest: "A", hasChanged: true }],
     ["that has never changed, for a caller that has not listed", {}],
     ["that the tool map pins, for a caller that has not listed", { pinned: "A", hasChanged: true }],
-    ["that the tool map pins and the caller was shown", { pinned: "A", shown: "A" }],
+    ["that the tool map pins and the caller was shown", { pinned: "A", listedDigest: "A" }],
   ])("%s passes", (_, more) => {
     expect(definitionFault("tools", { ...facts, ...more })).toBe(undefined);
   });
 
   test.each<[string, Partial<DefinitionFacts>, string]>([
-    ["that the server does not list", { present: undefined, shown: "A" }, "no such tool"],
-    ["that is another than the caller was shown", { shown: "B", hasChanged: true }, "since it was listed"],
+    ["that the server does not list", { currentDigest: undefined, listedDigest: "A" }, "no such tool"],
     [
-      "that the map pins, but the caller was shown another",
-      { pinned: "A", shown: "B" },
+      "that is another than the caller was shown",
+      { listedDigest: "B", hasChanged: true },
       "since it was listed",
     ],
-    ["that is another than the map pins", { pinned: "B", shown: "A" }, "since it was configured"],
+    [
+      "that the map pins, but the caller was shown another",
+      { pinned: "A", listedDigest: "B" },
+      "since it was listed",
+    ],
+    ["that is another than the map pins", { pinned: "B", listedDigest: "A" }, "since it was configured"],
     ["that has changed, for a caller that has not listed", { hasChanged: true }, "list first"],
   ])("%s is refused", (_, more, fault) => {
     expect(definitionFault("tools", { ...facts, ...more })).toContain(fault);

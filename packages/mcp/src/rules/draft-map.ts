@@ -1,11 +1,11 @@
-/** A tool as a server lists it, as far as a draft looks at it. */
+/** The parts of a listed tool that determine its drafted rule. */
 export interface DraftedTool {
   readonly name: string;
   readonly inputSchema?: unknown;
   readonly annotations?: { readonly readOnlyHint?: unknown; readonly destructiveHint?: unknown };
 }
 
-/** A rule as a configuration has it. */
+/** A rule in the form that configuration uses. */
 export interface DraftedRule {
   readonly namespace: string;
   readonly action: string;
@@ -14,7 +14,10 @@ export interface DraftedRule {
   readonly definition: string;
 }
 
-/** Arguments that name what a tool is about, most telling first, and the form that they mostly have. */
+/**
+ * Names of arguments that usually contain a tool's resource, the most specific first. Each has the namespace and the
+ * form of the resource.
+ */
 const RESOURCES: readonly (readonly [name: RegExp, namespace: string, form: string])[] = [
   [/^(path|file|file_?path|filename|dir|directory|folder|repo_?path)$/i, "docs", "path"],
   [/^(url|uri|href|link)$/i, "web", "uri"],
@@ -23,7 +26,7 @@ const RESOURCES: readonly (readonly [name: RegExp, namespace: string, form: stri
   [/^(language|lang)$/i, "code", "text"],
 ];
 
-/** Words of tools' names, and the action that each means by namespace. The first that fits counts. */
+/** Words in tools' names, and the action that each word means in a namespace. The first matching word decides. */
 const ACTIONS: readonly (readonly [word: RegExp, actions: Readonly<Record<string, string>>])[] = [
   [/delete|remove|drop|purge|unlink/, { docs: "delete", data: "delete" }],
   [/write|edit|create|move|rename|append|save|put|upload|commit/, { docs: "write", data: "insert" }],
@@ -47,11 +50,11 @@ const USUAL: Readonly<Record<string, string>> = {
 };
 
 /**
- * Drafts a tool map from what a server lists, for a person to read and to correct. What a name does not tell needs a
- * right of its own, `compute:execute` on `{server}/{tool}`, so that a draft that is used as it is grants little. A tool
- * that does not say that it only reads is never drafted as reading.
+ * Drafts a tool map from a server's lists, for a person to review. A tool with an unclear name needs a right of its
+ * own, `compute:execute` on `{server}/{tool}`, so that an unreviewed draft grants little. A rule is drafted as
+ * read-only only if the tool declares that it only reads.
  *
- * @param digestOf the digest of a definition: the rule then holds for the tool as it is now
+ * @param digestOf returns the digest of a definition, to which the drafted rule then pins the tool
  */
 export function draftMap(
   server: string,

@@ -1,13 +1,13 @@
-/** Collects what is wrong with a document, each with its place, so that all of it is told at once. */
+/** Collects all faults of a document with their locations, so that one error reports them all. */
 export class Faults {
   readonly found: string[] = [];
 
-  add(path: string, what: string): undefined {
-    this.found.push(`${path === "" ? "the document" : path}: ${what}`);
+  add(path: string, problem: string): undefined {
+    this.found.push(`${path === "" ? "the document" : path}: ${problem}`);
     return undefined;
   }
 
-  /** An object with no members but these; undefined, with a fault, for anything else. */
+  /** Returns a value if it is an object with only known members. Otherwise records a fault and returns undefined. */
   object(value: unknown, path: string, known?: readonly string[]): Record<string, unknown> | undefined {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
       return this.add(path, "an object is wanted");
@@ -28,7 +28,7 @@ export class Faults {
     return value.flatMap((one, i) => this.text(one, `${path}/${i}`) ?? []);
   }
 
-  /** An object whose members are texts. */
+  /** Returns an object whose members are all texts. Other members are recorded as faults. */
   textMap(value: unknown, path: string): Record<string, string> {
     if (value === undefined) return {};
     const members = Object.entries(this.object(value, path) ?? {});

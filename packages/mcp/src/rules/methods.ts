@@ -1,23 +1,23 @@
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
-/** What is done with a request of a client. */
+/** How the proxy treats a client's request. */
 export type Treatment =
-  /** It is about the connection, names no resource and shows none. */
+  /** Passes: the request concerns only the connection, and no resource. */
   | { readonly kind: "plain" }
-  /** It lists; what the token does not grant is left out. */
+  /** Lists: entries that the token does not grant are left out of the answer. */
   | { readonly kind: "list"; readonly list: List }
-  /** It needs the right that its rule says. */
+  /** Needs the right that the rule of the request names. */
   | { readonly kind: "authorised" }
-  /** Configuration lets it through without a look. */
+  /** Passes without a check, because configuration allows it. */
   | { readonly kind: "passed" }
   | { readonly kind: "refused" };
 
-/** A list: the member of the result, and whose rules its entries are shown by. */
+/** A list: the member of the result that contains it, and the rules for showing its entries. */
 export interface List {
   readonly member: string;
-  /** The request that the entries are used by. */
+  /** The method with which clients use the entries. */
   readonly usedBy: string;
-  /** The member of an entry that names it. */
+  /** The member of an entry that contains the entry's name. */
   readonly name: string;
 }
 
@@ -34,7 +34,7 @@ const LISTS: ReadonlyMap<string, List> = new Map([
 /** The method that calls a tool. */
 export const TOOLS_CALL = "tools/call";
 
-/** What of a client's requests passes, is authorised or refused. What nobody thought of is refused (DelegateOS 11.3). */
+/** Decides how a client's request is treated. Unknown methods are refused (DelegateOS 11.3). */
 export function treatmentOf(method: string, { methods, passed }: ToolMap): Treatment {
   if (method === "ping") return { kind: "plain" };
   const list = LISTS.get(method);
@@ -43,17 +43,25 @@ export function treatmentOf(method: string, { methods, passed }: ToolMap): Treat
   return passed.has(method) ? { kind: "passed" } : { kind: "refused" };
 }
 
-/** The rule of a request, and what its resource and its proof are about. */
-export interface Asked {
+/** The rule of a request, and the name and values that the rule and the proof refer to. */
+export interface GatedRequest {
   readonly rule: CallRule | undefined;
   /** The tool's arguments, or all parameters of any other request. */
   readonly args: unknown;
-  /** The tool, or else the method, in words of the wire. */
+  /** The name of the tool, or the method of any other request. */
   readonly name: string;
 }
 
-/** @param params the parameters as they are forwarded */
-export function askedBy(method: string, params: Readonly<Record<string, unknown>>, map: ToolMap): Asked {
+/**
+ * Finds the rule of a request, and the values to which the rule refers.
+ *
+ * @param params the parameters that the proxy forwards
+ */
+export function gatedRequestOf(
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  map: ToolMap,
+): GatedRequest {
   if (method !== TOOLS_CALL) {
     const { _meta, ...args } = params;
     return { rule: map.methods.get(method), args, name: method };
@@ -62,7 +70,10 @@ export function askedBy(method: string, params: Readonly<Record<string, unknown>
   return { rule: map.tools.get(name), args: params.arguments ?? {}, name };
 }
 
-/** Notifications of a client that concern its own requests; no other reaches the server. */
+/**
+ * Notifications by which a client affects only its own requests. The proxy forwards no other notification to the
+ * server.
+ */
 export const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
   "notifications/initialized",
   "notifications/cancelled",

@@ -1,7 +1,8 @@
 /**
- * What a JSON pointer (RFC 6901) points at. Own members only: `/constructor` is found nowhere unless somebody sent it.
+ * Returns the value at a JSON pointer (RFC 6901). Only own members are found, so `/constructor` finds no inherited
+ * member.
  *
- * @returns undefined where there is nothing
+ * @returns undefined if there is no value at the pointer
  */
 export function pointAt(value: unknown, pointer: string): unknown {
   if (pointer === "") return value;

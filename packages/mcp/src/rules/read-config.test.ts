@@ -4,7 +4,7 @@ import { ConfigError, readConfig } from "./read-config.ts";
 
 const read = (upstreams: unknown) => readConfig({ upstreams }, SHIPPED_MAPS).upstreams;
 
-/** The faults that a configuration is refused with. */
+/** Returns the faults with which a configuration is refused. */
 function faults(upstreams: unknown): readonly string[] {
   try {
     read(upstreams);
@@ -16,7 +16,7 @@ function faults(upstreams: unknown): readonly string[] {
 }
 
 describe("a configuration", () => {
-  test("is read with what it leaves out", () => {
+  test("fills absent members with defaults", () => {
     expect(read({ files: { stdio: { command: "server" } } }).get("files")).toEqual({
       name: "files",
       address: { kind: "stdio", command: "server", args: [], env: {} },
@@ -51,7 +51,7 @@ describe("a configuration", () => {
   test.each<[string, unknown, string]>([
     ["no object", 7, "/upstreams: an object is wanted"],
     ["a name that is no name", { "A/b": {} }, "/upstreams/A/b: a name is up to 64 of a-z, 0-9, - and _"],
-    ["a member that nobody knows", { a: { tool: {} } }, "/upstreams/a/tool: no such member"],
+    ["an unknown member", { a: { tool: {} } }, "/upstreams/a/tool: no such member"],
     ["two addresses", { a: { stdio: {}, http: {} } }, "/upstreams/a: stdio or http, not both"],
     ["no command", { a: { stdio: {} } }, "/upstreams/a/stdio/command: a text is wanted"],
     [
@@ -138,7 +138,7 @@ describe("a configuration", () => {
       "/upstreams/a/map/methods/tools/call: this method cannot have a rule",
     ],
     [
-      "a definition of what is no tool",
+      "a definition without a tool",
       { a: { map: { methods: { "prompts/get": { ...rule, definition: "A".repeat(43) } } } } },
       "/upstreams/a/map/methods/prompts/get/definition: only a tool's rule pins a definition",
     ],

@@ -2,7 +2,7 @@ import { Faults } from "./faults.ts";
 import { EMPTY_MAP, mergeMaps, readToolMap } from "./read-map.ts";
 import type { ToolMap } from "./tool-map.ts";
 
-/** Where a server is. */
+/** The address of a server. */
 export type UpstreamAddress =
   | {
       readonly kind: "stdio";
@@ -16,24 +16,30 @@ export type UpstreamAddress =
 /** One server behind the proxy. */
 export interface UpstreamConfig {
   readonly name: string;
-  /** Absent where the command line gives it. */
+  /** The server's address; absent if the command line supplies it. */
   readonly address?: UpstreamAddress;
   readonly map: ToolMap;
-  /** Whether a call needs a token. Off, a call without one passes where a rule knows the tool. */
+  /** Whether every call needs a token. If false, a call without a token is allowed if a rule for the tool exists. */
   readonly requireToken: boolean;
-  /** What a proof in `_delegateos` names as its target; the proxy's own address without it. */
+  /** The target that a proof in `_delegateos` must name. Default: the proxy's own address. */
   readonly audience?: string;
-  /** Milliseconds for one call. */
+  /** Maximum duration of one call, in milliseconds. */
   readonly timeoutMs: number;
-  /** Which protocol revisions the server speaks; `auto` finds out, which takes a moment with an old one. */
+  /**
+   * The generation of MCP revisions that the server speaks. `auto` tries the modern one first, so a legacy server takes
+   * longer to start.
+   */
   readonly revision: (typeof REVISIONS)[number];
-  /** Bytes of one message of the server. */
+  /** Maximum size of a message from the server, in bytes. */
   readonly maxAnswerBytes: number;
-  /** Milliseconds for which a list of definitions is believed; 0: the server is asked before each use. */
+  /** Milliseconds for which a list of definitions is valid. With 0 the list is read before each use. */
   readonly definitionTtlMs: number;
-  /** Whether the server's own promises count instead: `ttlMs` of its lists, and a subscription to their changes. */
+  /**
+   * Whether the server decides how long its lists are valid, by their `ttlMs` and by change notifications. If false,
+   * `definitionTtlMs` decides.
+   */
   readonly trustPromises: boolean;
-  /** The server's id in CAP manifests' mcp_bindings. */
+  /** The id of the server in the mcp_bindings of CAP manifests. */
   readonly serverId: string;
 }
 
@@ -41,7 +47,7 @@ export interface ProxyConfig {
   readonly upstreams: ReadonlyMap<string, UpstreamConfig>;
 }
 
-/** A configuration that cannot be used; each fault names its place. */
+/** Thrown for an invalid configuration. Each fault names its location. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly faults: readonly string[];
@@ -67,14 +73,17 @@ const MEMBERS = [
   "serverId",
   "revision",
 ];
-/** `modern`: 2026-07-28 and later; `legacy`: those before. */
+/** Generations of MCP revisions. `modern` means 2026-07-28 and later, `legacy` all earlier ones. */
 const REVISIONS = ["auto", "modern", "legacy"] as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_TTL_MS = 3_600_000;
 const DEFAULT_ANSWER_BYTES = 10_485_760;
-/** Below it no server can tell what it is; above it no text is as long. */
+/**
+ * The bounds of `maxAnswerBytes`. A server's own description needs the minimum; the maximum keeps below the longest
+ * JavaScript string.
+ */
 const LEAST_ANSWER_BYTES = 65_536;
 const MOST_ANSWER_BYTES = 268_435_456;
 
@@ -106,7 +115,7 @@ function readUpstream(
 ): UpstreamConfig {
   const upstream = faults.object(value, path, MEMBERS) ?? {};
   const own = upstream.map === undefined ? EMPTY_MAP : readToolMap(upstream.map, `${path}/map`, faults);
-  const named = faults.texts(upstream.maps, `${path}/maps`).map((known, i) => {
+  const namedMaps = faults.texts(upstream.maps, `${path}/maps`).map((known, i) => {
     if (shipped.has(known)) return readToolMap(shipped.get(known), `map ${known}`, faults);
     faults.add(`${path}/maps/${i}`, `no such map; there are ${[...shipped.keys()].join(", ")}`);
     return EMPTY_MAP;
@@ -131,7 +140,7 @@ function readUpstream(
   return {
     name,
     ...(address === undefined ? {} : { address }),
-    map: [...named, own].reduce(mergeMaps, EMPTY_MAP),
+    map: [...namedMaps, own].reduce(mergeMaps, EMPTY_MAP),
     requireToken: requireToken !== false,
     ...(upstream.audience === undefined
       ? {}

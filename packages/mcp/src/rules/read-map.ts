@@ -16,11 +16,11 @@ const RESOURCE_MEMBERS = ["argument", "arguments", "form", "absent"];
 const NAME = /^[a-z0-9_.:-]{1,128}$/;
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 
-/** Methods that have a treatment of their own, so that no rule can be for them. */
+/** Methods that the proxy handles itself, so that no rule may name them. */
 const NOT_MAPPED =
   /^(initialize|ping|server\/discover|tools\/.*|notifications\/.*|(resources|prompts)\/(.*\/)?list)$/;
 
-/** Reads a tool map. What is wrong with it is added to the faults; what is left of it counts for nothing then. */
+/** Reads a tool map. Faults are added to `faults`; if there are any, the caller must not use the returned map. */
 export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {
   const map = faults.object(value, path, MAP_MEMBERS) ?? {};
   const methods = readRules(map.methods, `${path}/methods`, faults);
@@ -37,7 +37,7 @@ export function readToolMap(value: unknown, path: string, faults: Faults): ToolM
   return { tools: readRules(map.tools, `${path}/tools`, faults), methods, passed: new Set(passed) };
 }
 
-/** A map with the rules of another on top: for a tool that both name, the second one's counts. */
+/** Merges two maps. If both have a rule for a tool, the rule of `over` applies. */
 export function mergeMaps(base: ToolMap, over: ToolMap): ToolMap {
   return {
     tools: new Map([...base.tools, ...over.tools]),
@@ -46,7 +46,7 @@ export function mergeMaps(base: ToolMap, over: ToolMap): ToolMap {
   };
 }
 
-/** An empty map: nothing is let through. */
+/** An empty map, with which every request is refused. */
 export const EMPTY_MAP: ToolMap = { tools: new Map(), methods: new Map(), passed: new Set() };
 
 function readRules(value: unknown, path: string, faults: Faults): Map<string, CallRule> {
@@ -73,7 +73,10 @@ function readName(value: unknown, path: string, faults: Faults): string {
   return name;
 }
 
-/** `"*"`, `"reports/2026"`, `{"argument": "/path", "form": "path"}`. Nothing at all is every resource. */
+/**
+ * Reads a resource: `"*"`, `"reports/2026"`, or `{"argument": "/path", "form": "path"}`. An absent resource means every
+ * resource.
+ */
 function readResource(value: unknown, path: string, faults: Faults): ResourceRule {
   if (value === undefined) return { kind: "fixed", value: EVERY_RESOURCE };
   if (typeof value === "string") {
@@ -97,7 +100,7 @@ function readResource(value: unknown, path: string, faults: Faults): ResourceRul
   return { ...found, absent: faults.text(rule.absent, `${path}/absent`) ?? "" };
 }
 
-/** `100`, or `{"most": 1000, "reported": "/_meta/cost"}`: microcents. Nothing at all costs nothing. */
+/** Reads a cost in microcents: `100`, or `{"most": 1000, "reported": "/_meta/cost"}`. An absent cost means 0. */
 function readCost(value: unknown, path: string, faults: Faults): CostRule {
   if (value === undefined) return { most: 0 };
   if (typeof value === "number") return { most: faults.count(value, path) ?? 0 };

@@ -5,14 +5,14 @@ import { CapabilitySchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { encode } from "@depute/wire";
 import type { Right } from "./visible.ts";
 
-/** Code of a refused token (DelegateOS 11.2). */
+/** The JSON-RPC error code of a refused token (DelegateOS 11.2). */
 export const DENIED = -32001;
-/** JSON-RPC 2.0 section 5.1. */
+/** The JSON-RPC error code of an unknown method (JSON-RPC 2.0 section 5.1). */
 export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 
-/** What an answer says instead of a result: an error of JSON-RPC. */
+/** A JSON-RPC error with which a request is answered. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly code: number;
@@ -25,21 +25,24 @@ export class Refusal extends Error {
   }
 }
 
-/** Where the money of a call that failed is. Amounts are microcents. */
+/** What happened to the money reserved for a failed call. Amounts are in microcents. */
 export interface BudgetState {
-  /** `none`: the call costs nothing; `charged`: it counts as made; `released`: it certainly was not; `held`: settled later. */
+  /**
+   * `none`: the call costs nothing. `charged`: the call counts as carried out. `released`: the call certainly was not
+   * carried out. `held`: the reservation is settled later.
+   */
   readonly state: "none" | "charged" | "released" | "held";
   readonly reservedMicrocents: number;
   readonly chargedMicrocents: number;
 }
 
-/** What a token was not enough for, in the form of DelegateOS 11.2. */
+/** Creates the denial for an insufficient token, in the form of DelegateOS 11.2. */
 export function denialOf(denial: Partial<DenialReason> & { type: DenialType }, requested?: Right): Refusal {
   const { type, detail, granted, max, actual } = denial;
-  const asked = denial.requested ?? (requested === undefined ? undefined : rightOf(requested));
+  const requestedCapability = denial.requested ?? (requested === undefined ? undefined : rightOf(requested));
   const data = create(ToolDenialSchema, {
     type: type === DenialType.UNSPECIFIED ? DenialType.INTERNAL_CONTEXT : type,
-    ...(asked === undefined ? {} : { requested: asked }),
+    ...(requestedCapability === undefined ? {} : { requested: requestedCapability }),
     ...(granted === undefined ? {} : { granted }),
     ...(detail === undefined ? {} : { detail: detail.slice(0, 256) }),
     ...(max === undefined ? {} : { max }),
@@ -48,13 +51,13 @@ export function denialOf(denial: Partial<DenialReason> & { type: DenialType }, r
   return new Refusal(DENIED, "DCT verification failed", encode(ToolDenialSchema, data) as JsonObject);
 }
 
-/** A tool or method that no rule knows is granted to nobody. */
+/** Returns the denial for a tool or method without a rule. No token can allow such a call. */
 export function unmapped(name: string): Refusal {
   const data = { type: "capability_not_granted", detail: `nothing is allowed of ${name.slice(0, 64)}` };
   return new Refusal(DENIED, "DCT verification failed", data);
 }
 
-/** The server behind the proxy failed; `reason` is of Depute's vocabulary. */
+/** The error for a failure of the server behind the proxy. `reason` is from Depute's vocabulary of reasons. */
 export function upstreamFailed(
   reason: "INTERNAL" | "DEADLINE_EXCEEDED" | "DEPENDENCY_UNAVAILABLE",
   detail: string,
@@ -63,14 +66,14 @@ export function upstreamFailed(
   return new Refusal(INTERNAL_ERROR, "the MCP server failed", { reason, detail, budget: { ...budget } });
 }
 
-/** The server behind the proxy answered with more bytes than the proxy takes. */
+/** The error for an answer of the server that is larger than the proxy's limit. */
 export function upstreamTooLong(detail: string, maxBytes: number, budget: BudgetState): Refusal {
   const metadata = { limit: "upstream_message_bytes", max: String(maxBytes) };
   const data = { reason: "LIMIT_EXCEEDED", detail, metadata, budget: { ...budget } };
   return new Refusal(INTERNAL_ERROR, "the MCP server failed", data);
 }
 
-/** Cut to what a message holds, so that an odd argument is told rather than hidden by a second fault. */
+/** Shortens a right to the limits of its message, so that a long argument does not cause a second error. */
 function rightOf({ namespace, action, resource }: Right) {
   return create(CapabilitySchema, { namespace, action, resource: resource.slice(0, 64) });
 }

@@ -31,7 +31,7 @@ describe("the resource that an argument names", () => {
     expect(found(form, at)).toBe(resource);
   });
 
-  test("in namespace web an address is what it is", () => {
+  test("in namespace web an address is used unchanged", () => {
     expect(found("uri", "https://example.com/a?b", "web")).toBe("https://example.com/a?b");
     expect(found("uri", "https://user@example.com/", "web")).toBeUndefined();
   });
@@ -61,14 +61,14 @@ describe("the resource that an argument names", () => {
     expect(found(form, at)).toBeUndefined();
   });
 
-  test("a missing one is every resource, or what configuration says", () => {
+  test("a missing one is every resource, or the configured default", () => {
     expect(resourceOf(rule("text"), {})).toMatchObject({ ok: true, resources: ["*"] });
     expect(resourceOf(rule("text", "docs", { absent: "usual" }), {})).toMatchObject({
       resources: ["usual"],
     });
   });
 
-  test("several are several, each once; more than can be judged one by one are every resource", () => {
+  test("several resources count once each; too many to check one by one count as every resource", () => {
     const resources = (at: unknown, form: ResourceForm = "path") => {
       const result = resourceOf(rule(form), { at });
       return result.ok ? result.resources : result.detail;
@@ -86,7 +86,7 @@ describe("the resource that an argument names", () => {
     expect(resourceOf(call, { from: "/a" })).toMatchObject({ resources: ["*"] });
   });
 
-  test("whatever is sent, the answer is a resource without a wildcard, every resource, or none", () => {
+  test("for every input the answer is a resource without a wildcard, every resource, or none", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom<ResourceForm>("text", "path", "uri"), (at, form) => {
         const result = resourceOf(rule(form), { at });
@@ -96,14 +96,14 @@ describe("the resource that an argument names", () => {
     );
   });
 
-  test("a path that is let through leads where it says, whatever a server trims or takes off", () => {
+  test("an admitted path leads where it says, even if a server trims it", () => {
     const part = fc.constantFrom("a", "..", ".", "~", '"', "'", " ", "\u00a0", "", "\\", "b");
     fc.assert(
       fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
         const text = `/docs/${parts.join("/")}${parts.join("")}`;
         const resource = found("path", text);
         if (resource === undefined) return true;
-        // As the official filesystem server reads a path.
+        // Reads a path in the same way as the official filesystem server.
         const read = text
           .trim()
           .replace(/^["']|["']$/g, "")

@@ -1,23 +1,27 @@
 import { pointAt } from "./pointer.ts";
 import { type CallRule, EVERY_RESOURCE, type ResourceForm } from "./tool-map.ts";
 
-/** The resources of a call, at least one and each once, or why there is none: the call is denied then. */
-export type Found =
+/** The distinct resources of a call, at least one, or the reason of the denial. */
+export type CallResources =
   | { readonly ok: true; readonly resources: readonly string[]; readonly needsRealPath: boolean }
   | { readonly ok: false; readonly detail: string };
 
-/** The most arguments that name a resource in one call. */
+/** Maximum number of arguments in one call that may name a resource. */
 const MAX_VALUES = 1000;
-/** The most resources of one call that are judged one by one; more count as every resource. */
+/**
+ * Maximum number of resources of one call that are checked one by one. A call with more needs a token for every
+ * resource.
+ */
 const MAX_RESOURCES = 64;
 
 /**
- * Which resources a call is about; all of them have to be granted. Nothing is repaired: what is not plainly a resource is
- * denied, and what names none counts as every resource. The forms of patterns and segments are the verifier's to judge (DelegateOS 10.2).
+ * Returns the resources of a call, all of which the token must grant. Values are not repaired: an unclear value is
+ * denied. A call that names no resource counts as a call for every resource. The verifier checks the form of patterns
+ * and segments (DelegateOS 10.2).
  *
- * @param args the arguments as they are forwarded
+ * @param args the arguments that the proxy forwards
  */
-export function resourceOf({ namespace, resource: rule }: CallRule, args: unknown): Found {
+export function resourceOf({ namespace, resource: rule }: CallRule, args: unknown): CallResources {
   if (rule.kind === "fixed") return found(rule.value);
   const values: string[] = [];
   for (const pointer of rule.pointers) {
@@ -42,8 +46,8 @@ export function resourceOf({ namespace, resource: rule }: CallRule, args: unknow
   return { ok: true, resources: [...resources], needsRealPath: rule.form === "real-path" };
 }
 
-function inForm(text: string, form: ResourceForm, namespace: string): Found {
-  // An argument that spells "every resource" does not become a claim to all of them: it is a name with a wildcard.
+function inForm(text: string, form: ResourceForm, namespace: string): CallResources {
+  // A `*` in an argument is refused: in a token it is a wildcard, but in an argument it would be part of a name.
   if (text.includes("*")) return denied("a wildcard in the argument that names the resource");
   switch (form) {
     case "text":
@@ -56,12 +60,15 @@ function inForm(text: string, form: ResourceForm, namespace: string): Found {
   }
 }
 
-/** Spellings that servers are known to read as another path: `~`, quotes and blanks at the ends, doubled slashes. */
-function path(text: string): Found {
+/**
+ * Refuses spellings that some servers read as a different path: `~`, quotes and blanks at the ends, doubled slashes.
+ */
+function path(text: string): CallResources {
   if (!text.startsWith("/")) return denied("the path is not absolute");
   if (text !== text.trim() || /["'`]$/.test(text)) return denied("the path ends in a blank or a quote");
   if (/[\\\p{Cc}]|\/\/|\/\.{1,2}(\/|$)/u.test(text)) return denied("the path is not in its plain form");
-  // Compatibility characters (full-width dots, one-dot leaders) become plain ones where names are normalised.
+  // Names are normalized first, because systems may convert compatibility characters (full-width dots, one-dot leaders)
+  // to plain dots.
   if (/\/\.{1,2}(\/|$)|\/\/|\\/.test(text.normalize("NFKC")))
     return denied("the path is not in its plain form");
   return found(text.length > 1 ? text.replace(/\/$/, "") : text);
@@ -69,21 +76,21 @@ function path(text: string): Found {
 
 const ADDRESS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)(\/[^?#]*)?([?#].*)?$/;
 
-function uri(text: string, namespace: string): Found {
+function uri(text: string, namespace: string): CallResources {
   const [, scheme, authority = "", rest = "", query] = ADDRESS.exec(text) ?? [];
   if (scheme === undefined) return denied("the argument is not an address of the form scheme://...");
   if (namespace === "web")
     return authority.includes("@") ? denied("a user's name in the address") : found(text);
-  // What is behind ? and # may say anything, so that it cannot be part of a path.
+  // A query or fragment is refused, because its text is arbitrary and no part of the path.
   if (query !== undefined) return denied("a query or fragment in the address");
   if (scheme !== "file") return found(`${scheme}${authority === "" ? "" : `/${authority}`}${rest}`);
   return authority === "" ? path(rest) : denied("a file address that names a host");
 }
 
-function found(resource: string): Found {
+function found(resource: string): CallResources {
   return { ok: true, resources: [resource], needsRealPath: false };
 }
 
-function denied(detail: string): Found {
+function denied(detail: string): CallResources {
   return { ok: false, detail };
 }

@@ -1,37 +1,42 @@
 import { isObject } from "@depute/core";
 
-/** The member that carries authority (DelegateOS 11.1). */
+/** The member of a request that contains the token (DelegateOS 11.1). */
 export const MEMBER = "_delegateos";
-/** The members of `_meta` that are between a client and the proxy. */
+/** Prefix of `_meta` members that are meant for the proxy alone. */
 const ENVELOPE = "io.modelcontextprotocol/";
-/** Deeper than any document that is let in. */
+/** Maximum depth at which `_delegateos` is removed. No accepted document is nested deeper. */
 const MAX_DEPTH = 64;
 
-/** Parameters without what was meant for the proxy alone. */
+/** A request's parameters without the members that are meant for the proxy. */
 export interface Stripped {
-  /** What is forwarded. */
+  /** The parameters that the proxy forwards. */
   readonly params: Record<string, unknown>;
-  /** What `_delegateos` was: of the parameters, else of their `_meta`; undefined for none. */
+  /** The value of `_delegateos` in the parameters or, without one, in their `_meta`; undefined for none. */
   readonly member: unknown;
 }
 
 /**
- * Takes `_delegateos` out of a request's parameters, at whatever depth, so that no token reaches the server. Only that of
- * the parameters themselves, or of their `_meta`, counts as presented.
+ * Removes `_delegateos` from a request's parameters at every depth, so that no token reaches the server. Only the
+ * member directly in the parameters or in their `_meta` counts as presented.
  */
 export function strip(params: Readonly<Record<string, unknown>>): Stripped {
   const meta = params._meta;
   const member = own(params, MEMBER) ?? (isObject(meta) ? own(meta, MEMBER) : undefined);
   const stripped = without(params, 0) as Record<string, unknown>;
   if (!isObject(stripped._meta)) return { params: stripped, member };
-  const kept = Object.entries(stripped._meta).filter(
+  const metaEntries = Object.entries(stripped._meta).filter(
     ([name]) => name !== "progressToken" && !name.startsWith(ENVELOPE),
   );
   const { _meta, ...rest } = stripped;
-  return { params: kept.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(kept) }, member };
+  return {
+    params: metaEntries.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(metaEntries) },
+    member,
+  };
 }
 
-/** The same value where there is nothing to take out, so that most of a document is not copied. */
+/**
+ * Returns a value without its `_delegateos` members. Unchanged parts are not copied, so most of a document is shared.
+ */
 function without(value: unknown, depth: number): unknown {
   if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return value;
   if (Array.isArray(value)) {
@@ -45,11 +50,11 @@ function without(value: unknown, depth: number): unknown {
       isSame = false;
       continue;
     }
-    const kept = without(member, depth + 1);
-    isSame &&= kept === member;
-    members.push([name, kept]);
+    const cleanMember = without(member, depth + 1);
+    isSame &&= cleanMember === member;
+    members.push([name, cleanMember]);
   }
-  // fromEntries makes own members of any name, `__proto__` among them.
+  // Object.fromEntries creates own members for all names, including `__proto__`.
   return isSame ? value : Object.fromEntries(members);
 }
 

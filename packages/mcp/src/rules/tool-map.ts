@@ -1,60 +1,62 @@
 /**
- * What a tool's call needs and costs, as configuration says it. A client has no say in what is checked (DelegateOS
+ * The right and the cost of a call of one tool, according to configuration. Clients cannot influence them (DelegateOS
  * 10.1 step 7, 11.3).
  */
 export interface CallRule {
-  /** Namespace of the capability that the call needs. */
+  /** Namespace of the required capability. */
   readonly namespace: string;
-  /** Its action. */
+  /** Action of the required capability. */
   readonly action: string;
-  /** Which resource the call is about. */
+  /** Derives the resource of the requested token capability from the tool call. */
   readonly resource: ResourceRule;
   readonly cost: CostRule;
-  /** Digest of the definition that the tool must have, as definitionDigest gives it; any definition without it. */
+  /** Digest that the tool's definition must have (see definitionDigest). If it is absent, any definition is allowed. */
   readonly definition?: string;
 }
 
-/** Where the resource of a call is found. */
+/** How the resource of a call is determined. */
 export type ResourceRule =
-  /** Always the same. `*` is every resource, which only a token for every resource grants. */
+  /** A fixed resource. `*` means every resource, which only a token for every resource grants. */
   | { readonly kind: "fixed"; readonly value: string }
-  /** What the arguments at these pointers (RFC 6901) say. A token has to grant all the resources of a call. */
+  /** The values of the arguments at these pointers (RFC 6901). The token must grant all of them. */
   | {
       readonly kind: "argument";
       readonly pointers: readonly string[];
       readonly form: ResourceForm;
-      /** What a missing argument means; a call without it is denied, unless the token is for every resource. */
+      /** The resource of a missing argument. Without this default, the call needs a token for every resource. */
       readonly absent?: string;
     };
 
 /**
  * How an argument names a resource.
- *
- * - `text`: as it is.
- * - `path`: an absolute path of the file system, in a spelling that no server reads as another one.
- * - `real-path`: the same, with every link followed, where proxy and server see the same files.
- * - `uri`: an address; `file:` ones are paths, of others the scheme is the first segment. In namespace `web` as it is.
+ * - `text`: the text itself.
+ * - `path`: an absolute path of the file system, in a spelling that every server reads alike.
+ * - `real-path`: a path with all links followed; requires that proxy and server see the same files.
+ * - `uri`: an address. A `file:` address becomes a path; for others the scheme is the first segment. Unchanged in
+ *   namespace `web`.
  */
 export const RESOURCE_FORMS = ["text", "path", "real-path", "uri"] as const;
 export type ResourceForm = (typeof RESOURCE_FORMS)[number];
 
-/** What a call costs, in microcents. */
+/** The cost of a call, in microcents. */
 export interface CostRule {
-  /** Set aside before the call: its cost, or the most that it may be. 0 for a call that costs nothing. */
+  /**
+   * The amount that is reserved before the call: the cost or, if the cost varies, the maximum cost. 0 for a free call.
+   */
   readonly most: number;
-  /** Where the answer says what it did cost, as a pointer (RFC 6901) into the result; `most` is charged without it. */
+  /** JSON pointer (RFC 6901) to the actual cost in the result. If it is absent, `most` is charged. */
   readonly reported?: string;
 }
 
-/** What a proxy lets through to one server. Names are looked up in maps: nothing is inherited. */
+/** The rules of a proxy for one server. Names are looked up in maps, so inherited members are never found. */
 export interface ToolMap {
-  /** By the tools' names. */
+  /** The rules for tools, by tool name. */
   readonly tools: ReadonlyMap<string, CallRule>;
-  /** Requests other than tools/call that need a right, by method: `resources/read`. */
+  /** The rules for other requests that need a right, by method, for example `resources/read`. */
   readonly methods: ReadonlyMap<string, CallRule>;
-  /** Methods without a rule of their own that pass unseen, by decision of whoever configures it. */
+  /** Methods without a rule that configuration allows without a check. */
   readonly passed: ReadonlySet<string>;
 }
 
-/** Every resource; only a token for every resource grants it. */
+/** Stands for every resource. Only a token for every resource grants it. */
 export const EVERY_RESOURCE = "*";

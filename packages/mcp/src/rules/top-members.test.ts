@@ -2,7 +2,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { TopMembers } from "./top-members.ts";
 
-/** What is found in a text that passes in pieces of some bytes. */
+/**
+ * Returns the `id` and the presence of `method` that TopMembers finds in a text that arrives in pieces of `bytes`
+ * bytes.
+ */
 function found(text: string, bytes = 1) {
   const members = new TopMembers();
   const all = new TextEncoder().encode(text);

@@ -2,42 +2,42 @@ const [QUOTE, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST, COLON, COMMA] = new
   '"\\{}[]:,',
 );
 const utf8 = new TextDecoder();
-/** Bytes of a name or an id that are kept; longer ones are none that this side sent. */
+/** Maximum number of bytes of a name or id that are kept. A longer id cannot be one that the proxy sent. */
 const MAX_KEPT = 128;
 
 /**
- * Finds `id` and `method` of a JSON-RPC message that is too large to be held, from its bytes as they pass. Of members of the
- * same name the last counts, as in JSON.parse.
+ * Finds `id` and `method` of a JSON-RPC message that is too large to hold in memory, while its bytes pass. If a name
+ * occurs several times the last member counts, as in JSON.parse.
  */
 export class TopMembers {
   #depth = 0;
   #inString = false;
   #isEscaped = false;
-  /** Whether the next string of the outermost object is a member's name. */
+  /** Whether the next string of the outermost object is the name of a member. */
   #isName = false;
   #name = "";
-  #kept: number[] | undefined;
+  #idBytes: number[] | undefined;
   #id: string | number | undefined;
   #hasMethod = false;
 
-  /** The message's id; undefined where it has none. */
+  /** The id of the message; undefined if it has none. */
   get id(): string | number | undefined {
     return this.#id;
   }
 
-  /** Whether it is a request or notification rather than a response. */
+  /** Whether the message is a request or notification, and not a response. */
   get hasMethod(): boolean {
     return this.#hasMethod;
   }
 
-  /** @param bytes the next of the message, without the line break that ends it */
+  /** @param bytes the next bytes of the message, without the line break at its end */
   feed(bytes: Uint8Array): void {
     let backslash = -1;
     for (let at = 0; at < bytes.length; at++) {
       if (!this.#inString) this.#structure(bytes[at] as number);
-      else if (this.#kept !== undefined || this.#isEscaped) this.#string(bytes[at] as number);
+      else if (this.#idBytes !== undefined || this.#isEscaped) this.#string(bytes[at] as number);
       else {
-        // Most of what is too large is text, of which nothing is kept.
+        // Searches for backslashes in large steps, because an oversized message is mostly text that is not kept.
         if (backslash < at) backslash = placeOf(BACKSLASH, bytes, at);
         at = Math.min(placeOf(QUOTE, bytes, at), backslash);
         if (at < bytes.length) this.#string(bytes[at] as number);
@@ -61,13 +61,13 @@ export class TopMembers {
     switch (byte) {
       case QUOTE:
         this.#inString = true;
-        if (this.#depth === 1 && (this.#isName || this.#name === "id")) this.#kept = [byte];
+        if (this.#depth === 1 && (this.#isName || this.#name === "id")) this.#idBytes = [byte];
         return;
       case OPEN:
       case OPEN_LIST:
         this.#depth++;
-        // An id is a text or a number: the texts within a list or an object are none.
-        this.#kept = undefined;
+        // An id is a text or a number, so texts within lists or objects are not kept.
+        this.#idBytes = undefined;
         this.#isName = this.#depth === 1;
         return;
       case CLOSE:
@@ -78,7 +78,7 @@ export class TopMembers {
       case COLON:
         if (this.#depth !== 1) return;
         this.#isName = false;
-        this.#kept = this.#name === "id" ? [] : undefined;
+        this.#idBytes = this.#name === "id" ? [] : undefined;
         return;
       case COMMA:
         if (this.#depth !== 1) return;
@@ -91,39 +91,39 @@ export class TopMembers {
   }
 
   #keep(byte: number): void {
-    if (this.#kept === undefined) return;
-    this.#kept.push(byte);
-    if (this.#kept.length > MAX_KEPT) this.#kept = undefined;
+    if (this.#idBytes === undefined) return;
+    this.#idBytes.push(byte);
+    if (this.#idBytes.length > MAX_KEPT) this.#idBytes = undefined;
   }
 
   #textEnds(): void {
     if (!this.#isName) return;
-    const name = this.#taken();
+    const name = this.#takeId();
     this.#name = typeof name === "string" ? name : "";
     this.#hasMethod ||= this.#name === "method";
   }
 
   #valueEnds(): void {
     if (this.#isName || this.#name !== "id") return;
-    const id = this.#taken();
+    const id = this.#takeId();
     this.#id = typeof id === "string" || typeof id === "number" ? id : undefined;
     this.#name = "";
   }
 
-  /** The JSON in what was kept; undefined for none. */
-  #taken(): unknown {
-    const kept = this.#kept;
-    this.#kept = undefined;
-    if (kept === undefined) return undefined;
+  /** Parses the collected JSON text of `id` and clears it; returns undefined if there is none or it is no JSON. */
+  #takeId(): unknown {
+    const idBytes = this.#idBytes;
+    this.#idBytes = undefined;
+    if (idBytes === undefined) return undefined;
     try {
-      return JSON.parse(utf8.decode(Uint8Array.from(kept)));
+      return JSON.parse(utf8.decode(Uint8Array.from(idBytes)));
     } catch {
       return undefined;
     }
   }
 }
 
-/** Where a byte is next; behind the end where it is no more. */
+/** Returns the next position of a byte; the length if the byte does not occur again. */
 function placeOf(byte: number | undefined, bytes: Uint8Array, from: number): number {
   const at = bytes.indexOf(byte as number, from);
   return at < 0 ? bytes.length : at;

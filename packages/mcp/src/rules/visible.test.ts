@@ -30,12 +30,12 @@ test.each<[string, string[]]>([
   ["reports/2026", ["fixed", "argued"]],
   ["reports/*", ["fixed", "argued"]],
   ["reports/**", ["fixed", "argued"]],
-  // No segment is matched in part, whatever the pattern begins with.
+  // A wildcard matches only whole segments, so `20*` matches nothing.
   ["reports/20*", ["argued"]],
   ["rep*/2026", ["argued"]],
   ["report", ["argued"]],
-])("a token for %s shows %j of the tools", (resource, shown) => {
-  expect(names(visible(tools, TOOLS, map, granted(resource)))).toEqual(shown);
+])("a token for %s shows %j of the tools", (resource, expectedNames) => {
+  expect(names(visible(tools, TOOLS, map, granted(resource)))).toEqual(expectedNames);
 });
 
 test.each<[string, string[]]>([
@@ -43,7 +43,7 @@ test.each<[string, string[]]>([
   ["/docs/*", ["file:///docs/plan"]],
   ["/docs-secret/**", ["file:///docs-secret/key"]],
   ["note/**", ["note://a/b"]],
-])("a token for %s shows %j of the resources", (resource, shown) => {
+])("a token for %s shows %j of the resources", (resource, expectedNames) => {
   const uris = [
     "file:///docs/plan",
     "file:///docs",
@@ -61,10 +61,10 @@ test.each<[string, string[]]>([
         granted(resource),
       ),
     ),
-  ).toEqual(shown);
+  ).toEqual(expectedNames);
 });
 
-test("a prompt is shown by its name, a template to whoever could read something", () => {
+test("shows a prompt by its name, and a template to a token that can read a matching resource", () => {
   const prompts: List = { member: "prompts", usedBy: "prompts/get", name: "name" };
   const entries = ["one", "two"].map((name) => ({ name }));
   expect(names(visible(entries, prompts, map, granted("one")))).toEqual(["one"]);
@@ -73,7 +73,7 @@ test("a prompt is shown by its name, a template to whoever could read something"
   expect(visible([{ uriTemplate: "note://{id}" }], templates, map, granted("note/a"))).toHaveLength(1);
 });
 
-test("a right of another namespace or action shows nothing, and what has no name is never shown", () => {
+test("a right of another namespace or action shows no entry, and an entry without a name is never shown", () => {
   const other = [
     { namespace: "data", action: "read", resource: "**" },
     { namespace: "docs", action: "write", resource: "**" },

@@ -8,10 +8,10 @@ import type { CallRule, ToolMap } from "./tool-map.ts";
 export type Right = Pick<Capability, "namespace" | "action" | "resource">;
 
 /**
- * The entries of a list that a token could use. What an entry needs is matched as the verifier does, where it is known
- * before the arguments are; every use is judged by the verifier, whatever was listed (DelegateOS 11.3).
+ * Returns the list entries that a token could allow. Rights that are known without arguments are matched as the
+ * verifier matches them. The verifier checks every use independently of the list (DelegateOS 11.3).
  *
- * @param granted what the token grants; undefined for a caller that needs no token
+ * @param granted the grants of the token; undefined for a caller that needs no token
  */
 export function visible(
   entries: readonly unknown[],
@@ -35,20 +35,20 @@ function couldGrant(right: Right, rule: CallRule, list: List, name: string): boo
   if (rule.resource.kind === "fixed") {
     return grants(right, { namespace, action, resource: rule.resource.value });
   }
-  // Of a request for an entry only its name is known before; a template is not yet an address, and a tool's name is no
-  // argument of it.
+  // A list entry shows only its name. If the resource depends on another argument, on a URI template or on a tool's
+  // arguments, the entry stays visible.
   const isNamed = rule.resource.pointers.every((pointer) => pointer === `/${list.name}`);
   if (!isNamed || list.usedBy === "tools/call" || list.name === "uriTemplate") return true;
   const found = resourceOf(rule, { [list.name]: name });
   return found.ok && found.resources.every((resource) => grants(right, { namespace, action, resource }));
 }
 
-/** Whether a right that is granted covers one that is asked for, as the verifier matches. (DelegateOS 10.2) */
+/** Whether a granted right covers a required right, by the verifier's rules. (DelegateOS 10.2) */
 export function grants(
   { namespace, action, resource: pattern }: Right,
-  { resource, ...asked }: Right,
+  { resource, ...requested }: Right,
 ): boolean {
-  if (namespace !== asked.namespace || action !== asked.action) return false;
-  const [granted, wanted] = [parsePattern(pattern, namespace), parseResource(resource, namespace)];
-  return !("problem" in granted) && !("problem" in wanted) && matches(granted, wanted);
+  if (namespace !== requested.namespace || action !== requested.action) return false;
+  const [granted, requestedResource] = [parsePattern(pattern, namespace), parseResource(resource, namespace)];
+  return !("problem" in granted) && !("problem" in requestedResource) && matches(granted, requestedResource);
 }

@@ -4,7 +4,7 @@ import {
   DenialReasonSchema,
   DenialType,
 } from "@depute/contracts/delegateos/v0/delegation_pb";
-import { systemClock } from "@depute/core";
+import { systemClock, systemTimers } from "@depute/core";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { Server } from "@modelcontextprotocol/server";
 import type { Authoriser, Grants, Presented } from "../authoriser.ts";
@@ -16,7 +16,7 @@ import { Refusal } from "../rules/refusal.ts";
 import type { Right } from "../rules/visible.ts";
 import { Upstream } from "../upstream.ts";
 
-/** Somebody else's tokens service: tokens are words that name the resources that they grant, separated by commas. */
+/** A fake tokens service. A token is the list of the resources that it grants, separated by underscores. */
 export class FakeAuthoriser implements Authoriser {
   readonly verified: { presented: Presented; right: Right | undefined; digest: string }[] = [];
   readonly settled: string[] = [];
@@ -68,18 +68,18 @@ function denial(type: DenialType) {
 
 type Answer = (params: Record<string, unknown>, server: Server) => Promise<unknown> | unknown;
 
-/** Anything: what a test looks at member by member. */
+/** JSON whose members tests read without declaring types. */
 // biome-ignore lint/suspicious/noExplicitAny: an answer is looked at member by member
 export type Json = any;
 
-/** A tool with this name that takes any arguments. */
+/** Creates a tool with this name that accepts any arguments. */
 export const tool = (name: string, description = "does it") => ({
   name,
   description,
   inputSchema: { type: "object" },
 });
 
-/** A proxy in front of a server of the SDK's that answers so, in this process. */
+/** Creates a proxy in front of an SDK server in this process, which gives the listed answers. */
 export function bench(answers: Readonly<Record<string, Answer>>, upstream: object = {}) {
   const { upstreams } = readConfig({ upstreams: { bench: { map: MAP, ...upstream } } }, new Map());
   const config = upstreams.get("bench") as UpstreamConfig;
@@ -87,6 +87,8 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
   const received: { method: string; params: Json }[] = [];
   const servers: Server[] = [];
   const connection = new Upstream({
+    clock: systemClock,
+    timers: systemTimers,
     config: { ...config, revision: "legacy" },
     address: { kind: "http", url: "http://127.0.0.1:9", headers: {} },
     transport: () => {
@@ -112,6 +114,7 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
     upstream: connection,
     authoriser,
     clock: systemClock,
+    timers: systemTimers,
     audience: () => "mcp:bench",
     onFault: (_what, thrown) => faults.push(thrown),
   });
@@ -121,10 +124,10 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
     received,
     servers,
     faults,
-    /** A tool's call with a token for these resources. */
-    call: (name: string, args: unknown = {}, shown: Presentation = token("one")) =>
-      proxy.handle({ method: "tools/call", params: { name, arguments: args }, presentation: shown }),
-    /** The SDK's client in front of the proxy. */
+    /** Calls a tool. The default token grants the resource `one`. */
+    call: (name: string, args: unknown = {}, presented: Presentation = token("one")) =>
+      proxy.handle({ method: "tools/call", params: { name, arguments: args }, presentation: presented }),
+    /** Connects an SDK client to the proxy. */
     async client(presentation?: Presentation) {
       const [near, far] = InMemoryTransport.createLinkedPair();
       const server = await downstream({ proxy, onError: () => {}, presentation: () => presentation });
@@ -136,11 +139,11 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
   };
 }
 
-/** A token that grants these resources, with a proof for one call. */
+/** Creates a token that grants these resources, with a proof for one call. */
 export const token = (...resources: string[]) =>
   once(resources.join("_"), "", { jwt: "proof", method: "MCP", target: "mcp:bench" });
 
-/** Tools that need resource `one`, or what their argument `of` says. */
+/** A tool map. Its tools need the resource `one`, or the resource that their argument `of` names. */
 const MAP = {
   tools: {
     fixed: { namespace: "data", action: "query", resource: "one" },
@@ -160,17 +163,17 @@ const MAP = {
   },
 };
 
-/** What every server answers to tools/list. */
+/** The answer of every server to tools/list. */
 export const LIST = {
   "tools/list": () => ({
     tools: ["fixed", "paid", "metered", "named", "unmapped"].map((name) => tool(name)),
   }),
 };
 
-/** An answer of a tool. */
+/** Creates an answer of a tool. */
 export const text = (text: string) => ({ content: [{ type: "text", text }] });
 
-/** What a call is refused with. */
+/** Returns the refusal of a call. */
 export async function refusal(call: Promise<unknown>): Promise<Refusal & { data: Json }> {
   const outcome = await call.then(
     (result) => new Error(`not refused: ${JSON.stringify(result)}`),

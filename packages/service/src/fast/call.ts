@@ -1,14 +1,58 @@
 import type { IncomingHttpHeaders } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
+import type { Clock } from "@depute/core";
 import type { FastMethod } from "./methods.ts";
-import type { Protocol } from "./protocol.ts";
 
-/** A call whose head has come. */
+/** The differences between the protocols of the fast path. grpc.ts and connect.ts implement one each. */
+export interface Protocol {
+  /** The protocol's name, as handlers see it. */
+  readonly name: string;
+  readonly binary: boolean;
+  /** The initial fields of an answer's header and trailer. */
+  readonly header: Readonly<Record<string, string>>;
+  readonly trailer: Readonly<Record<string, string>>;
+  /** Whether the protocol lets the fast path serve a request with this head. */
+  accepts(headers: IncomingHttpHeaders, maxBytes: number): boolean;
+  /**
+   * Returns the milliseconds that the caller allows, or an error for a malformed value, which the adapter has to
+   * refuse.
+   */
+  timeoutOf(headers: IncomingHttpHeaders): { timeoutMs?: number; error?: ConnectError };
+  /**
+   * Returns the size limit of the body in bytes.
+   *
+   * @returns undefined while the received bytes do not decide it, -1 when the adapter must handle the call
+   */
+  limitOf(chunks: readonly Uint8Array[], length: number, maxBytes: number): number | undefined;
+  /** Returns the message in a complete body; undefined when the adapter must handle the call. */
+  messageOf(body: Uint8Array, limit: number | undefined): Uint8Array | undefined;
+  /** Makes an answer with a message. */
+  answer(headers: IncomingHttpHeaders, answer: AnswerHead, message: Uint8Array): Answer | Promise<Answer>;
+  /** Makes an answer with an error. */
+  refuse(headers: IncomingHttpHeaders, answer: AnswerHead, error: ConnectError): Answer | Promise<Answer>;
+}
+
+export interface AnswerHead {
+  readonly header: Headers;
+  readonly trailer: Headers;
+}
+
+/** The parts of an answer, in the order in which they are sent. */
+export interface Answer {
+  readonly status: number;
+  readonly header: Headers;
+  readonly body: Uint8Array | undefined;
+  readonly trailer: Headers | undefined;
+}
+
+/** A call whose head has arrived. */
 export interface Call {
   readonly headers: IncomingHttpHeaders;
-  /** The address that was called, as Connect's adapter gives it to handlers. */
+  /** The called URL, in the form that Connect's adapter gives to handlers. */
   readonly url: string;
   readonly method: FastMethod;
   readonly protocol: Protocol;
-  /** Epoch ms by which the caller wants its answer. */
+  /** The caller's deadline in epoch milliseconds. */
   readonly due: number | undefined;
+  readonly clock: Clock;
 }

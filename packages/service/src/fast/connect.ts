@@ -10,12 +10,15 @@ import {
 import { COMPRESSIONS } from "../encodings.ts";
 import { httpStatusOf, withReason } from "../protocol-errors.ts";
 import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
-import type { Answer, AnswerHead, Protocol } from "./protocol.ts";
+import type { Answer, AnswerHead, Protocol } from "./call.ts";
 
 export const connectBinary = connect(true);
 export const connectJson = connect(false);
 
-/** Connect's unary calls by POST: the body is the message, trailers are header fields with a prefix. */
+/**
+ * Makes the protocol of unary Connect calls by POST. The body is the message, and trailers are header fields with a
+ * prefix.
+ */
 function connect(binary: boolean): Protocol {
   return {
     name: "connect",
@@ -66,13 +69,13 @@ function withBody(
     const { response } = compressionNegotiate(COMPRESSIONS, null, accepted, "accept-encoding");
     if (response !== null) {
       header.set("content-encoding", response.name);
-      return response.compress(body).then((compressed) => whole(status, header, compressed));
+      return response.compress(body).then((compressed) => answerWithLength(status, header, compressed));
     }
   }
-  return whole(status, header, body);
+  return answerWithLength(status, header, body);
 }
 
-function whole(status: number, header: Headers, body: Uint8Array): Answer {
+function answerWithLength(status: number, header: Headers, body: Uint8Array): Answer {
   header.set("content-length", String(body.length));
   return { status, header, body, trailer: undefined };
 }

@@ -9,7 +9,10 @@ import { EchoService, FLOOD } from "../testing/echo.ts";
 import { type EchoServer, startEchoServer } from "../testing/echo-server.ts";
 import { exchange, type RawAnswer, type RawRequest } from "../testing/exchange.ts";
 
-/** The adapter is the reference: what it answers, to the byte, is what the fast path has to answer. */
+/**
+ * Maximum size of a request to both servers, in bytes. The tests compare the fast path with Connect's adapter: both
+ * must send the same bytes for every answer.
+ */
 
 const MAX_BYTES = 1000;
 const lines: string[] = [];
@@ -37,19 +40,22 @@ afterAll(async () => {
 
 beforeEach(() => {
   lines.length = 0;
-  const { taken, trace } = fastEcho();
-  taken.length = 0;
+  const { tookFastPath, trace } = fastEcho();
+  tookFastPath.length = 0;
   trace.started = 0;
   trace.sent = 0;
   trace.ended = [];
 });
 
-/** What both servers answer: the adapter, then the fast path. */
+/** Sends a request to both servers, and returns the answers of the adapter and of the fast path. */
 async function both(request: RawRequest, to = sessions): Promise<RawAnswer[]> {
   return (await Promise.all(to.map((session) => exchange(session, request)))).map(withoutChance);
 }
 
-/** Time differs; and the adapter names the encoding that it would use also when a message is too short for it. */
+/**
+ * Removes the fields that may differ: the date, and the encoding that the adapter names even if it leaves a short
+ * message uncompressed.
+ */
 function withoutChance({ headers, body, trailers }: RawAnswer): RawAnswer {
   const { date: _, ...rest } = headers;
   if (Buffer.from(body, "base64")[0] !== 1) delete rest["grpc-encoding"];
@@ -70,7 +76,7 @@ function message(fields: { text?: string; do?: string }): Uint8Array {
 
 const hello = message({ text: "hello" });
 const framed = encodeEnvelope(0, hello);
-// Without an id of the client's each answer would have its own.
+// The client sets the request id, because each answer would get its own id otherwise.
 const common = { ":path": UNARY, "depute-request-id": "r-1" };
 const bytes = (...all: number[]) => Uint8Array.from(all);
 const utf8 = (text: string) => Buffer.from(text);
@@ -90,12 +96,12 @@ const json = (headers: Record<string, string> = {}) => ({
   ...common,
   ...headers,
 });
-const ask = (what: string) => [encodeEnvelope(0, message({ do: what }))];
+const ask = (command: string) => [encodeEnvelope(0, message({ do: command }))];
 
 const FAST = true;
 const ADAPTER = false;
 const cases: [name: string, request: RawRequest, fast: boolean, answer: string | number][] = [
-  // What is plain.
+  // Plain requests, which the fast path serves.
   ["gRPC", { headers: grpc(), body: [framed] }, FAST, "0"],
   [
     "gRPC by its longer name",
@@ -125,7 +131,7 @@ const cases: [name: string, request: RawRequest, fast: boolean, answer: string |
   ],
   ["Connect, identity", { headers: proto({ "content-encoding": "identity" }), body: [hello] }, FAST, 200],
 
-  // Streams of answers.
+  // Requests to server-streaming methods.
   ["gRPC, a stream", { headers: grpc({ ":path": SERVER }), body: [framed] }, FAST, "0"],
   [
     "gRPC, a stream to who takes packed messages",
@@ -178,7 +184,7 @@ const cases: [name: string, request: RawRequest, fast: boolean, answer: string |
     "16",
   ],
 
-  // What is refused.
+  // Requests that are refused.
   ["gRPC, refused", { headers: grpc(), body: ask("refuse") }, FAST, "5"],
   ["gRPC, crashed", { headers: grpc(), body: ask("crash") }, FAST, "13"],
   [
@@ -211,7 +217,7 @@ const cases: [name: string, request: RawRequest, fast: boolean, answer: string |
     501,
   ],
 
-  // What turns out in the body not to be plain.
+  // Requests whose body the fast path must pass to the adapter or refuse.
   ["gRPC, no body", { headers: grpc() }, FAST, "12"],
   ["gRPC, half of a prefix", { headers: grpc(), body: [framed.subarray(0, 3)] }, FAST, "3"],
   ["gRPC, nothing after the prefix", { headers: grpc(), body: [framed.subarray(0, 5)] }, FAST, "12"],
@@ -254,7 +260,7 @@ const cases: [name: string, request: RawRequest, fast: boolean, answer: string |
   ["Connect, another JSON", { headers: json(), body: [utf8('{"text":1}')] }, FAST, 400],
   ["Connect, no body for JSON", { headers: json() }, FAST, 400],
 
-  // What is the adapter's from its head on.
+  // Requests whose head shows that the adapter must serve them.
   [
     "gRPC, compressed",
     { headers: grpc({ "grpc-encoding": "gzip" }), body: [encodeEnvelope(1, gzipSync(hello))] },
@@ -364,32 +370,38 @@ describe("the fast path answers what the adapter answers", () => {
     expect(
       answer?.trailers["grpc-status"] ?? answer?.headers["grpc-status"] ?? answer?.headers[":status"],
     ).toBe(expected);
-    expect(fastEcho().taken).toEqual([fast]);
+    expect(fastEcho().tookFastPath).toEqual([fast]);
   });
 
   it("to long answers, compressed for who takes that", async () => {
     const long = "long ".repeat(2000).trim();
-    const asked = { "x-ask": long };
+    const longHeader = { "x-ask": long };
     for (const [request, at] of [
       [
-        { headers: grpc({ ...asked, "grpc-accept-encoding": "identity,deflate,gzip" }), body: ask("header") },
+        {
+          headers: grpc({ ...longHeader, "grpc-accept-encoding": "identity,deflate,gzip" }),
+          body: ask("header"),
+        },
         5,
       ],
-      [{ headers: json({ ...asked, "accept-encoding": "br, gzip" }), body: [utf8('{"do":"header"}')] }, 0],
+      [
+        { headers: json({ ...longHeader, "accept-encoding": "br, gzip" }), body: [utf8('{"do":"header"}')] },
+        0,
+      ],
     ] as const) {
       const [reference, answer] = await both(request);
       expect(answer).toEqual(reference);
       expect(gunzipSync(Buffer.from(answer?.body ?? "", "base64").subarray(at)).toString()).toContain(long);
     }
-    expect(fastEcho().taken).toEqual([true, true]);
-    const plain = { headers: grpc(asked), body: ask("header") };
+    expect(fastEcho().tookFastPath).toEqual([true, true]);
+    const plain = { headers: grpc(longHeader), body: ask("header") };
     const [reference, answer] = await both(plain);
     expect(answer).toEqual(reference);
     expect(Buffer.from(answer?.body ?? "", "base64").toString()).toContain(long);
   });
 
   it("to headers that are too long, without being asked", async () => {
-    // On a connection that is new: once its settings are agreed, HTTP/2 itself resets such a stream.
+    // A new connection is needed: after the settings are agreed, HTTP/2 itself resets such a stream.
     const headers = { "content-type": "application/grpc", authorization: "x".repeat(MAX_HEADER_BYTES) };
     const fresh = echoes.map(({ server }) => connect(server.url));
     const [reference, answer] = await both(
@@ -399,7 +411,7 @@ describe("the fast path answers what the adapter answers", () => {
     for (const session of fresh) session.close();
     expect(answer).toEqual(reference);
     expect(answer?.trailers["grpc-message"]).toMatch(/headers/);
-    expect(fastEcho().taken).toEqual([]);
+    expect(fastEcho().tookFastPath).toEqual([]);
   });
 });
 
@@ -408,7 +420,7 @@ test("who does not read is sent no more than fits", async () => {
   const stream = session.request({ ":method": "POST", ...grpc({ ":path": SERVER }) });
   stream.end(ask("flood")[0]);
   await vi.waitFor(() => expect(fastEcho().trace.sent).toBeGreaterThan(0));
-  // However long it waits: the handler goes on only when there is room.
+  // However long the test waits, the handler continues only when the stream's flow-control window has room.
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
   const { sent } = fastEcho().trace;
   expect(sent).toBeLessThan(FLOOD);
@@ -459,7 +471,7 @@ describe("a client that goes away", () => {
 
   it("in the middle of its message starts nothing", async () => {
     const stream = open(framed.subarray(0, 7), false);
-    await vi.waitFor(() => expect(fastEcho().taken).toEqual([true]));
+    await vi.waitFor(() => expect(fastEcho().tookFastPath).toEqual([true]));
     stream.close(constants.NGHTTP2_CANCEL);
     await stillServes();
     expect(fastEcho().trace.started).toBe(0);

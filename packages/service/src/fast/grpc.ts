@@ -3,12 +3,12 @@ import { grpcStatusOk, parseTimeout, setTrailerStatus } from "@connectrpc/connec
 import { COMPRESSIONS } from "../encodings.ts";
 import { addReason } from "../protocol-errors.ts";
 import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
-import type { Answer, Protocol } from "./protocol.ts";
+import type { Answer, Protocol } from "./call.ts";
 
-/** A flag and the message's length. */
+/** Bytes before each message: a flag and the message's length. */
 const PREFIX_BYTES = 5;
 
-/** gRPC over HTTP/2 with messages in binary: a body is one envelope, the status stands in the trailer. */
+/** gRPC over HTTP/2 with messages in binary. A body is one envelope, and the trailer holds the status. */
 export const grpc: Protocol = {
   name: "grpc",
   binary: true,
@@ -63,7 +63,7 @@ export const grpc: Protocol = {
 
 const NO_TIMEOUT = {};
 
-/** A message in its envelope; encodeEnvelope would take memory of its own for each. */
+/** Puts a message in its envelope. Connect's encodeEnvelope would allocate more memory for each message. */
 function envelopeOf(message: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
   bytes[0] = 0;

@@ -9,13 +9,12 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import type { CallEnd } from "../call-end.ts";
-import { answerCheckedKey, callEndKey } from "../call-values.ts";
-import type { Call } from "./call.ts";
+import { answerCheckedKey } from "../call-values.ts";
+import type { CallEnd } from "../calls.ts";
+import { callEndKey } from "../calls.ts";
+import type { AnswerHead, Call } from "./call.ts";
 import type { ServerStreamSpec, UnarySpec } from "./methods.ts";
-import { PlainHeaders } from "./plain-headers.ts";
-import { PlainValues } from "./plain-values.ts";
-import type { AnswerHead } from "./protocol.ts";
+import { PlainHeaders, PlainValues } from "./plain-values.ts";
 
 type Next = Parameters<Interceptor>[0];
 
@@ -23,7 +22,7 @@ type Next = Parameters<Interceptor>[0];
  * Calls a method's implementation through the interceptors, outermost first, as Connect's adapter does.
  *
  * @param head the header and trailer that handler and interceptors write to
- * @throws what the interceptors or the implementation throw
+ * @throws the errors of the interceptors or the implementation
  */
 export function invoke(
   call: Call,
@@ -49,9 +48,9 @@ export function invoke(
 }
 
 /**
- * The same for a method that answers with a stream.
+ * Calls as `invoke` does, for a method that answers with a stream.
  *
- * @throws what the interceptors or the implementation throw before the first message
+ * @throws the errors of the interceptors or the implementation before the first message
  */
 export function invokeStream(
   call: Call,
@@ -88,7 +87,7 @@ async function* once<T>(item: T): AsyncIterable<T> {
   yield item;
 }
 
-/** The innermost step: the handler itself. */
+/** Calls the method's implementation, after all interceptors. */
 async function implement(call: Call, request: UnaryRequest, head: AnswerHead): Promise<UnaryResponse> {
   const spec = call.method.spec as UnarySpec;
   const answer = await spec.impl(request.message, contextOf(call, request, head));
@@ -108,7 +107,7 @@ async function implementStream(
   head: AnswerHead,
 ): Promise<StreamResponse> {
   const spec = call.method.spec as ServerStreamSpec;
-  // What the interceptors made of the one message that came.
+  // Reads the only request message, which the interceptors have passed on.
   const { value, done } = await request.message[Symbol.asyncIterator]().next();
   if (done === true) throw new ConnectError("missing input message", Code.Unimplemented);
   const answers = spec.impl(value, contextOf(call, request, head));
@@ -134,6 +133,6 @@ function contextOf(call: Call, request: UnaryRequest | StreamRequest, head: Answ
     responseTrailer: head.trailer,
     values: request.contextValues,
     signal: request.signal,
-    timeoutMs: () => (call.due === undefined ? undefined : call.due - Date.now()),
+    timeoutMs: () => (call.due === undefined ? undefined : call.due - call.clock.now()),
   };
 }

@@ -14,20 +14,23 @@ export type UnarySpec = Extract<MethodImplSpec, { kind: "unary" }>;
 export type ServerStreamSpec = Extract<MethodImplSpec, { kind: "server_streaming" }>;
 type Serialization = ReturnType<typeof createMethodSerializationLookup>;
 
-/** A method that the fast path can serve: its requests are one message. */
+/** A method that the fast path can serve, because its request is one message. */
 export interface FastMethod {
   readonly path: string;
   readonly spec: UnarySpec | ServerStreamSpec;
   readonly serialization: Serialization;
-  /** How many fields a request may hold; undefined for any number. */
+  /** Maximum number of fields in a request; undefined for any number. */
   readonly maxFields: number | undefined;
-  /** What answers when the request turns out to be none for the fast path after its body was begun. */
+  /**
+   * Connect's handler of the method. It serves a call that proves unsuitable for the fast path after its body was
+   * begun.
+   */
   readonly adapter: RpcMethod;
-  /** The authority of the last call, and the address that it makes with the path. */
+  /** The authority of the last call, and the URL that the authority and the path form. */
   last: { authority: string; url: string };
 }
 
-/** The methods of what `routes` registers that the fast path can serve, by their paths. */
+/** Collects the methods that `routes` registers and that the fast path can serve, by path. */
 export function collectMethods(options: RpcHandlerOptions): Map<string, FastMethod> {
   const adapters = createHandlers(options);
   const methods = new Map<string, FastMethod>();
@@ -49,7 +52,7 @@ export function collectMethods(options: RpcHandlerOptions): Map<string, FastMeth
   };
   const router: ConnectRouter = {
     handlers: [],
-    // A registration with options of its own is left to the adapter, which knows what they mean.
+    // A registration with options of its own is left to the adapter, because the fast path ignores such options.
     service(service: DescService, implementation, own) {
       if (own === undefined)
         Object.values(createServiceImplSpec(service, implementation).methods).forEach(add);

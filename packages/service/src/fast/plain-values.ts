@@ -1,6 +1,162 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
+import { inspect } from "node:util";
 import type { ContextKey, ContextValues } from "@connectrpc/connect";
 
-/** Connect's ContextValues, with methods that all calls share. */
+type Fields = Record<string, string | string[] | undefined>;
+
+/**
+ * Headers that wrap the header object of Node.js's HTTP/2. Simple reads and writes use that object directly. Every
+ * other operation first converts it to real Headers.
+ */
+export class PlainHeaders {
+  readonly #fields: Fields;
+  readonly #writable: boolean;
+  #full: Headers | undefined;
+
+  /** @param fields names in lower case; a name that begins with a colon is no field. */
+  private constructor(fields: Fields, writable: boolean) {
+    this.#fields = fields;
+    this.#writable = writable;
+  }
+
+  /**
+   * Wraps the headers of a request.
+   *
+   * @param headers the wrapped object, which is never changed
+   */
+  static received(headers: IncomingHttpHeaders): Headers {
+    return new PlainHeaders(headers, false) as unknown as Headers;
+  }
+
+  /**
+   * Wraps the headers of an answer.
+   *
+   * @param fields the wrapped object, which writes change
+   */
+  static toSend(fields: Record<string, string>): Headers {
+    return new PlainHeaders(fields, true) as unknown as Headers;
+  }
+
+  get(name: string): string | null {
+    if (this.#full !== undefined || !isPlainName(name)) return this.#real().get(name);
+    if (!Object.hasOwn(this.#fields, name)) return null;
+    const value = this.#fields[name];
+    return typeof value === "string" && VALUE.test(value) ? value : this.#real().get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#full !== undefined || !isPlainName(name)
+      ? this.#real().has(name)
+      : Object.hasOwn(this.#fields, name);
+  }
+
+  set(name: string, value: string): void {
+    if (this.#writable && this.#full === undefined && isPlainName(name) && VALUE.test(value))
+      this.#fields[name] = value;
+    else this.#real().set(name, value);
+  }
+
+  append(name: string, value: string): void {
+    if (this.has(name)) this.#real().append(name, value);
+    else this.set(name, value);
+  }
+
+  delete(name: string): void {
+    this.#real().delete(name);
+  }
+
+  getSetCookie(): string[] {
+    return this.#real().getSetCookie();
+  }
+
+  forEach(callback: (value: string, name: string, parent: Headers) => void, thisArg?: unknown): void {
+    for (const [name, value] of this.#real()) callback.call(thisArg, value, name, this as unknown as Headers);
+  }
+
+  keys(): ReturnType<Headers["keys"]> {
+    return this.#real().keys();
+  }
+
+  values(): ReturnType<Headers["values"]> {
+    return this.#real().values();
+  }
+
+  entries(): ReturnType<Headers["entries"]> {
+    return this.#real().entries();
+  }
+
+  [Symbol.iterator](): ReturnType<Headers["entries"]> {
+    return this.#real().entries();
+  }
+
+  [inspect.custom](): unknown {
+    return this.#real();
+  }
+
+  /** Returns the wrapped object; undefined when it was converted to real Headers. */
+  get fields(): OutgoingHttpHeaders | undefined {
+    return this.#full === undefined ? this.#fields : undefined;
+  }
+
+  #real(): Headers {
+    if (this.#full !== undefined) return this.#full;
+    const full = new Headers();
+    for (const [name, value] of Object.entries(this.#fields)) {
+      if (value === undefined || name.startsWith(":")) continue;
+      for (const each of typeof value === "string" ? [value] : value) full.append(name, each);
+    }
+    this.#full = full;
+    return full;
+  }
+}
+
+// This makes `instanceof Headers` true. Every method of Headers is defined above.
+Object.setPrototypeOf(PlainHeaders.prototype, Headers.prototype);
+
+/**
+ * Header names in HTTP/2's form. The pattern excludes Set-Cookie, whose values cannot be joined, and names with a
+ * special meaning in objects.
+ */
+const NAME = /^(?!set-cookie$)[a-z0-9-]+$/;
+const plainNames = new Set<string>();
+
+function isPlainName(name: string): boolean {
+  if (plainNames.has(name)) return true;
+  if (!NAME.test(name)) return false;
+  if (plainNames.size < 1000) plainNames.add(name);
+  return true;
+}
+
+/** Values that no normalisation changes: visible ASCII without surrounding space. */
+const VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
+
+// Header names that HTTP/2 forbids. Handlers may set them for HTTP/1.1 clients, so they are removed from HTTP/2
+// responses.
+const NOT_HTTP2 = new Set([
+  "connection",
+  "http2-settings",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Converts headers to Node's form for HTTP/2. */
+export function toNodeHeaders(headers: Headers): OutgoingHttpHeaders {
+  const plain = headers instanceof PlainHeaders ? (headers as unknown as PlainHeaders).fields : undefined;
+  const fields: OutgoingHttpHeaders = plain ?? {};
+  if (plain === undefined) {
+    for (const [name, value] of headers) {
+      const existing = fields[name] as string | string[] | undefined;
+      fields[name] = existing === undefined ? value : [existing, value].flat();
+    }
+  }
+  for (const name in fields) if (NOT_HTTP2.has(name)) delete fields[name];
+  return fields;
+}
+
+/** Implements Connect's ContextValues as a class, so that all calls share its methods instead of creating their own. */
 export class PlainValues implements ContextValues {
   get<T>(key: ContextKey<T>): T {
     const values = this as unknown as Record<symbol, T>;

@@ -5,9 +5,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { hasMoreFields, hasMoreJsonValues } from "./count-fields.ts";
 
-/** Fields of a google.protobuf.Value. */
+/** Counts the fields of a google.protobuf.Value. */
 function fieldsOf(value: JsonValue): number {
-  // A list's item is one field, a member is an entry with a key and a value.
+  // An item of a list counts as one field. A member of an object is an entry with a key and a value.
   if (Array.isArray(value)) return 1 + sum(value.map((item) => 1 + fieldsOf(item)));
   if (typeof value === "object" && value !== null) {
     return 1 + sum(Object.values(value).map((member) => 3 + fieldsOf(member)));
@@ -37,11 +37,11 @@ test("any bytes are read to an end", () => {
   );
 });
 
-/** A list of empty values within the request's `output`. */
+/** A list of empty values in the `output` of the request. */
 const items = Buffer.alloc(2000, Buffer.of(0x0a, 0));
 const varint = (length: number) => Buffer.of((length & 0x7f) | 0x80, length >>> 7);
 
-test.each<[what: string, bytes: Uint8Array]>([
+test.each<[description: string, bytes: Uint8Array]>([
   ["as it should be", Buffer.concat([Buffer.of(0x12), varint(2003), Buffer.of(0x32), varint(2000), items])],
   ["in a message that says it is shorter", Buffer.concat([Buffer.of(0x12, 3, 0x32), varint(2000), items])],
   [

@@ -1,6 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 
-/** How deep messages are looked into; what is nested deeper is counted as too much. */
+/** Maximum depth of inspected messages. A deeper message counts as too many fields. */
 const MAX_DEPTH = 100;
 
 const VARINT = 0;
@@ -9,10 +9,9 @@ const LENGTH = 2;
 const FIXED32 = 5;
 
 /**
- * Whether a message in protobuf's binary form holds more fields than `max`, those of messages within it counted. Reads
- * nothing but tags and lengths, and stops at the first that is too much: a small part of what decoding takes. What is no
- * message is read as far as the decoder reads it before it refuses it: a length that leads out of the message around it,
- * as far as there are bytes.
+ * Whether a message in protobuf's binary form holds more fields than `max`, including those of nested messages. It
+ * reads only tags and lengths, and stops at the first excess, which costs a small part of decoding. It reads invalid
+ * bytes as far as the decoder does: a length that exceeds the message around it is followed to the last byte.
  */
 export function hasMoreFields(desc: DescMessage, bytes: Uint8Array, max: number): boolean {
   return new Counter(bytes, max).walk(desc, 0, bytes.length, 0) > max;
@@ -54,7 +53,8 @@ class Counter {
           break;
         }
         default:
-          // A group's tags are counted where they stand; nothing of ours has one.
+          // Groups (wire types 3 and 4): this tag is counted above, and the fields inside are counted next. No contract
+          // of ours has groups.
           break;
       }
     }
@@ -65,11 +65,11 @@ class Counter {
     if (field === undefined) return;
     if (field.fieldKind === "map") this.#entry(field.message, begin, end, depth);
     else if (field.message !== undefined) this.walk(field.message, begin, end, depth + 1);
-    // Numbers in a row have no tags; each has a byte at least.
+    // Packed numbers have no tags, so their bytes are counted instead; each number has at least one.
     else if (field.fieldKind === "list" && isPackable(field)) this.#count += end - begin;
   }
 
-  /** An entry of a map is a message of a key, 1, and a value, 2. */
+  /** Counts the entry of a map: a message with the key as field 1 and the value as field 2. */
   #entry(value: DescMessage | undefined, begin: number, end: number, depth: number): void {
     for (let at = begin; at < end && this.#count <= this.#max; ) {
       this.#at = at;
@@ -87,7 +87,7 @@ class Counter {
     return this.#count;
   }
 
-  /** The lower 32 bits of a varint, as a tag or a length has them. */
+  /** Reads the lower 32 bits of a varint, which is enough for a tag or a length. */
   #varint(): number {
     let result = 0;
     for (let shift = 0; shift < 70; shift += 7) {
@@ -101,13 +101,13 @@ class Counter {
 }
 
 const NONE: ReadonlyMap<number, DescField> = new Map();
-const known = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();
+const fieldsByType = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();
 
 function fieldsOf(desc: DescMessage): ReadonlyMap<number, DescField> {
-  let fields = known.get(desc);
+  let fields = fieldsByType.get(desc);
   if (fields === undefined) {
     fields = new Map(desc.fields.map((field) => [field.number, field]));
-    known.set(desc, fields);
+    fieldsByType.set(desc, fields);
   }
   return fields;
 }
@@ -116,22 +116,22 @@ function isPackable(field: DescField & { fieldKind: "list" }): boolean {
   return field.listKind === "enum" || (field.listKind === "scalar" && !TEXTS.has(field.scalar));
 }
 
-/** ScalarType.STRING and BYTES. */
+/** The scalar types STRING and BYTES. */
 const TEXTS = new Set([9, 12]);
 
-/** Fields that a value of a JSON text stands for, about: itself and the message that holds it. */
+/** Approximate number of protobuf fields for one JSON value: the value and its message. */
 const FIELDS_OF_VALUE = 2;
 
-/** The same of a message in its JSON form. */
+/** Whether a message in JSON form holds more fields than `max`. The fields are counted approximately. */
 export function hasMoreJsonValues(bytes: Uint8Array, max: number): boolean {
   const most = Math.floor(max / FIELDS_OF_VALUE);
   return countJsonValues(bytes, most) > most;
 }
 
 /**
- * How many values and members a JSON text has, about: by the signs between them, those within texts passed over.
+ * Counts the values and members of a JSON text approximately, by the punctuation outside strings.
  *
- * @returns `max + 1` for more than `max`
+ * @returns `max + 1` if there are more than `max`
  */
 export function countJsonValues(bytes: Uint8Array, max: number): number {
   let count = 0;

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type EchoServer, startEchoServer } from "../testing/echo-server.ts";
 import { refusal } from "../testing/refusal.ts";
 
-/** CheckOutput has a limit of 16,384 fields. */
+/** More values than a request of CheckOutput may have: its limit is 16,384 fields. */
 const MANY: JsonValue = Array.from({ length: 10_000 }, () => 0);
 const FEW: JsonValue = Array.from({ length: 1000 }, () => 0);
 const contractId = "ct_000000000000";
@@ -39,7 +39,7 @@ beforeAll(async () => {
     const packed = { baseUrl, sendCompression: compressionGzip, compressMinBytes: 1 };
     const grpcJs = createGrpcJsTransport(`127.0.0.1:${port}`);
     foreign.push(grpcJs);
-    const named: Record<string, Transport> = {
+    const transportsByName: Record<string, Transport> = {
       "gRPC, grpc-js": grpcJs,
       "gRPC, packed": createGrpcTransport(packed),
       "gRPC in JSON": createGrpcTransport({ baseUrl, useBinaryFormat: false }),
@@ -51,7 +51,7 @@ beforeAll(async () => {
       "Connect in JSON, HTTP/2": createConnectTransport({ baseUrl, httpVersion: "2" }),
       "Connect in JSON, packed": createConnectTransport({ ...packed, httpVersion: "2" }),
     };
-    for (const [name, transport] of Object.entries(named)) {
+    for (const [name, transport] of Object.entries(transportsByName)) {
       transports.set(`${name}${fast ? ", fast" : ""}`, transport);
     }
   }

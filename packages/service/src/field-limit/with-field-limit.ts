@@ -2,7 +2,7 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { type DescMethod, getOption, hasOption } from "@bufbuild/protobuf";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import { max_fields } from "@depute/contracts/depute/limits/v1/options_pb";
+import { max_fields } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { DeputeError, ErrorReason, invalid, jsonFaultText, scanJson } from "@depute/core";
 import { toWire } from "../errors-on-wire.ts";
 import { hasMoreFields, hasMoreJsonValues } from "./count-fields.ts";
@@ -10,12 +10,12 @@ import { hasMoreFields, hasMoreJsonValues } from "./count-fields.ts";
 type Request = Parameters<UniversalHandler>[0];
 type Handle = (request: Request) => ReturnType<UniversalHandler>;
 
-/** How many fields a request of a method may hold; undefined for any number. */
+/** Maximum number of fields in a request of a method; undefined for any number. */
 export function maxFieldsOf(method: DescMethod): number | undefined {
   return hasOption(method, max_fields) ? getOption(method, max_fields) || undefined : undefined;
 }
 
-/** Why a message that came whole may not be decoded; undefined for one that may. */
+/** Returns the reason why a complete message may not be decoded; undefined if it may be. */
 export function decodingFault(
   method: DescMethod,
   max: number | undefined,
@@ -27,7 +27,10 @@ export function decodingFault(
   return binary ? undefined : jsonFault(bytes);
 }
 
-/** Most bytes of a request in JSON. It is read in more passes than one in binary, and all in one go. */
+/**
+ * Maximum size of a JSON request in bytes. It is lower than for the binary form, because parsing JSON takes several
+ * passes that cannot be interrupted.
+ */
 export const MAX_JSON_REQUEST_BYTES = 2 * 1024 * 1024;
 
 function jsonFault(bytes: Uint8Array): DeputeError | undefined {
@@ -45,11 +48,11 @@ function jsonFault(bytes: Uint8Array): DeputeError | undefined {
 const utf8 = new TextDecoder();
 
 /**
- * Looks at a method's requests before they are decoded, because a message is decoded in one go: at the number of fields
- * that its contract names, and at depth, values and repeated members of JSON. What cannot be read as a message is left
- * to the handler.
+ * Checks a method's requests before they are decoded, because decoding cannot be interrupted. It checks the contract's
+ * limit of fields, and the depth, values and repeated members of JSON. Requests that are no message reach the handler,
+ * which refuses them.
  *
- * @param maxBytes of one message after decompression; longer messages are left to the handler
+ * @param maxBytes limit of one message after decompression; the handler refuses longer messages
  */
 export function withFieldLimit(handler: UniversalHandler, maxBytes: number): Handle {
   const { method } = handler;
@@ -59,13 +62,17 @@ export function withFieldLimit(handler: UniversalHandler, maxBytes: number): Han
   return (request) => {
     const { body } = request;
     if (max === undefined && !isJson(request.header)) return handler(request);
-    // A message in the address, as Connect's GET has it, is as short as headers are; a parsed one is not ours.
+    // Such a request needs no check: a message in the URL (Connect's GET) is as short as headers are, and a parsed body
+    // does not come from a client.
     if (typeof body !== "object" || body === null || !(Symbol.asyncIterator in body)) return handler(request);
     return handler({ ...request, body: looked(method, max, maxBytes, request.header, body) });
   };
 }
 
-/** A body that breaks off with the refusal is answered with it in the words of its protocol. */
+/**
+ * Yields the whole body after all its messages have passed the check. Throws the refusal otherwise, which the adapter
+ * converts to the call's protocol.
+ */
 async function* looked(
   method: DescMethod,
   max: number | undefined,
@@ -75,29 +82,29 @@ async function* looked(
 ): AsyncIterable<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
-  const whole = Buffer.concat(chunks);
+  const fullBody = Buffer.concat(chunks);
   const type = header.get("content-type") ?? "";
-  for await (const message of messagesIn(whole, type, header, maxBytes)) {
+  for await (const message of messagesIn(fullBody, type, header, maxBytes)) {
     const fault = decodingFault(method, max, message, !isJson(header));
     if (fault !== undefined) throw toWire(fault);
   }
-  yield whole;
+  yield fullBody;
 }
 
 function tooMany(limit: string, max: number, text: string): DeputeError {
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, text, { metadata: { limit, max: String(max) } });
 }
 
-/** Whether messages are in JSON, by the media type without its parameters. */
+/** Whether the content type is JSON. Its parameters are ignored. */
 function isJson(header: Headers): boolean {
   return /^application\/(?:json|[a-z-]+\+json)\s*(?:;|$)/i.test(header.get("content-type") ?? "");
 }
 
-/** A flag and the message's length. */
+/** Bytes before each message in an envelope: a flag and the message's length. */
 const PREFIX_BYTES = 5;
 const COMPRESSED = 1;
 
-/** The messages of a body: all that it is for unary Connect, in envelopes otherwise. */
+/** Yields the messages of a body. The body of a unary Connect call is one message; other bodies hold envelopes. */
 async function* messagesIn(
   body: Buffer,
   type: string,
@@ -118,7 +125,7 @@ async function* messagesIn(
   }
 }
 
-/** Undefined for what does not unpack, or to too much: the handler refuses both. */
+/** Decompresses a message. Returns undefined for invalid or too long data, which the handler refuses. */
 async function unpacked(
   bytes: Uint8Array,
   isPacked: boolean,

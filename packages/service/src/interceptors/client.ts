@@ -6,14 +6,14 @@ import { withHooks } from "./outcome.ts";
 import { clientTracingInterceptor } from "./tracing.ts";
 
 export interface ClientInterceptorOptions {
-  /** The service that is called, for errors. */
+  /** The name of the called service, for errors. */
   service: string;
-  /** Presented to Depute's own processes; empty when there is none. */
+  /** The secret that is sent to Depute's own processes; empty when there is none. */
   internalSecret: string;
   tracing: boolean;
 }
 
-/** What a call to another of Depute's services passes on its way out, outermost first. */
+/** Returns the interceptors of calls to other services of Depute, outermost first. */
 export function clientInterceptors({
   service,
   internalSecret,
@@ -26,7 +26,10 @@ export function clientInterceptors({
   ];
 }
 
-/** Says which service does not answer. Refusals with a reason pass as they are. */
+/**
+ * Names the called service in the error of a call that the service did not answer. Refusals with a reason stay
+ * unchanged.
+ */
 function unavailableInterceptor(service: string): Interceptor {
   return (next) => (request) =>
     withHooks(next, request, {
@@ -34,7 +37,7 @@ function unavailableInterceptor(service: string): Interceptor {
     });
 }
 
-/** What the library raises for a connection that broke, a stream that was reset and an answer that ends in the middle. */
+/** The codes that the library raises for a broken connection, a reset stream and an incomplete response. */
 const CODES_OF_TRANSPORT: readonly Code[] = [
   Code.Unavailable,
   Code.Aborted,
@@ -42,24 +45,24 @@ const CODES_OF_TRANSPORT: readonly Code[] = [
   Code.Internal,
   Code.Unknown,
   Code.DataLoss,
-  // The library's word for an answer that ends within a message.
+  // Connect raises this code for an answer that ends in the middle of a message.
   Code.InvalidArgument,
 ];
 
 /**
- * Whether a call failed because its peer died, or what is between. Every refusal of a service carries a reason, but for
- * CANCELLED, which is the caller's own doing or nobody's.
+ * Whether a call failed because its peer or the connection died. A refusal by a service always has a reason. Only
+ * CANCELLED has none, because it comes from the caller or from a reset stream.
  *
- * @param signal of the call; aborts when the caller gives up, or its time is over
+ * @param signal the signal of the call; it aborts when the caller cancels or the time is over
  */
 function isPeerGone(thrown: unknown, signal: AbortSignal): boolean {
   if (!(thrown instanceof ConnectError) || signal.aborted || reasonOf(thrown) !== undefined) return false;
-  // A message that cannot be written is a fault of ours.
+  // A message that cannot be serialized is a fault of this process, and not of the peer.
   if (thrown.rawMessage.startsWith("serialize ")) return false;
   return CODES_OF_TRANSPORT.includes(thrown.code);
 }
 
-/** What a call meets when its service is not up. */
+/** Returns the error of a call to a service that is not available. */
 export function unavailable(service: string, cause?: unknown): ConnectError {
   const message = `the ${service} service does not answer`;
   return toWire(

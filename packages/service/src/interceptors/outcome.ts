@@ -1,26 +1,37 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
+  type ContextValues,
   type Interceptor,
   type StreamRequest,
   type UnaryRequest,
 } from "@connectrpc/connect";
+import { type Clock, ErrorReason, reasonName } from "@depute/core";
+import { Counter, Gauge, Histogram } from "prom-client";
+import { principalKey, requestIdKey } from "../call-values.ts";
+import { callerKey } from "../caller.ts";
+import { reasonOf } from "../errors-on-wire.ts";
+import type { Logger } from "../log.ts";
+import { DURATION_BUCKETS_S, type Registry } from "../metrics.ts";
 
 export type Next = Parameters<Interceptor>[0];
 export type Request = UnaryRequest | StreamRequest;
 type Response = Awaited<ReturnType<Next>>;
 
-/** How one call is looked at, whether it answers once or many times. */
+/** Functions that observe one call, which may have one answer or a stream of answers. */
 export interface CallHooks {
-  /** Runs each step of the call; the place for an async context. */
+  /** Runs each step of the call, for example in an async context. */
   run?<T>(step: () => Promise<T>): Promise<T>;
-  /** What is thrown instead of what was thrown. */
+  /** Replaces an exception before it is thrown again. */
   mapError?(thrown: unknown): unknown;
-  /** Called once, when the call has ended: with what was thrown, after mapping, or with undefined. */
+  /** Called once at the end of the call. The argument is the mapped exception, or undefined without one. */
   end?(thrown: unknown): void;
 }
 
-/** Calls `next` under the hooks; a stream ends when its last message was read, it failed, or its reader left. */
+/**
+ * Calls `next` under the hooks. A stream ends when its last message was read, when it failed, or when its reader left.
+ */
 export async function withHooks(next: Next, request: Request, hooks: CallHooks): Promise<Response> {
   let response: Response;
   try {
@@ -33,7 +44,7 @@ export async function withHooks(next: Next, request: Request, hooks: CallHooks):
   return response;
 }
 
-/** Tells the hooks of a failure; gives what is thrown. */
+/** Reports a failure to the hooks, and returns the exception to throw. */
 function failed(hooks: CallHooks, thrown: unknown): unknown {
   const mapped = hooks.mapError === undefined ? thrown : hooks.mapError(thrown);
   hooks.end?.(mapped);
@@ -71,6 +82,171 @@ function hooked<T>(source: AsyncIterable<T>, hooks: CallHooks): AsyncIterable<T>
           return (await iterator.return?.(value)) ?? { done: true, value };
         },
       };
+    },
+  };
+}
+
+/**
+ * Counts and logs every call. Level debug: served calls, calls that the caller cancelled, and calls that a drain ended.
+ * Level info: refused calls. Level error: internal faults, with their cause.
+ */
+export function observeInterceptor(log: Logger, registry: Registry, clock: Clock): Interceptor {
+  const metrics = rpcMetrics(registry);
+  return (next) => (request) => {
+    const tally = metrics.tallyOf(request.method);
+    const begin = clock.monotonic();
+    tally.begin();
+    return withHooks(next, request, {
+      end(thrown) {
+        const seconds = (clock.monotonic() - begin) / 1000;
+        const code = codeName(thrown);
+        tally.end(code, seconds);
+        const cause = causeOf(thrown);
+        const level = levelOf(thrown, cause);
+        if (!log.isLevelEnabled(level)) return;
+        const fields: Record<string, unknown> = {
+          rpc: `${tally.service}/${tally.method}`,
+          code,
+          ms: Math.round(seconds * 100_000) / 100,
+          request_id: request.contextValues.get(requestIdKey),
+          caller: callerIn(request.contextValues),
+        };
+        const reason = thrown === undefined ? undefined : reasonOf(thrown);
+        if (reason !== undefined) fields.reason = reasonName(reason);
+        if (level === "error") fields.err = cause;
+        else if (thrown instanceof ConnectError) fields.refusal = thrown.rawMessage;
+        log[level](fields, "rpc");
+      },
+    });
+  };
+}
+
+/** Returns the caller's proven principal; for unverified credentials, only a note that they are present. */
+function callerIn(values: ContextValues): string | undefined {
+  const caller = values.get(callerKey);
+  if (caller?.kind !== "bound") return caller?.principal;
+  return values.get(principalKey) || "unproven";
+}
+
+function levelOf(thrown: unknown, cause: unknown): "debug" | "info" | "error" {
+  if (thrown === undefined) return "debug";
+  const code = thrown instanceof ConnectError ? thrown.code : Code.Unknown;
+  if (code === Code.Canceled || reasonOf(thrown) === ErrorReason.SHUTTING_DOWN) return "debug";
+  // The service that answered INTERNAL has already logged the cause.
+  if (cause instanceof ConnectError && reasonOf(cause) !== undefined) return "info";
+  return code === Code.Internal || code === Code.Unknown || code === Code.DataLoss ? "error" : "info";
+}
+
+/** Returns gRPC's own spelling of a status, e.g. `NOT_FOUND`. */
+function codeName(thrown: unknown): string {
+  if (thrown === undefined) return "OK";
+  const code = thrown instanceof ConnectError ? thrown.code : Code.Unknown;
+  const name = Code[code] ?? "Unknown";
+  return name === "Canceled" ? "CANCELLED" : name.replace(/(?<=.)([A-Z])/g, "_$1").toUpperCase();
+}
+
+/**
+ * Returns the original cause of an error, up to three `cause` links deep. If another service answered with a reason,
+ * that service's error is the cause.
+ */
+function causeOf(thrown: unknown): unknown {
+  let cause = thrown;
+  for (let depth = 0; depth < 3 && cause instanceof Error && cause.cause !== undefined; depth++) {
+    cause = cause.cause;
+    if (cause instanceof ConnectError && reasonOf(cause) !== undefined) break;
+  }
+  return cause;
+}
+
+/** The metrics of every RPC. */
+export interface RpcMetrics {
+  tallyOf(method: DescMethod): MethodTally;
+}
+
+/** The counts of one method. A call only adds to plain numbers; they are converted to Prometheus's form on request. */
+export interface MethodTally {
+  readonly service: string;
+  readonly method: string;
+  begin(): void;
+  /** @param code gRPC's name of the status, e.g. `NOT_FOUND` */
+  end(code: string, seconds: number): void;
+}
+
+const perRegistry = new WeakMap<Registry, RpcMetrics>();
+
+/** Returns the RPC metrics of a registry, which the first call creates. */
+export function rpcMetrics(registry: Registry): RpcMetrics {
+  let metrics = perRegistry.get(registry);
+  if (metrics === undefined) {
+    metrics = registerRpcMetrics(registry);
+    perRegistry.set(registry, metrics);
+  }
+  return metrics;
+}
+
+interface Counts extends MethodTally {
+  inFlight: number;
+  readonly ended: Map<string, number>;
+}
+
+function registerRpcMetrics(registry: Registry): RpcMetrics {
+  const tallies = new Map<DescMethod, Counts>();
+  const registers = [registry];
+  new Counter({
+    name: "depute_rpc_requests_total",
+    help: "RPCs that ended, by gRPC status code.",
+    labelNames: ["service", "method", "code"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { service, method, ended } of tallies.values()) {
+        for (const [code, count] of ended) this.inc({ service, method, code }, count);
+      }
+    },
+  });
+  const duration = new Histogram({
+    name: "depute_rpc_duration_seconds",
+    help: "Time from an RPC's arrival to its end; for streams, to the last message.",
+    labelNames: ["service", "method"],
+    buckets: DURATION_BUCKETS_S,
+    registers,
+  });
+  new Gauge({
+    name: "depute_rpc_in_flight",
+    help: "RPCs that have begun and not ended.",
+    labelNames: ["service", "method"],
+    registers,
+    collect() {
+      for (const { service, method, inFlight } of tallies.values()) this.set({ service, method }, inFlight);
+    },
+  });
+
+  const tally = (desc: DescMethod): Counts => {
+    const labels = { service: desc.parent.typeName, method: desc.name };
+    const observed = duration.labels(labels);
+    const ended = new Map<string, number>();
+    return {
+      ...labels,
+      inFlight: 0,
+      ended,
+      begin() {
+        this.inFlight++;
+      },
+      end(code, seconds) {
+        this.inFlight--;
+        ended.set(code, (ended.get(code) ?? 0) + 1);
+        observed.observe(seconds);
+      },
+    };
+  };
+  return {
+    tallyOf(method) {
+      let counts = tallies.get(method);
+      if (counts === undefined) {
+        counts = tally(method);
+        tallies.set(method, counts);
+      }
+      return counts;
     },
   };
 }

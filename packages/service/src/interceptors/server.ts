@@ -1,58 +1,163 @@
-import type { Interceptor } from "@connectrpc/connect";
-import type { Clock, Timers } from "@depute/core";
+import {
+  Code,
+  ConnectError,
+  type Interceptor,
+  type StreamRequest,
+  type StreamResponse,
+} from "@connectrpc/connect";
+import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { bytesOf, checkAnswer, countElements } from "../answer-limit.ts";
+import { answerCheckedKey, inProcessKey, requestIdKey } from "../call-values.ts";
+import { callerInterceptor, type Reach } from "../caller.ts";
+import {
+  deadlineInterceptor,
+  iterateUntilAborted,
+  linkSignals,
+  REQUEST_ID_HEADER,
+  requestIdFrom,
+  untilAborted,
+} from "../calls.ts";
 import type { Credentials } from "../credentials.ts";
+import { toConnectError, withNote } from "../errors-on-wire.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
-import type { Manners } from "../service-manners.ts";
-import { answerLimitInterceptor } from "./answer-limit.ts";
-import { callerInterceptor } from "./caller.ts";
-import { deadlineInterceptor } from "./deadline.ts";
-import { drainInterceptor } from "./drain.ts";
-import { errorsInterceptor } from "./errors.ts";
-import { observeInterceptor } from "./observe.ts";
-import { requestIdInterceptor } from "./request-id.ts";
+import { type Manners, NO_MANNERS } from "../service-manners.ts";
+import { type Next, observeInterceptor, withHooks } from "./outcome.ts";
 import { serverTracingInterceptor } from "./tracing.ts";
 import { validateInterceptor } from "./validate.ts";
+
+/** Gives each call an id for logs and hops, and adds it to the response, also to an error. */
+export function requestIdInterceptor(): Interceptor {
+  return (next) => async (request) => {
+    const id = requestIdFrom(request.header.get(REQUEST_ID_HEADER));
+    request.contextValues.set(requestIdKey, id);
+    try {
+      const response = await next(request);
+      response.header.set(REQUEST_ID_HEADER, id);
+      return response;
+    } catch (thrown) {
+      if (thrown instanceof ConnectError) thrown.metadata.set(REQUEST_ID_HEADER, id);
+      throw thrown;
+    }
+  };
+}
+
+/**
+ * Converts every exception of a handler, before or during a stream, to the error of the response; see
+ * errors-on-wire.ts.
+ */
+export function errorsInterceptor(manners: Manners = NO_MANNERS): Interceptor {
+  return (next) => (request) =>
+    withHooks(next, request, {
+      mapError(thrown) {
+        if (isReset(request.signal, thrown)) return new ConnectError("canceled", Code.Canceled);
+        return withNote(
+          toConnectError(thrown, request.contextValues.get(requestIdKey)),
+          manners.get(request.service.typeName)?.errorNote,
+        );
+      },
+    });
+}
+
+/**
+ * Whether the caller's connection ended the call. Connect reports a reset stream as INTERNAL, which would be logged as a
+ * fault of this process.
+ */
+function isReset(signal: AbortSignal, thrown: unknown): boolean {
+  return thrown instanceof ConnectError && thrown.code === Code.Internal && thrown === signal.reason;
+}
+
+/**
+ * Refuses list responses that are too long for stock clients. It skips responses of the fast path, which checks them
+ * itself, and calls within the process, which cross no wire.
+ */
+export function answerLimitInterceptor(): Interceptor {
+  return (next) => async (request) => {
+    const response = await next(request);
+    const { contextValues } = request;
+    if (response.stream || contextValues.get(answerCheckedKey) || contextValues.get(inProcessKey))
+      return response;
+    const { method, message } = response;
+    if (countElements(method.output, message) > 1)
+      checkAnswer(method, message, bytesOf(method.output, message));
+    return response;
+  };
+}
+
+/** Returns the error of a stream that ends because this process drains. */
+export function shuttingDown(): DeputeError {
+  return new DeputeError(ErrorReason.SHUTTING_DOWN, "this process is shutting down; call again");
+}
+
+/**
+ * Ends streams when their caller has gone or when the process drains, so that readers reconnect to another process.
+ * Unary calls continue, because they are short and their callers want the answer.
+ */
+export function drainInterceptor(stopping: AbortSignal): Interceptor {
+  return (next) => (request) => (request.stream ? untilStopped(stopping, next, request) : next(request));
+}
+
+async function untilStopped(
+  stopping: AbortSignal,
+  next: Next,
+  request: StreamRequest,
+): Promise<StreamResponse> {
+  if (stopping.aborted) throw shuttingDown();
+  const link = linkSignals(request.signal);
+  const onStop = () => link.abort(shuttingDown());
+  stopping.addEventListener("abort", onStop, { once: true });
+  // The signal also aborts when a call is finished, so this listener runs after a stream's normal end too.
+  link.signal.addEventListener("abort", () => stopping.removeEventListener("abort", onStop), {
+    once: true,
+  });
+  const answer = next({ ...request, signal: link.signal }) as Promise<StreamResponse>;
+  const response = await untilAborted(link.signal, answer);
+  return { ...response, message: iterateUntilAborted(link.signal, response.message) };
+}
 
 export interface ServerInterceptorOptions {
   log: Logger;
   metrics: Registry;
   clock: Clock;
   timers: Timers;
-  /** Milliseconds. */
+  /** Timeout in milliseconds of a unary call whose caller states none. */
   defaultDeadline: number;
-  /** Milliseconds. */
+  /** Maximum timeout of a unary call, in milliseconds. */
   maxDeadline: number;
   auth: "open" | "required";
   credentials: Credentials;
   internalSecret: string;
-  /** See CallerOptions. */
-  publicUrl: () => string;
-  /** Whether spans are recorded. */
+  reach: Reach;
+  /** Whether the process records spans. */
   tracing: boolean;
   stopping: AbortSignal;
-  /** How services differ; absent for none that does. */
+  /** How services of published contracts differ from the platform's rules; absent when none does. */
   manners?: Manners;
 }
 
-/** Services that answer anybody: who watches over a process has no credentials for it. */
+/** Services that need no authentication, because a health monitor has no credentials for the process. */
 const EXEMPT = ["grpc.health.v1.Health"];
 
 /**
- * What every call passes on its way to a handler, outermost first.
- *
- * The id comes first because everything after it names the call by it; errors are made before they are counted; who
- * calls is known before the message is looked at.
+ * Returns the interceptors of every call on its way to a handler, outermost first. The request id comes first, because
+ * later interceptors log it. The observer runs outside the conversion of errors, so it counts converted errors. The
+ * caller is identified before its message is validated.
  */
 export function serverInterceptors(options: ServerInterceptorOptions): Interceptor[] {
   const { log, metrics, clock, timers, stopping } = options;
   return [
     requestIdInterceptor(),
     ...(options.tracing ? [serverTracingInterceptor()] : []),
-    observeInterceptor(log, metrics),
+    observeInterceptor(log, metrics, clock),
     errorsInterceptor(options.manners),
     answerLimitInterceptor(),
-    deadlineInterceptor({ defaultMs: options.defaultDeadline, maxMs: options.maxDeadline, clock, timers }),
+    deadlineInterceptor({
+      defaultMs: options.defaultDeadline,
+      maxMs: options.maxDeadline,
+      ...(options.manners && { manners: options.manners }),
+      clock,
+      timers,
+    }),
     drainInterceptor(stopping),
     callerInterceptor({ ...options, mode: options.auth, exempt: EXEMPT }),
     validateInterceptor(options.manners),

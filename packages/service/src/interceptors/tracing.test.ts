@@ -1,10 +1,11 @@
+import { systemClock, systemTimers } from "@depute/core";
 import { trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createDirectTransport } from "../direct-transport.ts";
 import { startTracing, type Telemetry } from "../telemetry.ts";
 import { EchoService, type EchoTrace, echoClient, echoRoutes } from "../testing/echo.ts";
-import { errorsInterceptor } from "./errors.ts";
+import { errorsInterceptor } from "./server.ts";
 import { clientTracingInterceptor, serverTracingInterceptor } from "./tracing.ts";
 
 let exporter: InMemorySpanExporter;
@@ -18,13 +19,17 @@ beforeEach(() => {
 afterEach(() => telemetry.shutdown());
 
 const inside = createDirectTransport({
+  clock: systemClock,
+  timers: systemTimers,
   routes: echoRoutes({ started: 0, ended: [] } satisfies EchoTrace),
   interceptors: [serverTracingInterceptor(), errorsInterceptor()],
   clientInterceptors: [clientTracingInterceptor()],
 });
 
-/** Calls the inner service from its handlers, as services call one another. */
+/** An outer service whose handlers call the inner service, as services call one another. */
 const outside = createDirectTransport({
+  clock: systemClock,
+  timers: systemTimers,
   routes: (router) =>
     void router.service(EchoService, {
       unary: (request) => echoClient(inside).unary(request),

@@ -20,17 +20,18 @@ const getter: TextMapGetter<Headers> = {
 };
 const setter: TextMapSetter<Headers> = { set: (headers, key, value) => headers.set(key, value) };
 
-/** A span for each call that is answered, under the caller's if it sent one (W3C `traceparent`). */
+/** Opens a span for each call that this process answers, below the caller's span if it sent one (W3C `traceparent`). */
 export function serverTracingInterceptor(): Interceptor {
   return (next) => (request) => {
     const parent = propagation.extract(context.active(), request.header, getter);
     const span = trace
       .getTracer(TRACER)
-      .startSpan(nameOf(request), { kind: SpanKind.SERVER, ...about(request) }, parent);
+      .startSpan(nameOf(request), { kind: SpanKind.SERVER, ...attributesOf(request) }, parent);
     const id = request.contextValues.get(requestIdKey);
     if (id !== "") span.setAttribute("depute.request_id", id);
     const active = trace.setSpan(parent, span);
-    // Each step of a stream is run in the span's context: an async generator sees the context of whoever asks for more.
+    // Each step of a stream runs in the span's context. Otherwise an async generator would run in the context of its
+    // reader.
     return withHooks(next, request, {
       run: (step) => context.with(active, step),
       end: (thrown) => finish(span, thrown),
@@ -38,13 +39,13 @@ export function serverTracingInterceptor(): Interceptor {
   };
 }
 
-/** A span for each call that is made, and its id in the call's headers. */
+/** Opens a span for each call that this process makes, and puts its id into the call's headers. */
 export function clientTracingInterceptor(): Interceptor {
   return (next) => (request) => {
     const parent = context.active();
     const span = trace
       .getTracer(TRACER)
-      .startSpan(nameOf(request), { kind: SpanKind.CLIENT, ...about(request) }, parent);
+      .startSpan(nameOf(request), { kind: SpanKind.CLIENT, ...attributesOf(request) }, parent);
     const active = trace.setSpan(parent, span);
     propagation.inject(active, request.header, setter);
     return withHooks(next, request, {
@@ -58,7 +59,7 @@ function nameOf({ method }: Request): string {
   return `${method.parent.typeName}/${method.name}`;
 }
 
-function about({ method }: Request) {
+function attributesOf({ method }: Request) {
   return {
     attributes: {
       "rpc.system": "connect_rpc",

@@ -13,9 +13,9 @@ import {
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
 
 /**
- * Checks a message against the rules of its contract, and its times against the range of all of them.
+ * Checks a message against the rules of its contract, and its timestamps against the valid range.
  *
- * @throws DeputeError INVALID_REQUEST naming every field at fault
+ * @throws DeputeError INVALID_REQUEST that names every invalid field
  */
 export function assertValid<Desc extends DescMessage>(schema: Desc, message: Message): void {
   const broken = [...brokenRules(schema, message as never), ...timesOutOfRange(schema, message)];
@@ -27,14 +27,14 @@ export function assertValid<Desc extends DescMessage>(schema: Desc, message: Mes
   throw new DeputeError(ErrorReason.INVALID_REQUEST, summary.join("; "), { violations });
 }
 
-/** google.rpc.BadRequest's form of a broken rule: the field's path, what is wrong, and the rule's id. */
+/** Converts a broken rule to the form of google.rpc.BadRequest: the field's path, the fault, and the rule's id. */
 export function toFieldViolation({ field, rule, message }: BrokenRule): FieldViolation {
   return { field: pathToString(field), description: message, reason: rule };
 }
 
 /**
- * Plans the rules of services' requests. That takes up to a tenth of a second, which the first calls would wait for and
- * hold the others up.
+ * Compiles the validation rules of the services' requests at start-up. Otherwise the first calls would wait for the
+ * compilation, up to a tenth of a second.
  */
 export function planRules(services: readonly DescService[]): void {
   for (const { methods } of services) {
@@ -49,8 +49,8 @@ export function planRules(services: readonly DescService[]): void {
 export function validateInterceptor(manners: Manners = NO_MANNERS): Interceptor {
   return (next) => async (request) => {
     const { input } = request.method;
-    const own = manners.get(request.service.typeName);
-    const prepare = (message: Message) => own?.prepare?.(input, message) ?? message;
+    const serviceManners = manners.get(request.service.typeName);
+    const prepare = (message: Message) => serviceManners?.prepare?.(input, message) ?? message;
     if (!request.stream) {
       const message = prepare(request.message);
       assertValid(input, message);

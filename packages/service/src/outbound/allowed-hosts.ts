@@ -6,12 +6,12 @@ const PORTS: Record<string, string> = { "http:": "80", "https:": "443" };
 
 interface Entry {
   readonly hostname: string;
-  /** Empty for any port. */
+  /** The only allowed port; empty for any port. */
   readonly port: string;
   readonly mayBePrivate: boolean;
 }
 
-/** Where an address leads, as far as its text tells. */
+/** The destination of an address, as read from its text. */
 export interface AllowedTarget {
   readonly url: URL;
   /** The host without brackets: a name or an IP address. */
@@ -20,27 +20,27 @@ export interface AllowedTarget {
 }
 
 /**
- * The hosts that a setting allows the platform to call. An entry is `host` or `host:port`, the host a name or an IP address
- * (IPv6 in brackets). The name has to lead to public addresses, unless the entry begins with `private:`; an IP address that
- * is listed is meant as it is.
+ * The hosts that a setting allows the platform to call. An entry is `host` or `host:port`; the host is a name or an IP
+ * address (IPv6 in brackets). The name must resolve to public addresses, unless the entry begins with `private:`. A
+ * listed IP address may be private.
  */
 export class AllowedHosts {
   readonly #entries: readonly Entry[];
 
-  /** @throws Error with what would be right, for a setting */
+  /** @throws Error that states the valid form, for the message of a setting */
   constructor(entries: readonly string[]) {
     this.#entries = entries.map(parseEntry);
   }
 
-  /** Whether nothing may be called at all. */
+  /** Whether the setting allows no calls at all. */
   get isEmpty(): boolean {
     return this.#entries.length === 0;
   }
 
   /**
-   * Looks at an address without calling anything.
+   * Checks an address without a call.
    *
-   * @throws DeputeError ADDRESS_NOT_ALLOWED: no http or https address, one with a user's name in it, or of another host
+   * @throws DeputeError ADDRESS_NOT_ALLOWED: no http or https address, an address with a user name, or another host
    */
   check(address: string): AllowedTarget {
     const url = URL.canParse(address) ? new URL(address) : undefined;
@@ -63,7 +63,7 @@ export class AllowedHosts {
   }
 }
 
-/** The refusal of an address, with no more of it than 64 characters of its host. */
+/** Returns the error for an address that may not be called. It repeats at most 64 characters of the host. */
 export function notAllowed(host: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.ADDRESS_NOT_ALLOWED, `the platform may not call this address: ${why}`, {
     metadata: { host: host.slice(0, 64) },

@@ -25,9 +25,9 @@ async function serve(listener: RequestListener): Promise<number> {
 
 function outbound(hosts: string[], names: Record<string, string[]> = {}): Outbound {
   const lookup = async (name: string) => (names[name] ?? []).map((address) => ({ address, family: 4 }));
-  const made = new Outbound({ hosts: new AllowedHosts(hosts), lookup });
-  calls.push(made);
-  return made;
+  const testOutbound = new Outbound({ hosts: new AllowedHosts(hosts), lookup });
+  calls.push(testOutbound);
+  return testOutbound;
 }
 
 const request = () => ({ signal: new AbortController().signal, idleMs: 5000, maxBytes: 1000 });

@@ -10,43 +10,52 @@ import { isIP } from "node:net";
 import { type AllowedHosts, type AllowedTarget, notAllowed } from "./allowed-hosts.ts";
 import { isPublicAddress } from "./public-address.ts";
 
-/** Connections to one host at once, where nothing else is said. */
+/** Default maximum number of simultaneous connections to one host. */
 const MAX_CONNECTIONS = 64;
-/** Characters of an answer's headers, as for the platform's own. */
+/** Maximum size of an answer's headers, the same as for the platform's own. */
 const MAX_HEADER_BYTES = 32 * 1024;
 
-/** Addresses of a name; what `dns.lookup` answers with `all`. */
+/** Looks up the addresses of a name, with the result of `dns.lookup` with the option `all`. */
 export type Lookup = (hostname: string) => Promise<readonly { address: string; family: number }[]>;
 
 export interface OutboundOptions {
   readonly hosts: AllowedHosts;
-  /** How names become addresses; the system's own way by default. */
+  /** Resolves names to addresses; the system's resolver by default. */
   readonly lookup?: Lookup;
-  /** Connections to one host at once; further requests wait for one of them. 64 by default. */
+  /**
+   * Maximum number of simultaneous connections to one host; 64 when absent. Further requests wait for a free
+   * connection.
+   */
   readonly maxConnections?: number;
 }
 
 export interface OutboundRequest {
-  /** GET without a body, else POST. */
+  /** The HTTP method; by default GET without a body, else POST. */
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string | Uint8Array;
-  /** Ends the request and the reading of its answer. */
+  /** Aborts the request and the reading of its answer. */
   readonly signal: AbortSignal;
-  /** Milliseconds until the answer begins, and between two pieces of it. */
+  /** Maximum wait in milliseconds until the answer begins, and between two pieces of it. */
   readonly idleMs: number;
-  /** Bytes of the body that are read at most. */
+  /** Maximum number of bytes of a body that is read. */
   readonly maxBytes: number;
 }
 
 export interface OutboundAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** The body as it comes, to be read once; throws Error when it is too long, too slow or ended. */
+  /**
+   * The pieces of the body, which can be read once. Iteration throws Error when the body is too long, too slow or cut
+   * off.
+   */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** Where a request really goes: the address was judged, and nothing asks the name again. */
+/**
+ * A checked URL with the IP address to connect to. The caller must not resolve the name again, because DNS could then
+ * return another address.
+ */
 export interface PinnedTarget {
   readonly url: URL;
   readonly address: string;
@@ -54,9 +63,9 @@ export interface PinnedTarget {
 }
 
 /**
- * Requests to addresses that somebody else named: an agent's endpoint, a callback. Only hosts that configuration lists are
- * called; the address that a name leads to is judged when the connection is made, so that a name that leads elsewhere
- * later gains nothing. Redirects are answers like any other, they are not followed.
+ * Sends requests to addresses that come from outside, such as an agent's endpoint or a callback. It calls only
+ * configured hosts. It checks the IP address of a name at connection time, so a name that later resolves to another
+ * address does not evade the check. A redirect is returned as a response and not followed.
  */
 export class Outbound {
   readonly #hosts: AllowedHosts;
@@ -77,7 +86,7 @@ export class Outbound {
   }
 
   /**
-   * Whether an address may be called, as far as its text tells.
+   * Checks the text of an address.
    *
    * @throws DeputeError ADDRESS_NOT_ALLOWED
    */
@@ -86,9 +95,9 @@ export class Outbound {
   }
 
   /**
-   * The address to connect to, for transports of their own.
+   * Returns the address to connect to, for callers with a transport of their own.
    *
-   * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when the name leads nowhere
+   * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when the name cannot be resolved
    */
   async pin(address: string): Promise<PinnedTarget> {
     const target = this.#hosts.check(address);
@@ -98,9 +107,9 @@ export class Outbound {
   }
 
   /**
-   * Sends one request and answers once its headers are there.
+   * Sends one request, and returns when the response's headers have arrived.
    *
-   * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when there is no answer in time
+   * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when no response arrives in time
    */
   async send(address: string, options: OutboundRequest): Promise<OutboundAnswer> {
     const target = this.#hosts.check(address);
@@ -115,16 +124,16 @@ export class Outbound {
       timeout: idleMs,
       lookup: (_hostname, { all }, done) => {
         this.#resolve(target).then(
-          (found) => {
-            if (all === true) done(null, [...found]);
-            else done(null, found[0]?.address ?? "", found[0]?.family ?? 0);
+          (addresses) => {
+            if (all === true) done(null, [...addresses]);
+            else done(null, addresses[0]?.address ?? "", addresses[0]?.family ?? 0);
           },
           (error: Error) => done(error, ""),
         );
       },
     });
-    // Destroyed without an error, which a connection that is just being given back would throw at nobody; and the signal is
-    // not given to Node, which would bind the connection to it, too.
+    // The request is destroyed without an error, because a connection in the pool has no listener for one. Node.js does
+    // not get the signal, because it would bind the signal to the pooled connection too.
     let failure: Error | undefined;
     const end = (why: Error) => {
       failure ??= why;
@@ -139,7 +148,8 @@ export class Outbound {
       request.once("timeout", () => end(new Error(`no answer within ${idleMs} ms`)));
       request.end(body);
     });
-    // Who reads the body hears of it; while nobody does, an end must not be an error that nobody caught.
+    // The reader of the body receives the error. Without a reader, an aborted response must not become an uncaught
+    // error.
     answer.on("error", () => {});
     return {
       status: answer.statusCode ?? 0,
@@ -148,23 +158,26 @@ export class Outbound {
     };
   }
 
-  /** Closes the connections that are kept. */
+  /** Closes the idle connections. */
   close(): void {
     for (const agent of Object.values(this.#agents)) agent.destroy();
   }
 
-  /** Addresses that may be connected to. One that may not refuses all: who gives such answers means no good. */
+  /**
+   * Resolves a name to the addresses that may be called. If one address is forbidden, all are refused, because such a
+   * DNS answer is hostile.
+   */
   async #resolve({ hostname, mayBePrivate }: AllowedTarget): Promise<{ address: string; family: number }[]> {
     const family = isIP(hostname);
-    const found = family !== 0 ? [{ address: hostname, family }] : await this.#lookup(hostname);
-    if (!mayBePrivate && found.some(({ address }) => !isPublicAddress(address))) {
+    const addresses = family !== 0 ? [{ address: hostname, family }] : await this.#lookup(hostname);
+    if (!mayBePrivate && addresses.some(({ address }) => !isPublicAddress(address))) {
       throw notAllowed(hostname, "its name leads to a private address");
     }
-    return found.map(({ address, family }) => ({ address, family }));
+    return addresses.map(({ address, family }) => ({ address, family }));
   }
 }
 
-/** All of a body, as text. Throws as the body does. */
+/** Reads a whole body as text. It throws the body's errors. */
 export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
@@ -188,7 +201,7 @@ async function* bounded(
   } catch (error) {
     throw failure() ?? error;
   } finally {
-    // Who stops reading wants no more of it, and the connection is not kept for the rest.
+    // A reader that stops early needs no more bytes, so the connection is closed.
     answer.destroy();
   }
 }

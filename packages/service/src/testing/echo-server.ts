@@ -10,21 +10,21 @@ import { type Server, type ServerOptions, startServer } from "../server.ts";
 import { type EchoTrace, echoRoutes } from "./echo.ts";
 
 export interface EchoServerOptions {
-  /** Whether the fast path is asked before the adapter. */
+  /** Whether the fast path is tried before the adapter. */
   fast: boolean;
   maxRequestBytes: number;
-  /** Milliseconds for a request's body; half a minute when absent. */
+  /** Milliseconds in which a request's body must arrive; 30 seconds when absent. */
   bodyTimeoutMs?: number;
-  /** Where the handlers tell what they saw. */
+  /** Receives the observations of the handlers. */
   trace?: EchoTrace;
   log?: Logger;
   /** Aborts when the process drains. */
   stopping?: AbortSignal;
-  /** What is served instead of the echo service. */
+  /** Replaces the echo service. */
   routes?: (router: ConnectRouter) => void;
-  /** Whether requests are held to the rules of their contract, true when absent. */
+  /** Whether requests are checked against the rules of their contract; true when absent. */
   validated?: boolean;
-  /** Anything of the server that is to be otherwise. */
+  /** Other options of the server. */
   server?: Partial<ServerOptions>;
 }
 
@@ -32,11 +32,11 @@ export interface EchoServer {
   readonly server: Server;
   readonly trace: EchoTrace;
   readonly interceptors: Interceptor[];
-  /** For each call that the fast path was asked about, whether it took it. */
-  readonly taken: boolean[];
+  /** For each call that was offered to the fast path: whether the fast path served it. */
+  readonly tookFastPath: boolean[];
 }
 
-/** The echo service behind every interceptor of a service, on a port of its own. */
+/** Starts the echo service on a port of its own, with all interceptors of a service. */
 export async function startEchoServer(options: EchoServerOptions): Promise<EchoServer> {
   const { fast, maxRequestBytes, log = createLogger({ level: "silent", name: "test" }) } = options;
   const trace = options.trace ?? { started: 0, ended: [] };
@@ -50,23 +50,28 @@ export async function startEchoServer(options: EchoServerOptions): Promise<EchoS
     auth: "open",
     credentials: noCredentials,
     internalSecret: "",
-    publicUrl: () => "http://here",
+    reach: { publicUrl: "http://here" },
     tracing: false,
     stopping: options.stopping ?? new AbortController().signal,
   });
-  // The rules of contracts are looked at last.
+  // The interceptor that checks contract rules is the last one.
   const interceptors = options.validated === false ? all.slice(0, -1) : all;
   const rpc = {
     routes: options.routes ?? echoRoutes(trace),
     interceptors,
-    ...{ maxRequestBytes, bodyTimeoutMs: options.bodyTimeoutMs ?? 30_000, timers: systemTimers, log },
+    ...{
+      maxRequestBytes,
+      bodyTimeoutMs: options.bodyTimeoutMs ?? 30_000,
+      clock: systemClock,
+      timers: systemTimers,
+      log,
+    },
   };
-  const taken: boolean[] = [];
+  const tookFastPath: boolean[] = [];
   const server = await startServer({
-    host: "127.0.0.1",
-    port: 0,
+    place: { host: "127.0.0.1", port: 0 },
     rpc: createRpcHandler(rpc),
-    ...(fast ? { fast: noted(createFastPath(rpc), taken) } : {}),
+    ...(fast ? { fast: recordFastPath(createFastPath(rpc), tookFastPath) } : {}),
     routes: [],
     maxConnections: 100,
     maxConcurrentStreams: 100,
@@ -74,13 +79,13 @@ export async function startEchoServer(options: EchoServerOptions): Promise<EchoS
     timers: systemTimers,
     ...options.server,
   });
-  return { server, trace, interceptors, taken };
+  return { server, trace, interceptors, tookFastPath };
 }
 
-function noted(fastPath: StreamHandler, taken: boolean[]): StreamHandler {
+function recordFastPath(fastPath: StreamHandler, tookFastPath: boolean[]): StreamHandler {
   return (stream, headers) => {
     const took = fastPath(stream, headers);
-    taken.push(took);
+    tookFastPath.push(took);
     return took;
   };
 }

@@ -14,11 +14,14 @@ import {
 import { type ConnectRouter, createClient, type HandlerContext, type Transport } from "@connectrpc/connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { callerOf } from "../caller.ts";
-import { requestIdOf } from "../request-id.ts";
+import { requestIdOf } from "../calls.ts";
 
-/** A service of every kind of method, for tests of what carries calls. It is built here, so that no contract is public. */
+/**
+ * The messages of a service with every kind of method, for tests of transports and servers. The service is built here,
+ * so that no contract is public.
+ */
 
-/** `text` has at most 20 characters; `do` says what the handler does. */
+/** `text` has at most 20 characters; `do` selects the handler's behaviour. */
 export type EchoRequest = Message<"depute.testing.EchoRequest"> & { text: string; do: string };
 export type EchoResponse = Message<"depute.testing.EchoResponse"> & { text: string };
 
@@ -77,19 +80,19 @@ export const EchoService = registry.getService("depute.testing.EchoService") as 
   missing: Method<"unary">;
 }>;
 
-/** What the handlers saw, for tests to look at. */
+/** The observations of the handlers, for tests. */
 export interface EchoTrace {
-  /** Streams whose handler has ended, with what their signal said then. */
+  /** Streams whose handler has ended, with the state of their signal at that time. */
   ended: { aborted: boolean }[];
   started: number;
-  /** Messages that a flood has given away. */
+  /** Number of messages that the handler of a flood has passed on. */
   sent?: number;
 }
 
-/** Messages of a flood, of a kilobyte each. */
+/** Number of messages in a flood, each with one kilobyte. */
 export const FLOOD = 500;
 
-/** The implementation; `Missing` is left out. */
+/** Registers the implementation of the echo service. The method `Missing` has none. */
 export function echoRoutes(trace: EchoTrace): (router: ConnectRouter) => void {
   return (router) => {
     router.service(EchoService, {

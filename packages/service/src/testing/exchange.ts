@@ -1,18 +1,18 @@
 import type { ClientHttp2Session, IncomingHttpHeaders } from "node:http2";
 
-/** A request as it is written, well-formed or not. */
+/** A raw request, which may be malformed. */
 export interface RawRequest {
   headers: Record<string, string>;
-  /** DATA frames; none: the request ends with its head. */
+  /** The DATA frames of the request. Without any, the request ends with its headers. */
   body?: readonly Uint8Array[];
   /** Whether the client never ends its request. */
   open?: boolean;
 }
 
-/** Everything of an answer that a client sees. */
+/** All parts of an answer that a client sees. */
 export interface RawAnswer {
   headers: IncomingHttpHeaders;
-  /** Base64. */
+  /** The body in base64. */
   body: string;
   trailers: IncomingHttpHeaders;
 }

@@ -1,7 +1,7 @@
 import { type FieldViolation, reasonName } from "@depute/core";
 import { fromConnectError } from "../errors-on-wire.ts";
 
-/** How a call was refused: the reason's name, its metadata, and the fields at fault. */
+/** The refusal of a call: the reason's name, its metadata, and the invalid fields. */
 export interface Refusal {
   readonly reason: string;
   readonly metadata: Record<string, string>;
@@ -9,10 +9,10 @@ export interface Refusal {
   readonly violations: FieldViolation[];
 }
 
-/** The refusal of a call, or of a stream, that has to fail. */
+/** Returns the refusal of a call or stream. It fails if the call succeeds. */
 export async function refusal(call: Promise<unknown> | AsyncIterable<unknown>): Promise<Refusal> {
-  const whole: Promise<unknown> = Symbol.asyncIterator in call ? collect(call) : call;
-  const answer = await whole.then(
+  const completion: Promise<unknown> = Symbol.asyncIterator in call ? collect(call) : call;
+  const answer = await completion.then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
   );
@@ -21,7 +21,7 @@ export async function refusal(call: Promise<unknown> | AsyncIterable<unknown>): 
   return { reason: reasonName(reason), metadata, violations, fields: violations.map(({ field }) => field) };
 }
 
-/** All of a stream, or its first items. */
+/** Collects all items of a stream, or its first ones. */
 export async function collect<T>(stream: AsyncIterable<T>, atMost = Number.POSITIVE_INFINITY): Promise<T[]> {
   const items: T[] = [];
   for await (const item of stream) {

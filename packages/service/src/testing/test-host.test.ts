@@ -11,7 +11,7 @@ import { as, startTestHost, type TestHostOptions } from "./test-host.ts";
 
 const ALICE = `${"A".repeat(42)}A`;
 
-/** Counts its starts in its folder, and wakes "starts" with what it counted. */
+/** A service that counts its starts in a file, and sends the count as a wake-up of the topic "starts". */
 const counting = defineService({
   name: "registry",
   settings: {},
@@ -63,16 +63,16 @@ describe("startTestHost", () => {
   });
 
   it("removes the folder that it made, and leaves the test's", async () => {
-    const given = mkdtempSync(join(tmpdir(), "depute-test-host-"));
-    ends.push(() => rmSync(given, { recursive: true, force: true }));
-    const [own, onGiven] = [await start(), await start({ dataDir: given })];
-    expect(onGiven.dataDir).toBe(given);
-    expect(existsSync(own.dataDir)).toBe(true);
+    const sharedDir = mkdtempSync(join(tmpdir(), "depute-test-host-"));
+    ends.push(() => rmSync(sharedDir, { recursive: true, force: true }));
+    const [ownHost, onGiven] = [await start(), await start({ dataDir: sharedDir })];
+    expect(onGiven.dataDir).toBe(sharedDir);
+    expect(existsSync(ownHost.dataDir)).toBe(true);
 
-    await own.stop();
+    await ownHost.stop();
     await onGiven.stop();
-    expect(existsSync(own.dataDir)).toBe(false);
-    expect(existsSync(join(given, "starts"))).toBe(true);
+    expect(existsSync(ownHost.dataDir)).toBe(false);
+    expect(existsSync(join(sharedDir, "starts"))).toBe(true);
   });
 
   it("leaves no folder of a service that does not start", async () => {
@@ -90,11 +90,11 @@ describe("startTestHost", () => {
 
   it("knows a principal by its secret, and nobody else's", async () => {
     const host = await start({ principals: [ALICE] });
-    const who = async (options?: CallOptions): Promise<unknown> =>
+    const readCaller = async (options?: CallOptions): Promise<unknown> =>
       JSON.parse((await host.client(EchoService).unary({ do: "caller" }, options)).text);
-    expect(await who(as(ALICE))).toMatchObject({ principal: ALICE });
-    expect(await who()).not.toMatchObject({ principal: ALICE });
-    const stranger = await who(as("B".repeat(43))).catch(fromConnectError);
+    expect(await readCaller(as(ALICE))).toMatchObject({ principal: ALICE });
+    expect(await readCaller()).not.toMatchObject({ principal: ALICE });
+    const stranger = await readCaller(as("B".repeat(43))).catch(fromConnectError);
     expect(stranger).toMatchObject({ reason: ErrorReason.UNAUTHENTICATED });
   });
 
@@ -107,18 +107,18 @@ describe("startTestHost", () => {
   });
 
   it("gives the service the clock that the test has", async () => {
-    const given: Clock[] = [];
+    const clocks: Clock[] = [];
     const module: ServiceModule = {
       ...counting,
       start(deps) {
-        given.push(deps.clock);
+        clocks.push(deps.clock);
         return counting.start(deps, {});
       },
     };
     const standing = await start({ module });
     const running = await startTestHost({ module, clock: systemClock });
     ends.push(() => running.stop());
-    expect(given).toEqual([standing.clock, systemClock]);
+    expect(clocks).toEqual([standing.clock, systemClock]);
     expect(running.clock).toBe(systemClock);
   });
 });

@@ -16,38 +16,40 @@ import { readSettings } from "../settings.ts";
 import { storeAt } from "../store-place.ts";
 
 export interface TestHostOptions<Time extends Clock = ManualClock> {
-  /** The service under test: it listens, and keeps its files in a folder of the test. */
+  /** The service under test. It listens on a port, and keeps its files in a folder of the test. */
   module: ServiceModule;
   /** Flags of the service. */
   args?: readonly string[];
   /** Flags of every server. */
   commonArgs?: readonly string[];
-  /** Stand-ins for the services that it calls, reached within the process. */
+  /** Fakes of the services that it calls, in the same process. */
   fakes?: readonly ServiceModule[];
-  /** Principals that have a secret: their own name. See `as`. */
+  /** Principals with a secret that equals their name. See `as`. */
   principals?: readonly string[];
-  /** The folder for its files; one of its own, removed at the end, when absent. */
+  /** The organization of each principal; principals that are not listed have none. */
+  organizations?: Readonly<Record<string, string>>;
+  /** The folder for the service's files; by default a temporary folder, which is removed at the end. */
   dataDir?: string;
-  /** Its time; a clock that stands still until the test moves it, when absent. */
+  /** The service's clock; by default a clock that only the test moves. */
   clock?: Time;
-  /** Told each line of the log, from warnings up; the log is silent without it. */
+  /** Receives each log line of level warn and above. Without it nothing is logged. */
   onLog?: (line: string) => void;
-  /** Told the keys of wake-ups of a topic. */
+  /** Receives the keys of a topic's wake-ups. */
   onWake?: { topic: string; listener: (key: string) => void };
 }
 
-/** A service behind a real socket, and a client that shares no code with it. */
+/** A service behind a real socket, and an independent client for it. */
 export interface TestHost<Time extends Clock = ManualClock> {
   readonly clock: Time;
   readonly dataDir: string;
-  /** Where a store of the service is, to be opened while it does not run. */
+  /** Returns the location of a store of the service, to open it while the service does not run. */
   storeAt(name: string): StoreLocation;
-  /** Where it listens, e.g. `http://127.0.0.1:40123`; another port after a restart. */
+  /** The service's address, e.g. `http://127.0.0.1:40123`. The port changes at a restart. */
   readonly url: string;
-  /** Calls over gRPC. */
+  /** A transport over gRPC. */
   readonly transport: Transport;
   client<Desc extends DescService>(service: Desc): Client<Desc>;
-  /** Does something while the service does not run, and starts it again on the same files. */
+  /** Stops the service, runs `work`, and starts the service again on the same files. */
   whileDown<T>(work: () => T | Promise<T>): Promise<T>;
   /** Stops the service and starts it again on the same files. */
   restart(): Promise<void>;
@@ -56,18 +58,30 @@ export interface TestHost<Time extends Clock = ManualClock> {
   stop(): Promise<void>;
 }
 
-const about = { name: "test" };
+const program = { name: "test" };
 
 /** Starts a service for a test. */
 export async function startTestHost<Time extends Clock = ManualClock>(
   options: TestHostOptions<Time>,
 ): Promise<TestHost<Time>> {
-  const { module, args = [], commonArgs = [], fakes = [], principals = [], onLog, onWake } = options;
-  // Without a clock there is nothing to infer its type from, so that `Time` is `ManualClock`.
+  const {
+    module,
+    args = [],
+    commonArgs = [],
+    fakes = [],
+    principals = [],
+    organizations = {},
+    onLog,
+    onWake,
+  } = options;
+  // Without the option `clock`, TypeScript infers `Time` as its default `ManualClock`, so this cast is safe.
   const clock = options.clock ?? (new ManualClock() as Clock as Time);
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), `depute-${module.name}-`));
   const credentialsFile = join(dataDir, "credentials.json");
-  writeFileSync(credentialsFile, JSON.stringify(principals.map(withSecret)));
+  writeFileSync(
+    credentialsFile,
+    JSON.stringify(principals.map((principal) => withSecret(principal, organizations[principal]))),
+  );
 
   const where = [
     "--data-dir",
@@ -76,11 +90,12 @@ export async function startTestHost<Time extends Clock = ManualClock>(
     "0",
     "--credentials-file",
     credentialsFile,
-    // With DEPUTE_POSTGRES_URL the same folder means the same schemas.
+    // With DEPUTE_POSTGRES_URL, the schema prefix derives from the data folder. So a host that restarts on its folder finds
+    // its data, and hosts on other folders share none.
     "--postgres-schema-prefix",
     `test_${createHash("sha256").update(dataDir).digest("hex").slice(0, 24)}`,
   ];
-  const common = readSettings(commonSettings, [...where, ...commonArgs], about);
+  const common = readSettings(commonSettings, [...where, ...commonArgs], program);
 
   const start = async () => {
     const bus = createBus({ onError: fail });
@@ -92,7 +107,7 @@ export async function startTestHost<Time extends Clock = ManualClock>(
     });
     const host = await hostServices({
       modules: [
-        { module, settings: readSettings(module.settings, args, about), listen: true },
+        { module, settings: readSettings(module.settings, args, program), listen: true },
         ...fakes.map((fake) => ({ module: fake, settings: {}, listen: false })),
       ],
       common,
@@ -154,13 +169,13 @@ export async function startTestHost<Time extends Clock = ManualClock>(
   };
 }
 
-/** Call options of a caller with a principal of its own. */
+/** Returns the call options with which a principal calls. */
 export function as(principal: string): CallOptions {
   return { headers: { authorization: `Bearer ${principal}` } };
 }
 
-function withSecret(principal: string) {
-  return { principal, sha256: createHash("sha256").update(principal).digest("hex") };
+function withSecret(principal: string, organization?: string) {
+  return { principal, organization, sha256: createHash("sha256").update(principal).digest("hex") };
 }
 
 function fail(error: unknown): never {

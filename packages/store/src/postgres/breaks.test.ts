@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vit
 import type { Store, StoreState } from "../index.ts";
 import { openStore } from "../index.ts";
 import type { Migration } from "../migrations.ts";
+import { CELLS, integer, row } from "../row.ts";
 import { type Cut, CuttingProxy } from "../testing/cutting-proxy.ts";
 import { freeSchema, ownPostgresForTests } from "../testing/postgres-server.ts";
 
@@ -37,23 +38,25 @@ async function open(url = `postgres://depute@127.0.0.1:${proxy.port}/postgres`):
     migrations: [TABLE],
     onError: () => {},
     onState: (state) => states.push(state),
-    // A statement that is lost in silence is waited for that long.
+    // Limits the time of a statement whose connection no longer answers.
     transactionLimitMs: 1_000,
   });
   opened.push(store);
   return store;
 }
 
-const put = (store: Store, a: number) => store.write((tx) => tx.run("INSERT INTO t VALUES (?)", [a]));
+const insertRow = (store: Store, a: number) => store.write((tx) => tx.run("INSERT INTO t VALUES (?)", [a]));
 const all = (store: Store) =>
-  store.read(async (tx) => (await tx.all<{ a: number }>("SELECT a FROM t ORDER BY a")).map(({ a }) => a));
+  store.read(async (tx) =>
+    (await tx.all(row({ a: integer }), "SELECT a FROM t ORDER BY a")).map(({ a }) => a),
+  );
 const toldOf = (kind: StoreState["kind"]) =>
   vi.waitFor(() => expect(states.at(-1)?.kind).toBe(kind), PATIENCE);
 
-/** Where a connection is cut, and which values may be there afterwards beside those of the first two writes. */
+/** A point at which a connection is cut, and the values that may be stored in addition to the first two writes. */
 interface Break {
   readonly state: string;
-  /** Brings the store there; resolves, when the cut has happened, to the calls that it met. */
+  /** Brings the store to the state and cuts the connection there. Resolves to the calls that the cut interrupted. */
   readonly bring: (store: Store, how: Cut) => Promise<Promise<unknown>[]>;
   readonly isWritten?: boolean;
 }
@@ -73,7 +76,7 @@ const BREAKS: readonly Break[] = [
     state: "idle",
     bring: async (store, how) => {
       await Promise.all([
-        put(store, 9).then(() => store.write((tx) => tx.run("DELETE FROM t WHERE a = 9"))),
+        insertRow(store, 9).then(() => store.write((tx) => tx.run("DELETE FROM t WHERE a = 9"))),
         all(store),
       ]);
       proxy.cut(how);
@@ -81,32 +84,32 @@ const BREAKS: readonly Break[] = [
     },
   },
   {
-    state: "open, with nothing read or written",
+    state: "open, without reads or writes",
     bring: async (_, how) => {
       proxy.cut(how);
       return [];
     },
   },
-  { state: "beginning to read", bring: atText("BEGIN ISOLATION", all) },
+  { state: "beginning a read", bring: atText("BEGIN ISOLATION", all) },
   { state: "reading", bring: atText("SELECT a FROM t", all) },
   {
     state: "between two statements of a read",
     bring: async (store, how) => {
       const cut = Promise.withResolvers<void>();
       const call = store.read(async (tx) => {
-        await tx.all("SELECT a FROM t");
+        await tx.all(CELLS, "SELECT a FROM t");
         proxy.cut(how);
         cut.resolve();
         await new Promise((resolve) => setImmediate(resolve));
-        return tx.all("SELECT a FROM t");
+        return tx.all(CELLS, "SELECT a FROM t");
       });
       call.catch(() => {});
       await cut.promise;
       return [call];
     },
   },
-  { state: "beginning to write", bring: atText("BEGIN", (store) => put(store, 9)) },
-  { state: "writing", bring: atText("INSERT INTO t", (store) => put(store, 9)) },
+  { state: "beginning a write", bring: atText("BEGIN", (store) => insertRow(store, 9)) },
+  { state: "writing", bring: atText("INSERT INTO t", (store) => insertRow(store, 9)) },
   {
     state: "between two statements of a write",
     bring: async (store, how) => {
@@ -122,31 +125,34 @@ const BREAKS: readonly Break[] = [
       return [call];
     },
   },
-  { state: "committing, before the database knows", bring: atText("COMMIT", (store) => put(store, 9)) },
   {
-    state: "committing, when the database has done it",
-    bring: atText("COMMIT", (store) => put(store, 9), { isAfter: true }),
+    state: "committing, before the database receives it",
+    bring: atText("COMMIT", (store) => insertRow(store, 9)),
+  },
+  {
+    state: "committing, after the database has done it",
+    bring: atText("COMMIT", (store) => insertRow(store, 9), { isAfter: true }),
     isWritten: true,
   },
 ];
 
-describe.skipIf(postgres === undefined)("a connection that breaks", () => {
+describe.skipIf(postgres === undefined)("a broken connection", () => {
   describe.each(BREAKS)("while the store is $state", ({ bring, isWritten = false }) => {
     test.each(CUTS)(
-      "by %s: calls are refused, the state says so, and all goes on when it is back",
+      "by %s: refuses calls, reports the state, and recovers with the database",
       async (how) => {
         const store = await open();
-        const met = await bring(store, how);
-        // What waits may still be served where nothing said yet that the database is gone.
-        for (const call of met) await expect(call).rejects.toMatchObject(UNAVAILABLE);
+        const outcome = await bring(store, how);
+        // A waiting call may still succeed if the store has not yet noticed the break.
+        for (const call of outcome) await expect(call).rejects.toMatchObject(UNAVAILABLE);
         await toldOf("unavailable");
-        await expect(put(store, 7)).rejects.toMatchObject(UNAVAILABLE);
+        await expect(insertRow(store, 7)).rejects.toMatchObject(UNAVAILABLE);
         await expect(all(store)).rejects.toMatchObject(UNAVAILABLE);
         expect(states.at(-1)?.kind).toBe("unavailable");
         proxy.restore();
         await toldOf("ready");
-        await put(store, 1);
-        await put(store, 2);
+        await insertRow(store, 1);
+        await insertRow(store, 2);
         expect(await all(store)).toEqual(isWritten ? [1, 2, 9] : [1, 2]);
       },
       30_000,
@@ -162,30 +168,30 @@ describe.skipIf(postgres === undefined)("a connection that breaks", () => {
     "INSERT INTO schema_migrations",
     "COMMIT",
   ])(
-    "while the store opens, at %s: it opens when the database is back",
+    "while the store opens, at %s: opens once the database is back",
     async (text) => {
       const cut = proxy.cutAt(text, "reset");
       const opening = open();
       await cut;
       proxy.restore();
       const store = await opening;
-      await put(store, 1);
+      await insertRow(store, 1);
       expect(await all(store)).toEqual([1]);
     },
     30_000,
   );
 
-  test("hooks of a commit whose answer was lost run as the database decided", async () => {
+  test("hooks of a commit with a lost answer follow the database's decision", async () => {
     const store = await open();
-    const told: string[] = [];
+    const states: string[] = [];
     const write = (name: number, options: { isAfter: boolean }) => {
       const cut = proxy.cutAt("COMMIT", "reset", options);
       const call = store.write(async (tx) => {
         tx.afterRun(
           () => {},
-          () => told.push(`undone ${name}`),
+          () => states.push(`undone ${name}`),
         );
-        tx.afterCommit(() => told.push(`durable ${name}`));
+        tx.afterCommit(() => states.push(`durable ${name}`));
         await tx.run("INSERT INTO t VALUES (?)", [name]);
       });
       return { call, cut };
@@ -200,40 +206,40 @@ describe.skipIf(postgres === undefined)("a connection that breaks", () => {
       proxy.restore();
       await toldOf("ready");
     }
-    expect(told).toEqual(["durable 1", "undone 2"]);
+    expect(states).toEqual(["durable 1", "undone 2"]);
     expect(await all(store)).toEqual([1]);
   }, 30_000);
 
-  test("a session that Postgres still holds, as its end was lost in silence, gives way to the next one", async () => {
+  test("a session that Postgres still holds after a silent break yields to the next one", async () => {
     const store = await open();
-    await put(store, 1);
+    await insertRow(store, 1);
     proxy.cut("silence");
     await toldOf("unavailable");
     proxy.restore();
     await toldOf("ready");
-    await put(store, 2);
+    await insertRow(store, 2);
     expect(await all(store)).toEqual([1, 2]);
   }, 30_000);
 
   test.each(["fast", "immediate"] as const)(
-    "a %s restart of Postgres costs no more than its time",
+    "a %s restart of Postgres delays calls and loses no data",
     async (mode) => {
       const store = await open(postgres?.url);
-      await put(store, 1);
+      await insertRow(store, 1);
       expect(await all(store)).toEqual([1]);
       const restarting = postgres?.restart(mode);
       await toldOf("unavailable");
       await restarting;
       await toldOf("ready");
-      await put(store, 2);
+      await insertRow(store, 2);
       expect(await all(store)).toEqual([1, 2]);
     },
     60_000,
   );
 
-  test("a store that another process has taken meanwhile is lost", async () => {
+  test("a store that another process has used meanwhile is lost", async () => {
     const store = await open();
-    await put(store, 1);
+    await insertRow(store, 1);
     proxy.cut("reset");
     const other = await openStore({
       postgres: postgres?.url ?? "",
@@ -243,13 +249,13 @@ describe.skipIf(postgres === undefined)("a connection that breaks", () => {
     });
     proxy.restore();
     await toldOf("lost");
-    await expect(put(store, 2)).rejects.toMatchObject(UNAVAILABLE);
+    await expect(insertRow(store, 2)).rejects.toMatchObject(UNAVAILABLE);
     await other.close();
   }, 30_000);
 
-  test("a store whose schema is dropped is lost", async () => {
+  test("a store with a dropped schema is lost", async () => {
     const store = await open();
-    await put(store, 1);
+    await insertRow(store, 1);
     const other = await openStore({
       postgres: postgres?.url ?? "",
       schema: freeSchema(),

@@ -2,8 +2,8 @@ import { Socket } from "node:net";
 import { Client, type ClientConfig } from "pg";
 
 /**
- * A connection whose breaking is never an error without a listener, which would end the process: it shows in whatever
- * uses the connection, and in `isBroken`.
+ * A connection that never raises an unhandled `error` event when it breaks, because such an event would end the
+ * process. Instead, statements fail and `isBroken` is true.
  */
 export class StoreClient extends Client {
   readonly #socket: Socket;
@@ -20,12 +20,12 @@ export class StoreClient extends Client {
     this.on("end", note);
   }
 
-  /** Whether the connection has ended, or is about to. */
+  /** Whether the connection has ended or is ending. */
   get isBroken(): boolean {
     return this.#isBroken || this.#socket.destroyed;
   }
 
-  /** Ends the connection without a word to the database. Statements that wait for their answers fail. */
+  /** Closes the socket without a message to the database. Waiting statements fail. */
   destroy(): void {
     this.#isBroken = true;
     this.#socket.destroy();

@@ -6,29 +6,29 @@ import type { StoreClient } from "./client.ts";
 import { databaseUnavailable, endsConnection, fromPostgresError } from "./errors.ts";
 import { toQuery } from "./statements.ts";
 
-/** Statements that leave everything as it was when they fail. */
+/** A statement that matches the first pattern and not the second only reads, so it runs without a savepoint. */
 const ONLY_READS = /^\s*(select|with|values)\b/i;
 const WRITES = /\b(insert|update|delete)\b/i;
 
 export interface PostgresConnectionOptions {
-  /** Opens a connection in pipeline mode that has the right to write. */
+  /** Opens a writable connection in pipeline mode. */
   readonly connect: () => Promise<StoreClient>;
-  /** The first such connection. */
+  /** The first open connection. */
   readonly first: StoreClient;
-  /** Told when the connection breaks, whatever its state. */
+  /** Called when the connection breaks, in any state. */
   readonly onBreak: () => void;
 }
 
 /**
- * The connection that writes. Statements are sent without waiting for the answer of those that only set marks; each that
- * may break a constraint has a mark of its own, since Postgres would give the whole transaction up otherwise.
+ * The connection that writes. It sends savepoint statements without waiting for their answers. Each statement that may
+ * break a constraint has its own savepoint, because an error aborts the whole transaction in Postgres.
  */
 export class PostgresConnection implements WriteConnection {
   readonly dialect = "postgres";
   readonly #options: PostgresConnectionOptions;
   #client: StoreClient | undefined;
   #isInTransaction = false;
-  /** The id of the transaction that is under way. */
+  /** The id of the current transaction. */
   #transactionId: Promise<string> = Promise.resolve("");
   #turn: Promise<unknown> = Promise.resolve();
   #waiting = 0;
@@ -46,17 +46,17 @@ export class PostgresConnection implements WriteConnection {
     return this.#waiting > 0;
   }
 
-  giveUp(): void {
+  destroy(): void {
     if (this.#client !== undefined) this.#drop(this.#client);
   }
 
   async begin(): Promise<void> {
     if (this.#client === undefined) this.#adopt(await this.#options.connect());
-    const begun = this.#control("BEGIN");
-    // Sent along, so that it costs no round trip of its own.
+    const beginning = this.#control("BEGIN");
+    // The statement is pipelined, so that it costs no extra round trip.
     this.#transactionId = this.#control("SELECT txid_current()::text AS id").then(({ rows }) => rows[0].id);
     this.#transactionId.catch(() => {});
-    await begun;
+    await beginning;
     this.#isInTransaction = true;
   }
 
@@ -70,8 +70,9 @@ export class PostgresConnection implements WriteConnection {
       throw fromPostgresError(error);
     }
     this.#isInTransaction = false;
-    // A transaction that Postgres has given up ends with ROLLBACK, whatever it is told.
-    if (command !== "COMMIT") throw databaseUnavailable(undefined, "the database has given a transaction up");
+    // For an aborted transaction, Postgres answers COMMIT with ROLLBACK.
+    if (command !== "COMMIT")
+      throw databaseUnavailable(undefined, "the database aborted a transaction; call again");
   }
 
   async rollback(): Promise<void> {
@@ -88,7 +89,7 @@ export class PostgresConnection implements WriteConnection {
   }
 
   async rollbackToSavepoint(): Promise<void> {
-    // What a function has sent and did not wait for comes to its end first.
+    // Waits for statements that the function sent without awaiting them.
     await this.#turn;
     this.#send("ROLLBACK TO SAVEPOINT fn");
     await this.#control("RELEASE SAVEPOINT fn");
@@ -113,7 +114,7 @@ export class PostgresConnection implements WriteConnection {
     await client.end().catch(() => {});
   }
 
-  /** One at a time, or the marks of two statements would get mixed up. */
+  /** Runs one statement at a time, because concurrent statements would mix up their savepoints. */
   #execute(sql: string, params: readonly SqlValue[]): Promise<QueryResult> {
     const result = this.#turn.then(() => this.#once(sql, params));
     this.#turn = result.catch(() => {});
@@ -138,7 +139,10 @@ export class PostgresConnection implements WriteConnection {
     }
   }
 
-  /** Sends what sets or removes a mark. If it fails, what follows it does as well. */
+  /**
+   * Sends a statement that sets or removes a savepoint, without waiting. Its error is ignored, because later statements
+   * then fail as well.
+   */
   #send(sql: string): void {
     this.#client?.query(sql).catch(() => {});
   }
@@ -151,7 +155,7 @@ export class PostgresConnection implements WriteConnection {
     }
   }
 
-  /** Rejects with node-postgres' own error. */
+  /** Sends a query. Rejects with node-postgres' own error. */
   async #query(query: string | ReturnType<typeof toQuery>): Promise<QueryResult> {
     const client = this.#open();
     this.#waiting++;
@@ -171,8 +175,8 @@ export class PostgresConnection implements WriteConnection {
   }
 
   /**
-   * Whether a transaction of a connection that is gone committed. Its session has ended, because this one holds the lock
-   * of the schema, so Postgres knows.
+   * Whether a transaction of a broken connection committed. The session of that connection has ended, because this
+   * connection now holds the schema's lock. Therefore Postgres has a definite answer.
    */
   async #hasCommitted(id: string): Promise<boolean> {
     const { rows } = await this.#control(`SELECT txid_status(${BigInt(id)}) AS status`);
@@ -186,7 +190,7 @@ export class PostgresConnection implements WriteConnection {
     client.on("end", () => this.#drop(client));
   }
 
-  /** A connection that breaks takes its transaction along; the next transaction opens another. */
+  /** Discards a broken connection and its transaction. The next transaction opens another connection. */
   #drop(client: StoreClient): void {
     if (this.#client !== client) return;
     this.#client = undefined;

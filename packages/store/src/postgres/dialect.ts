@@ -1,7 +1,7 @@
 /**
- * A statement as Postgres takes it. The statements of the code keep to what both databases understand; what is written
- * otherwise is a few small things: placeholders, names with capitals after AS, CROSS JOIN where SQLite has an order in mind,
- * and SQLite's functions for lists in JSON, which every schema has under names of ours.
+ * Translates a statement to Postgres. Statements use the common subset of both databases, with four exceptions: `?`
+ * placeholders, names with capitals after AS, CROSS JOIN with ON (which fixes SQLite's join order), and SQLite's JSON
+ * functions. Every schema defines those functions ({@link FUNCTIONS}).
  *
  * @param sql with `?` placeholders
  */
@@ -11,14 +11,17 @@ export function toPostgres(sql: string): string {
     code
       .replace(/\bjson_each\(/g, "json_list(")
       .replace(/\?/g, () => `$${++count}`)
-      .replace(/\b(AS\s+)([a-z]+[A-Z]\w*)/gi, (whole, as: string, name: string) =>
-        /[A-Z]/.test(name) ? `${as}"${name}"` : whole,
+      .replace(/\b(AS\s+)([a-z]+[A-Z]\w*)/gi, (match, as: string, name: string) =>
+        /[A-Z]/.test(name) ? `${as}"${name}"` : match,
       )
       .replace(/\bCROSS JOIN(\s+\w+(?:\s+\w+)?\s+ON\b)/g, "JOIN$1"),
   );
 }
 
-/** SQLite's functions that statements use: the members of an array in their order, a part of a JSON text, a place in a text. */
+/**
+ * Defines SQLite functions that the statements use: array members in order, a value in a JSON text, a position in a
+ * text.
+ */
 export const FUNCTIONS = `
 CREATE OR REPLACE FUNCTION json_list(list TEXT) RETURNS TABLE (key BIGINT, value TEXT) LANGUAGE sql IMMUTABLE AS
   'SELECT place - 1, member FROM jsonb_array_elements_text(list::jsonb) WITH ORDINALITY AS of (member, place)';
@@ -28,7 +31,7 @@ CREATE OR REPLACE FUNCTION instr(whole TEXT, part TEXT) RETURNS INT LANGUAGE sql
   'SELECT strpos(whole, part)';
 `;
 
-/** Statements of a schema: whole numbers have 64 bits, and texts are compared by their bytes, as everywhere in Depute. */
+/** Translates schema statements, so that integers have 64 bits and texts compare by their bytes. */
 export function toPostgresSchema(sql: string): string {
   return mapOutsideLiterals(sql, (code) =>
     code
@@ -40,7 +43,7 @@ export function toPostgresSchema(sql: string): string {
   );
 }
 
-/** Applies `change` to what stands outside of quoted texts, quoted names and comments. */
+/** Applies `change` to the parts outside quoted texts, quoted names and comments. */
 function mapOutsideLiterals(sql: string, change: (code: string) => string): string {
   return sql
     .split(/('(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*)/)

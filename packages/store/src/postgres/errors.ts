@@ -1,6 +1,6 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { DatabaseError } from "pg";
-import { ConstraintError, type ConstraintKind } from "../errors.ts";
+import { ConflictError, ConstraintError, type ConstraintKind } from "../errors.ts";
 import { StoreKeyError } from "../keys.ts";
 import { MigrationError } from "../migrations.ts";
 
@@ -12,32 +12,42 @@ const KINDS: Record<string, ConstraintKind> = {
   "23514": "check",
 };
 
-/** A text with a NUL character, which Postgres cannot keep. */
+/** The error code for a text with a NUL character, which Postgres cannot store. */
 const CHARACTER_NOT_IN_REPERTOIRE = "22021";
 
-/** Connection, resources, operator intervention, system: a retry may help. Also serialization failures. */
+/** Error codes of a transaction that another one prevented: serialization_failure, deadlock_detected. */
+const CONFLICTS = new Set(["40001", "40P01"]);
+
+/**
+ * Classes of errors after which a retry may help: connection, serialization, resources, operator intervention, system.
+ */
 const UNAVAILABLE = new Set(["08", "40", "53", "57", "58"]);
 
 const OURS = [DeputeError, ConstraintError, MigrationError, StoreKeyError];
 
-/** The store's own error for one of node-postgres'; others are returned as they are. */
+/** Converts an error of node-postgres to an error of the store; returns other errors unchanged. */
 export function fromPostgresError(error: unknown): unknown {
   if (OURS.some((type) => error instanceof type)) return error;
   if (!(error instanceof DatabaseError)) return databaseUnavailable(error);
   const code = error.code ?? "";
   if (code.startsWith("23"))
     return new ConstraintError(KINDS[code] ?? "other", error.message, { cause: error });
+  if (CONFLICTS.has(code)) return new ConflictError(error);
   if (code === CHARACTER_NOT_IN_REPERTOIRE) {
-    return new DeputeError(ErrorReason.INVALID_REQUEST, "a text has a character that cannot be stored", {
-      cause: error,
-    });
+    return new DeputeError(
+      ErrorReason.INVALID_REQUEST,
+      "a text has a character that cannot be stored; remove it",
+      {
+        cause: error,
+      },
+    );
   }
   return UNAVAILABLE.has(code.slice(0, 2)) ? databaseUnavailable(error) : error;
 }
 
 /**
- * Whether a connection is of no use after this error. node-postgres raises errors of its own, and of the socket, for a
- * connection that broke or does not answer.
+ * Whether a connection is unusable after this error. node-postgres raises its own errors, and socket errors, for a
+ * connection that is broken or silent.
  */
 export function endsConnection(error: unknown): boolean {
   return !(error instanceof DatabaseError) || isFatal(error);
@@ -49,7 +59,7 @@ export function isFatal(error: unknown): boolean {
   return error.severity === "FATAL" || error.severity === "PANIC" || error.code?.startsWith("08") === true;
 }
 
-/** Whether Postgres is there, and starts or ends. */
+/** Whether Postgres is reachable but starting or shutting down. */
 export function isStarting(error: unknown): boolean {
   return error instanceof DatabaseError && error.code?.startsWith("57P") === true;
 }

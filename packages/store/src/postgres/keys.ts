@@ -1,10 +1,19 @@
-import { KEYS_TABLE, keysToRecord, NOTE_KEY, type RecordedKey, type StoreKeys } from "../keys.ts";
+import {
+  INSERT_KEY,
+  KEYS_TABLE,
+  keysToRecord,
+  READ_KEYS,
+  RECORDED_KEY,
+  type RecordedKey,
+  type StoreKeys,
+} from "../keys.ts";
+import type { Cells } from "../row.ts";
 import type { StoreClient } from "./client.ts";
 import { toPostgres } from "./dialect.ts";
 
 /**
- * Compares the keys with those that the schema has recorded, if it is there. Changes nothing, so that whoever has the schema
- * is not disturbed by a process with other keys.
+ * Compares the keys with the recorded ones of an existing schema. It changes nothing, so a process with wrong keys
+ * never disturbs the schema's owner.
  *
  * @throws StoreKeyError
  */
@@ -16,17 +25,17 @@ export async function checkKeys(client: StoreClient, schema: string, keys: Store
 }
 
 /**
- * Compares the keys, and records what is new. To be called by the owner of the schema.
+ * Compares the keys, and records new ones. Only the process that owns the schema may call it.
  *
  * @throws StoreKeyError
  */
 export async function recordKeys(client: StoreClient, keys: StoreKeys): Promise<void> {
   await client.query(KEYS_TABLE);
   for (const { name, fingerprint } of keysToRecord(await recordedKeys(client), keys)) {
-    await client.query(toPostgres(NOTE_KEY), [name, fingerprint]);
+    await client.query(toPostgres(INSERT_KEY), [name, fingerprint]);
   }
 }
 
 async function recordedKeys(client: StoreClient): Promise<RecordedKey[]> {
-  return (await client.query<RecordedKey>("SELECT name, fingerprint FROM store_keys")).rows;
+  return (await client.query<Cells>(READ_KEYS)).rows.map(RECORDED_KEY.check);
 }

@@ -1,5 +1,6 @@
-import { systemClock } from "@depute/core";
+import type { Clock } from "@depute/core";
 import {
+  APPLIED_MIGRATION,
   type AppliedMigration,
   checksum,
   foreignRecord,
@@ -8,7 +9,9 @@ import {
   type ModuleMigration,
   pendingMigrations,
   placeOf,
+  READ_APPLIED,
 } from "../migrations.ts";
+import type { Cells } from "../row.ts";
 import { probeTable } from "../watch.ts";
 import type { StoreClient } from "./client.ts";
 import { FUNCTIONS, toPostgresSchema } from "./dialect.ts";
@@ -24,29 +27,29 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
 )`;
 
 /**
- * Applies what is missing, each in a transaction of its own. The caller owns the schema, so nobody else is at it. It can be
- * called again when the connection broke.
+ * Applies pending migrations, each in its own transaction. The caller owns the schema, so no other process changes it.
+ * A call may be repeated after a broken connection.
  *
- * @throws MigrationError when database and code do not fit; node-postgres' own error when the connection broke
+ * @throws MigrationError when database and program have different schemas; node-postgres' own error when the connection
+ * broke
  */
-export async function migrate(client: StoreClient, migrations: Migrations): Promise<void> {
+export async function migrate(client: StoreClient, migrations: Migrations, clock: Clock): Promise<void> {
   await client.query(SCHEMA);
   await client.query(FUNCTIONS);
   await client.query(probeTable("BYTEA"));
   for (const migration of pendingMigrations(migrations, await appliedTo(client)))
-    await apply(client, migration);
+    await apply(client, migration, clock);
 }
 
 async function appliedTo(client: StoreClient): Promise<AppliedMigration[]> {
-  const sql = "SELECT module, id, checksum FROM schema_migrations ORDER BY module, id";
   try {
-    return (await client.query<AppliedMigration>(sql)).rows;
+    return (await client.query<Cells>(READ_APPLIED)).rows.map(APPLIED_MIGRATION.check);
   } catch (cause) {
     throw endsConnection(cause) ? cause : foreignRecord(cause);
   }
 }
 
-async function apply(client: StoreClient, migration: ModuleMigration): Promise<void> {
+async function apply(client: StoreClient, migration: ModuleMigration, clock: Clock): Promise<void> {
   const { module, id, name, sql, postgres } = migration;
   await client.query("BEGIN");
   let hasCommitted: boolean;
@@ -54,7 +57,7 @@ async function apply(client: StoreClient, migration: ModuleMigration): Promise<v
     await client.query(toPostgresSchema(postgres ?? sql));
     await client.query(
       "INSERT INTO schema_migrations (module, id, name, checksum, applied_time) VALUES ($1, $2, $3, $4, $5)",
-      [module, id, name, checksum(migration), systemClock.now()],
+      [module, id, name, checksum(migration), clock.now()],
     );
     const { command } = await client.query("COMMIT");
     hasCommitted = command === "COMMIT";
@@ -67,5 +70,5 @@ async function apply(client: StoreClient, migration: ModuleMigration): Promise<v
     );
   }
   if (!hasCommitted)
-    throw new MigrationError(`migration ${placeOf(migration)} (${name}) failed: the database gave it up`);
+    throw new MigrationError(`migration ${placeOf(migration)} (${name}) failed: the database aborted it`);
 }

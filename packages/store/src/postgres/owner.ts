@@ -1,50 +1,57 @@
-import { systemTimers, type Timers } from "@depute/core";
+import type { Timers } from "@depute/core";
 import { StoreLostError } from "../errors.ts";
 import type { StoreClient } from "./client.ts";
 import { databaseUnavailable } from "./errors.ts";
 
-/** Milliseconds between tries while another process still holds the schema: one that is ending, or one that died. */
+/**
+ * Milliseconds between attempts to take the lock while another process holds it. That process may be about to end, or
+ * already dead.
+ */
 const RETRY_MS = 250;
-/** Tries before it is taken for one that goes on. */
+/** Number of failed attempts after which the other process counts as running. */
 const TRIES = 40;
 
 const TABLE = "CREATE TABLE IF NOT EXISTS store_owner (one BIGINT PRIMARY KEY, generation BIGINT NOT NULL)";
 
-/** A session of the database: its process, and when it began, because numbers of processes are used again. */
+/** A session of the database: its process id and start time, because process ids are reused. */
 interface Session {
   readonly pid: number;
   readonly begin: string;
 }
 
 /**
- * Sees to it that one process at a time writes to a schema: its connection holds a lock that Postgres lets go of with the
- * connection. What a process remembers of its tables is right for as long as nobody else has held the lock in between, and
- * that a count of the holders tells.
+ * Ensures that only one process at a time writes to a schema. The owner's connection holds a lock, which Postgres frees
+ * when the connection ends. After a reconnection, this process's caches of the tables are valid only if no other
+ * process held the lock in between. A counter of lock holders shows that.
  */
 export class SchemaOwner {
   readonly #schema: string;
   readonly #timers: Timers;
   #generation: number | undefined;
-  /** The session that held the lock for this process last. */
+  /** This process's last Postgres session that held the lock of the schema's owner. */
   #session: Session | undefined;
 
-  constructor(schema: string, timers: Timers = systemTimers) {
+  constructor(schema: string, timers: Timers) {
     this.#schema = schema;
     this.#timers = timers;
   }
 
   /**
-   * Takes the schema for a new connection, the first or one in place of a broken one.
+   * Takes the schema's lock for a new connection, which is the first one or replaces a broken one.
    *
-   * @param check called with the lock held, before anything in the schema is changed
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process has it; StoreLostError when another has had it since;
-   *   whatever `check` throws
+   * @param check called while the lock is held, before anything in the schema is changed
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock; StoreLostError when another process
+   *   has held it since the last time; errors of `check`
    */
   async take(client: StoreClient, check: () => Promise<void>): Promise<void> {
     if (this.#generation === undefined) await client.query(`CREATE SCHEMA IF NOT EXISTS ${this.#schema}`);
-    for (let left = TRIES; !(await this.#lock(client)); left--) {
+    for (let remainingTries = TRIES; !(await this.#lock(client)); remainingTries--) {
       if (this.#generation !== undefined) await this.#assertSame(client);
-      if (left === 0) throw databaseUnavailable(undefined, `another process uses the schema ${this.#schema}`);
+      if (remainingTries === 0)
+        throw databaseUnavailable(
+          undefined,
+          `another process uses the schema ${this.#schema}; stop it or choose another schema`,
+        );
       await this.#endOwnSession(client);
       await new Promise<void>((resolve) => this.#timers.after(RETRY_MS, resolve));
     }
@@ -67,9 +74,7 @@ export class SchemaOwner {
         throw new StoreLostError(`the schema ${this.#schema} of the database is gone`, error);
       });
     if (rows[0]?.generation !== this.#generation) {
-      throw new StoreLostError(
-        `another process has used the schema ${this.#schema} since; this one has to be started again`,
-      );
+      throw new StoreLostError(`another process has used the schema ${this.#schema} since; restart this one`);
     }
   }
 
@@ -88,7 +93,9 @@ export class SchemaOwner {
     this.#session = rows[0];
   }
 
-  /** Where the network is cut, Postgres goes on with a session of ours for hours, and with its lock. */
+  /**
+   * Ends this process's earlier session, because after a network cut Postgres keeps the session and its lock for hours.
+   */
   async #endOwnSession(client: StoreClient): Promise<void> {
     if (this.#session === undefined) return;
     const { pid, begin } = this.#session;

@@ -1,4 +1,4 @@
-import { DeputeError, ErrorReason, systemTimers, type Timers } from "@depute/core";
+import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { Pool } from "pg";
 import { isStoreFailure } from "../errors.ts";
 import type { ReadTx } from "../store.ts";
@@ -8,16 +8,16 @@ import { fromPostgresError } from "./errors.ts";
 import { ReadStatements } from "./statements.ts";
 
 export interface PostgresReaderOptions {
-  /** Makes a pool of connections, each a {@link StoreClient}. */
+  /** Creates a pool of {@link StoreClient} connections. */
   readonly openPool: () => Pool;
   readonly maxWaiting: number;
   readonly transactionLimitMs: number;
-  /** Told of each failure of the database. */
+  /** Receives each failure of the database. */
   readonly onFailure: (error: DeputeError) => void;
-  readonly timers?: Timers | undefined;
+  readonly timers: Timers;
 }
 
-/** Reads on connections of their own: each sees what is committed when it begins, and no write waits for it. */
+/** Reads on separate connections. Each read sees the commits before its start, and no write waits for a read. */
 export class PostgresReader {
   readonly #options: PostgresReaderOptions;
   readonly #timers: Timers;
@@ -29,17 +29,17 @@ export class PostgresReader {
   constructor(options: PostgresReaderOptions) {
     this.#options = options;
     this.#pool = options.openPool();
-    this.#timers = options.timers ?? systemTimers;
+    this.#timers = options.timers;
   }
 
-  /** @throws DeputeError LIMIT_EXCEEDED when too many wait, SHUTTING_DOWN after `close` */
+  /** @throws DeputeError LIMIT_EXCEEDED when too many reads wait, SHUTTING_DOWN after `close` */
   async read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T> {
     const captured = capture(fn);
     const { maxWaiting, onFailure } = this.#options;
     if (this.#closed) throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the store is closed");
     if (this.#pool.waitingCount >= maxWaiting) {
       const metadata = { limit: "store_waiting_reads", max: String(maxWaiting) };
-      throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the store has too much to do; call again later", {
+      throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the store is overloaded; call again later", {
         metadata,
       });
     }
@@ -55,15 +55,15 @@ export class PostgresReader {
     }
   }
 
-  /** Leaves the connections that are open: none of them may have survived what befell the database. */
+  /** Replaces the pool after a failure of the database, because none of its connections may have survived. */
   renew(): void {
     if (this.#closed) return;
-    const left = this.#pool;
+    const previousPool = this.#pool;
     this.#pool = this.#options.openPool();
-    left.end().catch(() => {});
+    previousPool.end().catch(() => {});
   }
 
-  /** Takes no more, and resolves when everything taken is done. */
+  /** Refuses further reads, and resolves when the accepted ones are done. */
   async done(): Promise<void> {
     this.#closed = true;
     if (this.#open === 0) return;
@@ -72,7 +72,7 @@ export class PostgresReader {
     });
   }
 
-  /** Ends the connections. To be called when it is done. */
+  /** Ends the connections. Call it after `done`. */
   close(): Promise<void> {
     return this.#pool.end();
   }
@@ -87,7 +87,7 @@ export class PostgresReader {
       const tx = new Transaction(new ReadStatements(client));
       return await runWithin(fn, tx, this.#options.transactionLimitMs, this.#timers);
     } finally {
-      // There is nothing to commit: a connection that does not end its transaction is not used again.
+      // COMMIT only ends the transaction, because a read changes nothing. If COMMIT fails, the connection is discarded.
       if (!client.isBroken) await client.query("COMMIT").catch(() => client.destroy());
       pooled.release(client.isBroken);
     }

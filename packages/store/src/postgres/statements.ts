@@ -1,4 +1,5 @@
 import type { QueryConfig } from "pg";
+import type { Cells } from "../row.ts";
 import type { SqlValue } from "../store.ts";
 import type { Executor } from "../transaction.ts";
 import type { StoreClient } from "./client.ts";
@@ -6,10 +7,13 @@ import { toPostgres } from "./dialect.ts";
 import { endsConnection, fromPostgresError } from "./errors.ts";
 import { toPostgresValue } from "./values.ts";
 
-/** Statements kept prepared for each connection. Theirs are texts in the code, so they are fewer than this. */
+/**
+ * Maximum number of prepared statements per connection. The actual number is smaller, because statements are constants
+ * in the code.
+ */
 const MAX_STATEMENTS = 500;
 
-/** The store runs these itself; within a function they would reach into other functions' work. */
+/** Statements that only the store may run. Within a function they would affect the work of other functions. */
 const NOT_FOR_FUNCTIONS =
   /^\s*(begin|start|commit|end|abort|rollback|savepoint|release|prepare|set|reset)\b/i;
 
@@ -21,29 +25,32 @@ interface Prepared {
 const prepared = new Map<string, Prepared>();
 
 function prepare(sql: string): Prepared {
-  const known = prepared.get(sql);
-  if (known !== undefined) return known;
-  if (NOT_FOR_FUNCTIONS.test(sql)) throw new Error(`not a statement for a transaction function: ${sql}`);
+  const preparedName = prepared.get(sql);
+  if (preparedName !== undefined) return preparedName;
+  if (NOT_FOR_FUNCTIONS.test(sql))
+    throw new Error(
+      `not a statement for a transaction function: ${sql}; use tx.all, tx.get or tx.run with a query`,
+    );
   const text = toPostgres(sql);
   if (prepared.size >= MAX_STATEMENTS) return { name: undefined, text };
-  const made = { name: `s${prepared.size}`, text };
-  prepared.set(sql, made);
-  return made;
+  const namedStatement = { name: `s${prepared.size}`, text };
+  prepared.set(sql, namedStatement);
+  return namedStatement;
 }
 
 /**
- * One statement by its name, so that a connection has it planned after the first time.
+ * Returns a named statement, so that a connection plans it once.
  *
- * @throws Error for what is no statement of a function, TypeError for what is no SQL value; at once
+ * @throws synchronously: Error for a statement that functions may not run, TypeError for an invalid SQL value
  */
 export function toQuery(sql: string, params: readonly SqlValue[]): QueryConfig {
   const { name, text } = prepare(sql);
   const values = params.map(toPostgresValue);
-  // The extended protocol refuses several statements in one text.
+  // The extended protocol is used because it refuses several statements in one text.
   return { ...(name !== undefined && { name }), text, values, queryMode: "extended" } as QueryConfig;
 }
 
-/** The statements of a transaction that only reads. */
+/** Runs the statements of a read-only transaction. */
 export class ReadStatements implements Executor {
   readonly dialect = "postgres";
   readonly #client: StoreClient;
@@ -57,15 +64,15 @@ export class ReadStatements implements Executor {
     return this.#waiting > 0;
   }
 
-  giveUp(): void {
+  destroy(): void {
     this.#client.destroy();
   }
 
-  async all<T>(sql: string, params: readonly SqlValue[]): Promise<T[]> {
+  async all(sql: string, params: readonly SqlValue[]): Promise<Cells[]> {
     const query = toQuery(sql, params);
     this.#waiting++;
     try {
-      return (await this.#client.query(query)).rows as T[];
+      return (await this.#client.query<Cells>(query)).rows;
     } catch (error) {
       if (endsConnection(error)) this.#client.destroy();
       throw fromPostgresError(error);
@@ -74,8 +81,8 @@ export class ReadStatements implements Executor {
     }
   }
 
-  async get<T>(sql: string, params: readonly SqlValue[]): Promise<T | undefined> {
-    return (await this.all<T>(sql, params))[0];
+  async get(sql: string, params: readonly SqlValue[]): Promise<Cells | undefined> {
+    return (await this.all(sql, params))[0];
   }
 
   async run(sql: string, params: readonly SqlValue[]): Promise<{ changes: number }> {

@@ -3,6 +3,7 @@ import { Client } from "pg";
 import { afterAll, describe, expect, test } from "vitest";
 import { openStore } from "../index.ts";
 import { type Migration, MigrationError } from "../migrations.ts";
+import { CELLS, row, text } from "../row.ts";
 import { freeSchema, postgresForTests } from "../testing/postgres-server.ts";
 import { storeSuite } from "../testing/store-suite.ts";
 
@@ -15,7 +16,7 @@ const TABLE: Migration = { id: 1, name: "table", sql: "CREATE TABLE t (a INTEGER
 describe.skipIf(postgres === undefined)("Postgres", () => {
   const url = postgres?.url ?? "";
 
-  describe("does what every store does", () =>
+  describe("has every behaviour of a store", () =>
     storeSuite((settings) => openStore({ postgres: url, schema: freeSchema(), ...settings }), {
       bytes: "BYTEA",
     }));
@@ -33,13 +34,13 @@ describe.skipIf(postgres === undefined)("Postgres", () => {
       `depute ${schema}`,
     ]);
 
-  test("keeps what was committed", async () => {
+  test("keeps committed data", async () => {
     const options = { postgres: url, schema: freeSchema(), migrations: [TABLE], onError };
     const store = await openStore(options);
     await store.write((tx) => tx.run("INSERT INTO t VALUES (1)"));
     await store.close();
     const again = await openStore(options);
-    expect(await again.read((tx) => tx.all("SELECT a FROM t"))).toEqual([{ a: 1 }]);
+    expect(await again.read((tx) => tx.all(CELLS, "SELECT a FROM t"))).toEqual([{ a: 1 }]);
     await again.close();
   });
 
@@ -47,12 +48,12 @@ describe.skipIf(postgres === undefined)("Postgres", () => {
     const words: Migration = { id: 1, name: "words", sql: "CREATE TABLE w (a TEXT PRIMARY KEY)" };
     const store = await openStore({ postgres: url, schema: freeSchema(), migrations: [words], onError });
     await store.write((tx) => tx.run("INSERT INTO w VALUES ('b'), ('B'), ('a'), ('ä'), ('_'), ('1')"));
-    const rows = await store.read((tx) => tx.all<{ a: string }>("SELECT a FROM w ORDER BY a"));
+    const rows = await store.read((tx) => tx.all(row({ a: text }), "SELECT a FROM w ORDER BY a"));
     expect(rows.map(({ a }) => a)).toEqual(["1", "B", "_", "a", "b", "ä"]);
     await store.close();
   });
 
-  test("a text with a NUL character is the caller's fault", async () => {
+  test("reports a text with a NUL character as the caller's error", async () => {
     const words: Migration = { id: 1, name: "words", sql: "CREATE TABLE w (a TEXT PRIMARY KEY)" };
     const store = await openStore({ postgres: url, schema: freeSchema(), migrations: [words], onError });
     await expect(store.write((tx) => tx.run("INSERT INTO w VALUES (?)", ["\0"]))).rejects.toMatchObject({
@@ -61,13 +62,13 @@ describe.skipIf(postgres === undefined)("Postgres", () => {
     await store.close();
   });
 
-  test("statements that a function does not wait for do not mix", async () => {
+  test("statements without await do not mix", async () => {
     const store = await openStore({ postgres: url, schema: freeSchema(), migrations: [TABLE], onError });
     const results = await store.write((tx) =>
       Promise.allSettled([1, 2, 1, 3].map((a) => tx.run("INSERT INTO t VALUES (?)", [a]))),
     );
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
-    expect(await store.read((tx) => tx.all("SELECT a FROM t ORDER BY a"))).toEqual([
+    expect(await store.read((tx) => tx.all(CELLS, "SELECT a FROM t ORDER BY a"))).toEqual([
       { a: 1 },
       { a: 2 },
       { a: 3 },
@@ -75,23 +76,26 @@ describe.skipIf(postgres === undefined)("Postgres", () => {
     await store.close();
   });
 
-  test("a broken connection fails the write that it carries, and the next one has another", async () => {
+  test("a broken connection fails the write that it carries; the next write gets a new connection", async () => {
     const schema = freeSchema();
     const store = await openStore({ postgres: url, schema, migrations: [TABLE], onError });
-    const put = (a: number) => store.write((tx) => tx.run("INSERT INTO t VALUES (?)", [a]));
-    await put(1);
-    const carried = store.write(async (tx) => {
+    const insertRow = (a: number) => store.write((tx) => tx.run("INSERT INTO t VALUES (?)", [a]));
+    await insertRow(1);
+    const cutWrite = store.write(async (tx) => {
       await tx.run("INSERT INTO t VALUES (2)");
       await cut(schema);
       await tx.run("INSERT INTO t VALUES (3)");
     });
-    await expect(carried).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
-    await put(4);
-    expect(await store.read((tx) => tx.all("SELECT a FROM t ORDER BY a"))).toEqual([{ a: 1 }, { a: 4 }]);
+    await expect(cutWrite).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
+    await insertRow(4);
+    expect(await store.read((tx) => tx.all(CELLS, "SELECT a FROM t ORDER BY a"))).toEqual([
+      { a: 1 },
+      { a: 4 },
+    ]);
     await store.close();
   });
 
-  test("a schema that another process has had since is given up", async () => {
+  test("a schema that another process has used since is lost", async () => {
     const schema = freeSchema();
     const options = { postgres: url, schema, migrations: [TABLE], onError };
     const store = await openStore(options);
@@ -103,7 +107,7 @@ describe.skipIf(postgres === undefined)("Postgres", () => {
     await store.close();
   });
 
-  test("a schema that is in use is waited for, and refused when it stays so", async () => {
+  test("waits for a schema in use, and refuses when it stays in use", async () => {
     const options = { postgres: url, schema: freeSchema(), migrations: [TABLE], onError };
     const store = await openStore(options);
     const timers = new ManualClock();
@@ -126,18 +130,20 @@ describe.skipIf(postgres === undefined)("Postgres", () => {
   });
 
   test.each(["CREATE TABLE v (a BIGINT); nonsense", "CREATE TABLE t (a BIGINT)"])(
-    "the migration %s fails, and nothing is remembered of it",
+    "the migration %s fails and leaves no record",
     async (sql) => {
       const options = { postgres: url, schema: freeSchema(), onError };
       const bad = { id: 2, name: "bad", sql };
       await expect(openStore({ ...options, migrations: [TABLE, bad] })).rejects.toThrow(MigrationError);
       const store = await openStore({ ...options, migrations: [TABLE] });
-      expect(await store.read((tx) => tx.all("SELECT id FROM schema_migrations"))).toEqual([{ id: 1 }]);
+      expect(await store.read((tx) => tx.all(CELLS, "SELECT id FROM schema_migrations"))).toEqual([
+        { id: 1 },
+      ]);
       await store.close();
     },
   );
 
-  test("a database that is not there is unavailable", async () => {
+  test("an unreachable database is unavailable", async () => {
     const options = { postgres: "postgres://depute@127.0.0.1:1/x", schema: "x", migrations: [], onError };
     await expect(openStore(options)).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
   });

@@ -1,7 +1,7 @@
-import { systemTimers } from "@depute/core";
 import { Pool, type PoolConfig } from "pg";
 import { GroupCommit } from "../group-commit.ts";
 import type { OpenSettings, StoreSettings } from "../options.ts";
+import { FOUND } from "../row.ts";
 import type { Store } from "../store.ts";
 import { StoreWatch } from "../watch.ts";
 import { StoreClient } from "./client.ts";
@@ -13,15 +13,15 @@ import { SchemaOwner } from "./owner.ts";
 import { PostgresReader } from "./reader.ts";
 import { valueTypes } from "./values.ts";
 
-/** Connections that read. */
+/** Number of connections for reads. */
 const READERS = 4;
-/** Milliseconds to wait for one of them. */
+/** Milliseconds that a read may wait for a connection. */
 const WAIT_LIMIT_MS = 5_000;
-/** Milliseconds to open a connection in. Short, so that a try that began before the database was back ends soon. */
+/** Maximum time in milliseconds to open a connection. It is short, so that an attempt during an outage fails soon. */
 const CONNECT_LIMIT_MS = 1_500;
-/** Milliseconds for the database to end the connections in. */
+/** Maximum time in milliseconds for the database to end the connections. */
 const CLOSE_LIMIT_MS = 1_000;
-/** Milliseconds between tries to open a schema whose database went away meanwhile. */
+/** Milliseconds before a schema is opened again, after the database became unreachable while the schema was opened. */
 const REOPEN_MS = 250;
 
 /**
@@ -43,7 +43,7 @@ export async function openPostgres(
     options: `-c search_path=${schema}`,
     application_name: `depute ${schema}`,
     connectionTimeoutMillis: CONNECT_LIMIT_MS,
-    // A database that no longer answers is given up, so that nobody waits for ever.
+    // Without this limit, callers would wait forever for a database that no longer answers.
     query_timeout: 2 * settings.transactionLimitMs,
     keepAlive: true,
     types: valueTypes as NonNullable<PoolConfig["types"]>,
@@ -58,7 +58,7 @@ export async function openPostgres(
   };
   let isClosed = false;
   let wasReached = false;
-  /** Rejects with node-postgres' own error. */
+  /** Opens a connection. Rejects with node-postgres' own error. */
   const connect = async (ready: (client: StoreClient) => Promise<void>) => {
     if (isClosed) throw databaseUnavailable(undefined);
     const client = made(new StoreClient({ ...config, pipeline: true } as PoolConfig));
@@ -79,7 +79,7 @@ export async function openPostgres(
     }
   };
   const first = await untilOpen(
-    () => connect((client) => migrate(client, migrations)),
+    () => connect((client) => migrate(client, migrations, settings.clock)),
     () => wasReached,
     settings,
   );
@@ -109,16 +109,16 @@ export async function openPostgres(
   const writer = new GroupCommit({ connection, onFailure, ...settings });
   const reader = new PostgresReader({ openPool, onFailure, ...settings });
   watch.start({
-    look: () => writer.write(async (tx) => void (await tx.get("SELECT 1"))),
+    check: () => writer.write(async (tx) => void (await tx.get(FOUND, "SELECT 1"))),
     store: { read: (fn) => reader.read(fn), write: (fn) => writer.write(fn) },
-    onBack: () => reader.renew(),
+    onRecovery: () => reader.renew(),
   });
   let closed: Promise<void> | undefined;
   const close = async () => {
     watch.close();
     await Promise.all([reader.done(), writer.close()]);
     isClosed = true;
-    // A database that no longer answers does not say goodbye.
+    // A database that no longer answers does not close the connection, so the wait is limited.
     const limit = setTimeout(() => {
       for (const client of clients) client.destroy();
     }, CLOSE_LIMIT_MS);
@@ -136,7 +136,7 @@ export async function openPostgres(
   };
 }
 
-/** A connection broke while it was made ready. */
+/** Thrown when a connection breaks while it is being prepared. */
 class ConnectionLoss extends Error {
   constructor(cause: unknown) {
     super("the connection to the database broke", { cause });
@@ -148,14 +148,15 @@ function asFailure(error: unknown): never {
 }
 
 /**
- * Opens the schema, again and again while the database goes away in the middle of it.
+ * Opens the schema. It starts again each time the connection breaks before the schema is open.
  *
- * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database cannot be reached at all, or another process has the schema
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database cannot be reached at all, or another process holds the
+ * schema's lock
  */
 async function untilOpen(
   open: () => Promise<StoreClient>,
   wasReached: () => boolean,
-  { timers = systemTimers, onError }: OpenSettings,
+  { timers, onError }: OpenSettings,
 ): Promise<StoreClient> {
   for (;;) {
     try {

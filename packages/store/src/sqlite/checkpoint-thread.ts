@@ -1,35 +1,39 @@
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
 
-/** What the thread is asked to do with a file, and what it answers when it has done it. */
+/**
+ * A request to the checkpoint thread about one database file. The thread answers after it has carried out the request.
+ */
 export interface CheckpointRequest {
   readonly file: string;
-  /** `fold`: what is in the log goes into the file; `leave`: the file is not used any more. */
-  readonly what: "fold" | "leave";
+  /**
+   * `fold` copies the write-ahead log into the database file. `leave` means that this process no longer uses the file.
+   */
+  readonly action: "fold" | "leave";
 }
 
 export interface CheckpointAnswer extends CheckpointRequest {
-  /** What went wrong, if anything. */
+  /** The error, if the request failed. */
   readonly error?: unknown;
 }
 
 const open = new Map<string, DatabaseSync>();
 
-function carryOut({ file, what }: CheckpointRequest): void {
-  if (what === "leave") {
+function handleRequest({ file, action }: CheckpointRequest): void {
+  if (action === "leave") {
     open.get(file)?.close();
     open.delete(file);
     return;
   }
   const database = open.get(file) ?? new DatabaseSync(file);
   open.set(file, database);
-  // Waits for nobody: what a reader or the writer holds up is folded the next time.
+  // A passive checkpoint never waits. The next checkpoint writes the pages that a reader or the writer blocks now.
   database.exec("PRAGMA wal_checkpoint(PASSIVE)");
 }
 
 parentPort?.on("message", (request: CheckpointRequest) => {
   try {
-    carryOut(request);
+    handleRequest(request);
     parentPort?.postMessage(request);
   } catch (error) {
     parentPort?.postMessage({ ...request, error });

@@ -1,26 +1,79 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import type { DeputeError } from "@depute/core";
-import { isStoreFailure } from "../errors.ts";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { ConstraintError, type ConstraintKind, isStoreFailure } from "../errors.ts";
+import type { Cells } from "../row.ts";
 import type { SqlValue } from "../store.ts";
 import type { WriteConnection } from "../transaction.ts";
-import { fromSqliteError } from "./errors.ts";
-import { fromSqlite, toSqlite } from "./values.ts";
 
-/** Statements kept compiled for each connection. Theirs are texts in the code, so they are fewer than this. */
+/** Converts a parameter for node:sqlite, which would bind every number as REAL and NaN as NULL. */
+export function toSqlite(value: SqlValue): SqlValue {
+  if (typeof value !== "number") return value;
+  if (Number.isSafeInteger(value)) return BigInt(value);
+  if (Number.isFinite(value)) return value;
+  throw new TypeError(`${value} is not a SQL value; use text, bytes, null or a finite number`);
+}
+
+/**
+ * Converts a row that was read with bigints: integers become numbers where that is exact. It changes the row in place.
+ */
+export function fromSqlite(row: Record<string, SqlValue>): Cells {
+  for (const name in row) {
+    const value = row[name];
+    if (typeof value === "bigint") {
+      const number = Number(value);
+      if (Number.isSafeInteger(number)) row[name] = number;
+    }
+  }
+  return row;
+}
+
+/** A primary result code of SQLite (sqlite.org/rescode.html), which is the low byte of `errcode`. */
+const CONSTRAINT = 19;
+/** BUSY, LOCKED, IOERR, FULL, CANTOPEN: failures of the disk or another process, so a retry may help. */
+const UNAVAILABLE = new Set([5, 6, 10, 13, 14]);
+
+/** Extended result codes of violated constraints. */
+const KINDS = new Map<number, ConstraintKind>([
+  [275, "check"],
+  [787, "foreign_key"],
+  [1299, "not_null"],
+  [1555, "unique"], // PRIMARYKEY
+  [2067, "unique"],
+  [2579, "unique"], // ROWID
+]);
+
+/** Converts an error of SQLite to an error of the store; returns other errors unchanged. */
+export function fromSqliteError(error: unknown): unknown {
+  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return error;
+  const primary = error.errcode & 0xff;
+  if (primary === CONSTRAINT) {
+    return new ConstraintError(KINDS.get(error.errcode) ?? "other", error.message, { cause: error });
+  }
+  if (!UNAVAILABLE.has(primary)) return error;
+  return new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "the database does not answer", {
+    metadata: { service: "store" },
+    cause: error,
+  });
+}
+
+/**
+ * Maximum number of compiled statements per connection. The actual number is smaller, because statements are constants
+ * in the code.
+ */
 const MAX_STATEMENTS = 500;
-/** How long to wait for a lock of another process. Waiting blocks the event loop. */
+/** Milliseconds to wait for another process's lock. The wait blocks the event loop. */
 const BUSY_TIMEOUT_MS = 1_000;
 
-/** The store runs these itself; within a function they would reach into other functions' work. */
+/** Statements that only the store may run. Within a function they would affect the work of other functions. */
 const NOT_FOR_FUNCTIONS = /^\s*(begin|commit|end|rollback|savepoint|release|pragma|attach|detach|vacuum)\b/i;
 
 export interface SqliteConnectionOptions {
   readonly readOnly: boolean;
-  /** Told of each failure of the disk, or of a lock that another process holds. */
+  /** Receives each failure of the disk, and each failure because another process holds a lock. */
   readonly onFailure?: (error: DeputeError) => void;
 }
 
-/** One connection of node:sqlite, which answers at once: its promises only keep the shape of the interface. */
+/** One connection of node:sqlite. It is synchronous; it returns promises only because the interface requires them. */
 export class SqliteConnection implements WriteConnection {
   readonly dialect = "sqlite";
   readonly #database: DatabaseSync;
@@ -42,14 +95,14 @@ export class SqliteConnection implements WriteConnection {
     return this.#database.isTransaction;
   }
 
-  all<T>(sql: string, params: readonly SqlValue[] = []): T[] {
+  all(sql: string, params: readonly SqlValue[] = []): Cells[] {
     const rows = this.#do(sql, (statement) => statement.all(...params.map(toSqlite)));
-    return rows.map((row) => fromSqlite<T>(row));
+    return rows.map(fromSqlite);
   }
 
-  get<T>(sql: string, params: readonly SqlValue[] = []): T | undefined {
+  get(sql: string, params: readonly SqlValue[] = []): Cells | undefined {
     const row = this.#do(sql, (statement) => statement.get(...params.map(toSqlite)));
-    return row === undefined ? undefined : fromSqlite<T>(row);
+    return row && fromSqlite(row);
   }
 
   run(sql: string, params: readonly SqlValue[] = []): { changes: number } {
@@ -57,7 +110,7 @@ export class SqliteConnection implements WriteConnection {
     return { changes: Number(changes) };
   }
 
-  /** Any statements, settings and transaction control included. */
+  /** Runs any statements, including settings and transaction control. */
   exec(sql: string): void {
     try {
       this.#database.exec(sql);
@@ -75,7 +128,7 @@ export class SqliteConnection implements WriteConnection {
   }
 
   async begin(): Promise<void> {
-    // Takes the write lock now: a later upgrade could fail half way.
+    // IMMEDIATE takes the write lock at once. Taking it later could fail in the middle of the transaction.
     this.#control("BEGIN IMMEDIATE");
   }
 
@@ -134,11 +187,14 @@ export class SqliteConnection implements WriteConnection {
   }
 
   #compile(sql: string): StatementSync {
-    if (NOT_FOR_FUNCTIONS.test(sql)) throw new Error(`not a statement for a transaction function: ${sql}`);
+    if (NOT_FOR_FUNCTIONS.test(sql))
+      throw new Error(
+        `not a statement for a transaction function: ${sql}; use tx.all, tx.get or tx.run with a query`,
+      );
     const statement = this.#database.prepare(sql);
-    // SQLite compiles the first statement and passes over the rest without a word.
+    // Refuses a text with several statements, because SQLite would compile the first and silently ignore the rest.
     if (sql.slice(statement.sourceSQL.length).trim() !== "")
-      throw new Error(`more than one statement: ${sql}`);
+      throw new Error(`more than one statement: ${sql}; run each by itself`);
     if (this.#statements.size >= MAX_STATEMENTS) {
       for (const oldest of this.#statements.keys()) {
         this.#statements.delete(oldest);

@@ -5,6 +5,7 @@ import { ErrorReason } from "@depute/core";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import type { Migration } from "../migrations.ts";
 import { openStore } from "../open.ts";
+import { CELLS } from "../row.ts";
 import type { Store } from "../store.ts";
 import type { StoreState } from "../watch.ts";
 
@@ -33,10 +34,10 @@ async function open() {
   const lost = () => vi.waitFor(() => expect(states.map(({ kind }) => kind)).toEqual(["lost"]), WAIT);
   return { file, store, states, lost };
 }
-const put = (store: Store, a: number) => store.write((tx) => tx.run("INSERT INTO t VALUES (?)", [a]));
+const insertRow = (store: Store, a: number) => store.write((tx) => tx.run("INSERT INTO t VALUES (?)", [a]));
 
-/** What befalls a file under a running store. */
-const FATES: readonly [string, (path: string) => void][] = [
+/** Changes to the files of a running store. */
+const FILE_CHANGES: readonly [string, (path: string) => void][] = [
   ["removed", (path) => unlinkSync(path)],
   [
     "replaced by a copy of itself",
@@ -48,48 +49,48 @@ const FATES: readonly [string, (path: string) => void][] = [
   ["moved away", (path) => renameSync(path, `${path}.moved`)],
 ];
 
-describe.each(FATES)("a file that is %s while it is in use", (_, befall) => {
+describe.each(FILE_CHANGES)("a file that is %s while in use", (_, change) => {
   test.each(["", "-wal", "-shm", "-lock"])(
-    "(%s): no write is acknowledged any more, and no read answered",
+    "(%s): the store acknowledges no further write and answers no read",
     async (suffix) => {
       const { file, store, states, lost } = await open();
-      await put(store, 1);
-      befall(`${file}${suffix}`);
-      await expect(put(store, 2)).rejects.toMatchObject(UNAVAILABLE);
+      await insertRow(store, 1);
+      change(`${file}${suffix}`);
+      await expect(insertRow(store, 2)).rejects.toMatchObject(UNAVAILABLE);
       await lost();
       expect(states[0]).toMatchObject({
         error: { detail: expect.stringContaining(`${file}${suffix} was removed`) },
       });
-      await expect(put(store, 3)).rejects.toMatchObject(UNAVAILABLE);
-      await expect(store.read((tx) => tx.all("SELECT a FROM t"))).rejects.toMatchObject(UNAVAILABLE);
+      await expect(insertRow(store, 3)).rejects.toMatchObject(UNAVAILABLE);
+      await expect(store.read((tx) => tx.all(CELLS, "SELECT a FROM t"))).rejects.toMatchObject(UNAVAILABLE);
     },
   );
 
-  test("is noticed while nobody writes", async () => {
+  test("is noticed without a write", async () => {
     const { file, lost } = await open();
-    befall(file);
+    change(file);
     await lost();
   });
 });
 
-test("a folder that is moved away takes its store along", async () => {
+test("a moved folder takes its store along", async () => {
   const { file, store, lost } = await open();
-  await put(store, 1);
+  await insertRow(store, 1);
   renameSync(dirname(file), `${dirname(file)} moved`);
-  await expect(put(store, 2)).rejects.toMatchObject(UNAVAILABLE);
+  await expect(insertRow(store, 2)).rejects.toMatchObject(UNAVAILABLE);
   await lost();
 });
 
-test("callers learn no paths", async () => {
+test("reveals no paths to callers", async () => {
   const { file, store } = await open();
   unlinkSync(file);
-  const error = await put(store, 1).catch((thrown: unknown) => thrown);
+  const error = await insertRow(store, 1).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject(UNAVAILABLE);
   expect(String(error)).not.toContain(root);
 });
 
-test("the log is the same file however much is written and folded", async () => {
+test("the log stays the same file across writes and checkpoints", async () => {
   const { store, states } = await open();
-  for (let round = 0; round < 200; round++) await put(store, round);
+  for (let round = 0; round < 200; round++) await insertRow(store, round);
   expect(states).toEqual([]);
 });

@@ -6,25 +6,25 @@ interface Identity {
   readonly ino: bigint;
 }
 
-/** What stands beside a database in use: its log, the log's index, and the lock of the process. */
-const BESIDE = ["", "-wal", "-shm", "-lock"] as const;
+/** The files of a database in use: the database, its log, the log's index, and the process lock. */
+const FILE_SUFFIXES = ["", "-wal", "-shm", "-lock"] as const;
 
 /**
- * The files that a database is open on. Whoever removes or replaces one of them takes along what is written from then on,
- * and SQLite does not notice: it goes on with files that no path leads to any more.
+ * Checks the files that a database has open. If one of them is removed or replaced, later writes go to a file without a
+ * path, and SQLite does not notice.
  */
 export class DatabaseFiles {
   readonly #open: ReadonlyMap<string, Identity>;
 
   /**
-   * To be made when all files are open.
+   * Records the identities of a database's files. All of them must be open.
    *
-   * @param before what the path of the database led to before SQLite opened it
+   * @param before the identity of the file before SQLite opened it
    * @param log the descriptor of the log
-   * @throws StoreLostError when they were replaced meanwhile
+   * @throws StoreLostError when the files were replaced in the meantime
    */
   constructor(file: string, before: Identity, log: number) {
-    const open = new Map(BESIDE.map((suffix) => [`${file}${suffix}`, identityOf(`${file}${suffix}`)]));
+    const open = new Map(FILE_SUFFIXES.map((suffix) => [`${file}${suffix}`, identityOf(`${file}${suffix}`)]));
     open.set(file, before);
     open.set(`${file}-wal`, fstatSync(log, { bigint: true }));
     this.#open = open;
@@ -32,7 +32,7 @@ export class DatabaseFiles {
   }
 
   /**
-   * Checks that each path still leads to the file that is open. An open file keeps its number, so equal numbers mean the
+   * Checks that each path still leads to the open file. An open file keeps its inode number, so equal numbers mean the
    * same file.
    *
    * @throws StoreLostError
@@ -46,7 +46,11 @@ export class DatabaseFiles {
   }
 }
 
-/** @throws StoreLostError when the path leads nowhere */
+/**
+ * Returns the identity of the file at a path.
+ *
+ * @throws StoreLostError when the path does not exist
+ */
 export function identityOf(path: string): Identity {
   try {
     const { dev, ino } = statSync(path, { bigint: true });

@@ -3,11 +3,11 @@ import { DatabaseSync } from "node:sqlite";
 import { DeputeError, ErrorReason } from "@depute/core";
 
 /**
- * Keeps other processes off a database file for as long as this one lives: it holds SQLite's own lock on an empty file
- * beside it, which the system lets go of however the process ends.
+ * Prevents other processes from opening a database file while this process lives. It holds SQLite's own lock on an
+ * empty file beside the database. The operating system frees that lock when the process ends, however it ends.
  *
- * @returns a function that gives the file free
- * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process has it
+ * @returns a function that unlocks the file
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock
  */
 export function lockDatabase(file: string): () => void {
   const path = `${file}-lock`;
@@ -19,7 +19,7 @@ export function lockDatabase(file: string): () => void {
     holder.close();
     throw new DeputeError(
       ErrorReason.DEPENDENCY_UNAVAILABLE,
-      `the database ${file} is in use by another process`,
+      `another process uses the database ${file}; stop it or choose another file`,
       { metadata: { service: "store" }, cause },
     );
   }

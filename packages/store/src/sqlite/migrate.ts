@@ -1,5 +1,6 @@
-import { systemClock } from "@depute/core";
+import type { Clock } from "@depute/core";
 import {
+  APPLIED_MIGRATION,
   type AppliedMigration,
   checksum,
   foreignRecord,
@@ -8,6 +9,7 @@ import {
   type ModuleMigration,
   pendingMigrations,
   placeOf,
+  READ_APPLIED,
 } from "../migrations.ts";
 import type { SqliteConnection } from "./connection.ts";
 
@@ -21,19 +23,19 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
 ) STRICT`;
 
 /**
- * Applies what is missing, each in a transaction of its own. Those who open a file together do it one after the other: nobody
- * gets a turn between BEGIN and COMMIT, since waiting for a lock blocks the event loop.
+ * Applies pending migrations, each in its own transaction. If several stores open one file, they migrate one after the
+ * other. No other code runs between BEGIN and COMMIT, because waiting for a lock blocks the event loop.
  */
-export function migrate(connection: SqliteConnection, migrations: Migrations): void {
-  while (applyNext(connection, migrations));
+export function migrate(connection: SqliteConnection, migrations: Migrations, clock: Clock): void {
+  while (applyNext(connection, migrations, clock));
 }
 
-function applyNext(connection: SqliteConnection, migrations: Migrations): boolean {
+function applyNext(connection: SqliteConnection, migrations: Migrations, clock: Clock): boolean {
   connection.exec("BEGIN IMMEDIATE");
   try {
     connection.run(SCHEMA);
     const [next] = pendingMigrations(migrations, appliedTo(connection));
-    if (next !== undefined) apply(connection, next);
+    if (next !== undefined) apply(connection, next, clock);
     connection.exec("COMMIT");
     return next !== undefined;
   } catch (error) {
@@ -44,13 +46,13 @@ function applyNext(connection: SqliteConnection, migrations: Migrations): boolea
 
 function appliedTo(connection: SqliteConnection): AppliedMigration[] {
   try {
-    return connection.all("SELECT module, id, checksum FROM schema_migrations ORDER BY module, id");
+    return connection.all(READ_APPLIED).map(APPLIED_MIGRATION.check);
   } catch (cause) {
     throw foreignRecord(cause);
   }
 }
 
-function apply(connection: SqliteConnection, migration: ModuleMigration): void {
+function apply(connection: SqliteConnection, migration: ModuleMigration, clock: Clock): void {
   const { module, id, name, sql } = migration;
   try {
     connection.exec(sql);
@@ -61,9 +63,11 @@ function apply(connection: SqliteConnection, migration: ModuleMigration): void {
     );
   }
   if (!connection.isInTransaction)
-    throw new MigrationError(`migration ${placeOf(migration)} (${name}) ended its transaction`);
+    throw new MigrationError(
+      `migration ${placeOf(migration)} (${name}) ended its transaction; remove its COMMIT or ROLLBACK`,
+    );
   connection.run(
     "INSERT INTO schema_migrations (module, id, name, checksum, applied_time) VALUES (?, ?, ?, ?, ?)",
-    [module, id, name, checksum(migration), systemClock.now()],
+    [module, id, name, checksum(migration), clock.now()],
   );
 }

@@ -10,6 +10,7 @@ import { ErrorReason, ManualClock } from "@depute/core";
 import { afterAll, describe, expect, test } from "vitest";
 import { type Migration, MigrationError } from "../migrations.ts";
 import { openStore } from "../open.ts";
+import { CELLS, integer, row } from "../row.ts";
 import { CRASH_MIGRATIONS } from "../testing/crash-migrations.ts";
 import { storeSuite } from "../testing/store-suite.ts";
 
@@ -33,7 +34,7 @@ const ANOTHER: Migration = {
 };
 
 describe("a file", () => {
-  test("with a record of migrations of another form is refused, and stays as it is", async () => {
+  test("with a record of migrations in an unknown form is refused and unchanged", async () => {
     const file = newFile();
     mkdirSync(dirname(file));
     const earlier = new DatabaseSync(file);
@@ -49,7 +50,7 @@ describe("a file", () => {
     still.close();
   });
 
-  test("is there again when opened again, and only the owner may read it", async () => {
+  test("keeps its data between openings, and only its owner may read it", async () => {
     const file = newFile();
     const store = await openStore({ file, migrations: [TABLE], onError });
     await store.write((tx) => tx.run("INSERT INTO t VALUES (1)"));
@@ -66,24 +67,24 @@ describe("a file", () => {
     await store.close();
     expect(readdirSync(join(file, ".."))).toEqual(["data.db", "data.db-lock"]);
     const again = await openStore({ file, migrations: [TABLE], onError });
-    expect(await again.read((tx) => tx.all("SELECT a FROM t"))).toEqual([{ a: 1 }]);
+    expect(await again.read((tx) => tx.all(CELLS, "SELECT a FROM t"))).toEqual([{ a: 1 }]);
     await again.close();
   });
 
-  test("is a write-ahead log, which is flushed before a commit is told of", async () => {
+  test("uses a write-ahead log, flushed before the commit resolves", async () => {
     const store = await openStore({ file: newFile(), migrations: [], onError });
-    const pragma = (name: string) => store.write((tx) => tx.get(`SELECT * FROM pragma_${name}`));
+    const pragma = (name: string) => store.write((tx) => tx.get(CELLS, `SELECT * FROM pragma_${name}`));
     expect(await pragma("journal_mode")).toEqual({ journal_mode: "wal" });
-    // SQLite flushes at checkpoints, and the store flushes what it commits.
+    // SQLite flushes to disk only at checkpoints, because the store flushes the commits.
     expect(await pragma("synchronous")).toEqual({ synchronous: 1 });
     await store.close();
   });
 
-  test("is read while a write is under way, as it was before", async () => {
+  test("returns the previous state to reads during a write", async () => {
     const store = await openStore({ file: newFile(), migrations: [TABLE], onError });
-    const count = () => store.read((tx) => tx.get<{ n: number }>("SELECT count(*) AS n FROM t"));
+    const count = () => store.read((tx) => tx.get(row({ n: integer }), "SELECT count(*) AS n FROM t"));
     let begin = () => {};
-    const begun = new Promise<void>((resolve) => {
+    const started = new Promise<void>((resolve) => {
       begin = resolve;
     });
     let end = () => {};
@@ -95,7 +96,7 @@ describe("a file", () => {
       begin();
       await mayEnd;
     });
-    await begun;
+    await started;
     expect(await count()).toEqual({ n: 0 });
     end();
     await write;
@@ -103,49 +104,51 @@ describe("a file", () => {
     await store.close();
   });
 
-  test("that another process has locked is refused, and can be written later", async () => {
+  test("locked by another process is refused, and writable later", async () => {
     const file = newFile();
     const store = await openStore({ file, migrations: [TABLE], onError });
     const other = new DatabaseSync(file);
     other.exec("BEGIN IMMEDIATE");
-    const put = () => store.write((tx) => tx.run("INSERT INTO t VALUES (1)"));
-    await expect(put()).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
+    const insertRow = () => store.write((tx) => tx.run("INSERT INTO t VALUES (1)"));
+    await expect(insertRow()).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
     other.exec("ROLLBACK");
     other.close();
-    expect(await put()).toEqual({ changes: 1 });
+    expect(await insertRow()).toEqual({ changes: 1 });
     await store.close();
   });
 
-  test("that is open is refused to another, and free once it is closed", async () => {
+  test("in use is refused to a second process, and free once closed", async () => {
     const file = newFile();
     const store = await openStore({ file, migrations: [TABLE], onError });
     await expect(openStore({ file, migrations: [TABLE], onError })).rejects.toMatchObject({
       reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
-      message: expect.stringContaining("in use by another process"),
+      message: expect.stringContaining("another process uses the database"),
     });
     await store.close();
     await (await openStore({ file, migrations: [TABLE], onError })).close();
   });
 
-  test("that is no database is refused", async () => {
+  test("refuses a file that is no database", async () => {
     const file = newFile();
     mkdirSync(dirname(file));
-    writeFileSync(file, "no database, but a file that is long enough to be looked at as one");
+    writeFileSync(file, "not a database, but long enough for SQLite to inspect");
     await expect(openStore({ file, migrations: [], onError })).rejects.toThrow();
   });
 });
 
 describe("migrations", () => {
-  test("are applied once, in order, and remembered", async () => {
+  test("apply once, in order, and are recorded", async () => {
     const file = newFile();
     for (const migrations of [[TABLE], [TABLE, ANOTHER], [TABLE, ANOTHER]]) {
       const store = await openStore({ file, migrations, onError });
-      const known = await store.read((tx) => tx.all("SELECT id, name FROM schema_migrations"));
-      expect(known).toEqual(migrations.map(({ id, name }) => ({ id, name })));
+      const storedMigrations = await store.read((tx) =>
+        tx.all(CELLS, "SELECT id, name FROM schema_migrations"),
+      );
+      expect(storedMigrations).toEqual(migrations.map(({ id, name }) => ({ id, name })));
       await store.close();
     }
     const store = await openStore({ file, migrations: [TABLE, ANOTHER], onError });
-    expect(await store.read((tx) => tx.all("SELECT a FROM u"))).toEqual([{ a: "x;y" }]);
+    expect(await store.read((tx) => tx.all(CELLS, "SELECT a FROM u"))).toEqual([{ a: "x;y" }]);
     await store.close();
   });
 
@@ -162,7 +165,7 @@ describe("migrations", () => {
   });
 
   test.each(["CREATE TABLE v (a); nonsense", "CREATE TABLE v (a); COMMIT"])(
-    "%s fails, and nothing is remembered of it",
+    "%s fails and leaves no record",
     async (sql) => {
       const file = newFile();
       const bad = { id: 2, name: "bad", sql };
@@ -170,13 +173,15 @@ describe("migrations", () => {
         "migration 2 (bad)",
       );
       const store = await openStore({ file, migrations: [TABLE], onError });
-      expect(await store.read((tx) => tx.all("SELECT id FROM schema_migrations"))).toEqual([{ id: 1 }]);
+      expect(await store.read((tx) => tx.all(CELLS, "SELECT id FROM schema_migrations"))).toEqual([
+        { id: 1 },
+      ]);
       await store.close();
     },
   );
 });
 
-test("more waiting reads than the limit are refused, and the others done", async () => {
+test("refuses reads above the waiting limit, and serves the others", async () => {
   const timers = new ManualClock();
   const store = await openStore({ file: newFile(), migrations: [], onError, maxWaiting: 1, timers });
   const stuck = store.read(() => new Promise(() => {}));
@@ -191,13 +196,13 @@ test("more waiting reads than the limit are refused, and the others done", async
   await store.close();
 });
 
-test("what was acknowledged survives SIGKILL, and nothing is there by halves", async () => {
+test("acknowledged writes survive SIGKILL, and no write is half applied", async () => {
   const file = newFile();
   const program = fileURLToPath(new URL("../testing/crash-writer.ts", import.meta.url));
   const writer = spawn(process.execPath, [program, file], { stdio: ["ignore", "pipe", "inherit"] });
   const acknowledged: number[] = [];
   for await (const line of createInterface(writer.stdout)) {
-    // What is still in the pipe after the kill was acknowledged too.
+    // The pipe may still hold ids of acknowledged writes after the process was killed.
     acknowledged.push(Number(line));
     if (acknowledged.length === 2_000) writer.kill("SIGKILL");
   }
@@ -206,7 +211,8 @@ test("what was acknowledged survives SIGKILL, and nothing is there by halves", a
 
   const store = await openStore({ file, migrations: CRASH_MIGRATIONS, onError });
   const rows = await store.read((tx) =>
-    tx.all<{ id: number; halves: number }>(
+    tx.all(
+      row({ id: integer, halves: integer }),
       "SELECT id / 2 AS id, sum(half) AS halves FROM entry GROUP BY id / 2",
     ),
   );

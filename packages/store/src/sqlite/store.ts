@@ -1,31 +1,101 @@
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { GroupCommit } from "../group-commit.ts";
-import { KEYS_TABLE, keysToRecord, NOTE_KEY, type RecordedKey, type StoreKeys } from "../keys.ts";
+import type { Timers } from "@depute/core";
+import { GroupCommit, Lane } from "../group-commit.ts";
+import { INSERT_KEY, KEYS_TABLE, keysToRecord, READ_KEYS, RECORDED_KEY, type StoreKeys } from "../keys.ts";
 import type { OpenSettings, StoreSettings } from "../options.ts";
 import type { ReadTx, Store, WriteTx } from "../store.ts";
+import { capture, runWithin, Transaction } from "../transaction.ts";
 import { probeTable, StoreWatch } from "../watch.ts";
-import { Checkpoints } from "./checkpoints.ts";
 import { SqliteConnection } from "./connection.ts";
 import { DatabaseFiles, identityOf } from "./files.ts";
 import { lockDatabase } from "./lock.ts";
-import { LogFlusher } from "./log-flusher.ts";
+import { Checkpoints, LogFlusher } from "./log.ts";
 import { migrate } from "./migrate.ts";
-import { Reader } from "./reader.ts";
 
-/** Pages of the log, 32 MiB, from which on the writer folds what the thread beside it has left. */
+/** Maximum number of consecutive reads before other work of the event loop runs. */
+const MAX_IN_A_ROW = 128;
+
+export interface ReaderOptions {
+  readonly connection: SqliteConnection;
+  readonly maxWaiting: number;
+  readonly transactionLimitMs: number;
+  /** Resolves when all readable data is durable; undefined if it already is. */
+  readonly durable: () => Promise<void> | undefined;
+  readonly timers: Timers;
+}
+
+/**
+ * Reads on a separate connection. Each read sees the commits before its start, and no write waits for a read. A result
+ * is returned only when its data is durable, because a crash before that would undo the data.
+ */
+export class Reader {
+  readonly #options: ReaderOptions;
+  readonly #timers: Timers;
+  readonly #lane: Lane<() => Promise<void>>;
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+    this.#timers = options.timers;
+    this.#lane = new Lane({
+      timers: this.#timers,
+      limit: "store_waiting_reads",
+      max: options.maxWaiting,
+      gather: false,
+      serve: async (next) => {
+        let remainingJobs = MAX_IN_A_ROW;
+        for (let job = next(); job !== undefined; job = --remainingJobs > 0 ? next() : undefined) await job();
+      },
+    });
+  }
+
+  async read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T> {
+    const captured = capture(fn);
+    return new Promise<T>((resolve, reject) => {
+      this.#lane.push(async () => {
+        const settle = await this.#run(captured).then(
+          (value) => () => resolve(value),
+          (error: unknown) => () => reject(error),
+        );
+        const durable = this.#options.durable();
+        if (durable === undefined) settle();
+        // The next read does not wait until this result is durable.
+        else durable.then(settle, reject);
+      });
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#lane.close();
+  }
+
+  async #run<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
+    const { connection, transactionLimitMs } = this.#options;
+    connection.beginRead();
+    try {
+      return await runWithin(fn, new Transaction(connection), transactionLimitMs, this.#timers);
+    } finally {
+      connection.endRead();
+    }
+  }
+}
+
+/**
+ * Size of the log, in pages, at which the writing connection itself runs a checkpoint: 32 MiB. Below it, the checkpoint
+ * thread does.
+ */
 const CHECKPOINT_PAGES = 8_000;
-/** Pages held in memory, filled as they are used. SQLite's own 2 MiB do not hold the upper levels of large tables. */
+/** Size of the writer's page cache in KiB. SQLite's default of 2 MiB does not hold the upper levels of large tables. */
 const WRITER_CACHE_KIB = 32 * 1024;
 
-/** Opens a file: one connection that writes, and one that reads. */
+/** Opens a file with one connection for writes and one for reads. */
 export async function openSqliteFile(
   file: string,
   migrations: StoreSettings["migrations"],
   settings: OpenSettings,
 ): Promise<Store> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  // Only the owner may read it, and SQLite gives its log the same mode.
+  // The mode allows only the owner to read the file. SQLite gives the log the same mode.
   closeSync(openSync(file, "a", 0o600));
   const unlock = lockDatabase(file);
   const before = identityOf(file);
@@ -36,16 +106,17 @@ export async function openSqliteFile(
     writing = new SqliteConnection(file, { readOnly: false, onFailure });
     const connection = writing;
     writing.exec("PRAGMA journal_mode = WAL");
-    // Checkpoints are flushed by SQLite. Commits are flushed by GroupCommit, before anybody is told of them: SQLite itself
-    // (FULL) would stop the event loop for it.
+    // SQLite flushes only checkpoints. GroupCommit flushes commits before any caller gets an answer, because SQLite's
+    // own flush (FULL) would stop the event loop.
     writing.exec("PRAGMA synchronous = NORMAL");
     writing.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
     writing.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     writing.exec(`PRAGMA cache_size = -${WRITER_CACHE_KIB}`);
     if (settings.keys !== undefined) recordKeys(writing, settings.keys);
-    migrate(writing, migrations);
+    migrate(writing, migrations, settings.clock);
     writing.exec(probeTable("BLOB"));
-    // What a savepoint may have to restore is kept in memory: in a file it costs more than the write itself.
+    // Keeps in memory the data from which SQLite restores a savepoint. In a file, this data would cost more than the
+    // write itself.
     writing.exec("PRAGMA temp_store = MEMORY");
     const reading = new SqliteConnection(file, { readOnly: true, onFailure });
     reading.exec(`PRAGMA cache_size = -${settings.readCacheMib * 1024}`);
@@ -55,14 +126,14 @@ export async function openSqliteFile(
     const flush = async () => {
       checkpoints.committed();
       await log.flush();
-      // On disk, but perhaps in files that no path leads to any more.
+      // The flushed data is on disk, but the files may have been removed or replaced. This check detects that.
       files.check();
     };
     const writer = new GroupCommit({ connection, flush, onFailure, ...settings });
     const reader = new Reader({ connection: reading, durable: () => writer.durable, ...settings });
     const read: Store["read"] = (fn) => reader.read(fn);
     const write: Store["write"] = (fn, options) => writer.write(fn, options);
-    watch.start({ look: async () => files.check(), store: { read, write } });
+    watch.start({ check: async () => files.check(), store: { read, write } });
     let closed: Promise<void> | undefined;
     const close = async () => {
       watch.close();
@@ -70,7 +141,7 @@ export async function openSqliteFile(
       await checkpoints.close();
       log.close();
       reading.close();
-      // The last connection to close folds the log into the file, so it has to be the one that may write.
+      // The writing connection is closed last, because the last connection to close folds the log into the file.
       connection.close();
       unlock();
     };
@@ -89,21 +160,25 @@ export async function openSqliteFile(
   }
 }
 
-/** @throws StoreKeyError */
+/**
+ * Compares the keys, and records new ones.
+ *
+ * @throws StoreKeyError
+ */
 function recordKeys(connection: SqliteConnection, keys: StoreKeys): void {
   connection.exec(KEYS_TABLE);
-  const recorded = connection.all<RecordedKey>("SELECT name, fingerprint FROM store_keys");
+  const recorded = connection.all(READ_KEYS).map(RECORDED_KEY.check);
   for (const { name, fingerprint } of keysToRecord(recorded, keys))
-    connection.run(NOTE_KEY, [name, fingerprint]);
+    connection.run(INSERT_KEY, [name, fingerprint]);
 }
 
-/** Opens a database in memory. It has one connection, so reads take their turn among the writes. */
+/** Opens a database in memory. It has a single connection, so reads and writes take turns. */
 export async function openSqliteMemory(
   migrations: StoreSettings["migrations"],
   settings: OpenSettings,
 ): Promise<Store> {
   const connection = new SqliteConnection(":memory:", { readOnly: false });
-  migrate(connection, migrations);
+  migrate(connection, migrations, settings.clock);
   const writer = new GroupCommit({ connection, ...settings });
   let closed: Promise<void> | undefined;
   return {
@@ -116,12 +191,12 @@ export async function openSqliteMemory(
   };
 }
 
-/** Refuses writes as a connection opened for reading does. */
+/** Returns a transaction that refuses writes, as a read-only connection does. */
 function readOnly(tx: WriteTx, connection: SqliteConnection): ReadTx {
   const guarded = <T>(statement: () => Promise<T>): Promise<T> => {
     connection.exec("PRAGMA query_only = 1");
     try {
-      // It has been done when this returns, whatever the promise says.
+      // The statement has run when this returns, even if nobody awaits the promise.
       return statement();
     } finally {
       connection.exec("PRAGMA query_only = 0");

@@ -1,4 +1,7 @@
-/** A program to be killed: writes for ever, and says which writes were acknowledged, one id a line. */
+/**
+ * A program that a test kills. It writes until it is killed, and prints the id of each acknowledged write on a separate
+ * line.
+ */
 import { writeSync } from "node:fs";
 import { openStore } from "../open.ts";
 import { CRASH_MIGRATIONS } from "./crash-migrations.ts";
@@ -22,7 +25,7 @@ await Promise.all(
         await tx.run("INSERT INTO entry (id, half) VALUES (?, 1)", [2 * id]);
         await tx.run("INSERT INTO entry (id, half) VALUES (?, 2)", [2 * id + 1]);
       });
-      // Synchronous, so that nothing is said that was not yet true.
+      // The output is synchronous, so that ids are printed in the order of the acknowledgements.
       writeSync(1, `${id}\n`);
     }
   }),

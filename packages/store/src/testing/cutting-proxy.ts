@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** How connections end: by a reset, by an orderly end, or by silence, as when a cable is pulled. */
+/** How a connection ends: by a reset, by an orderly end, or by silence, as from a pulled cable. */
 export type Cut = "reset" | "end" | "silence";
 
-/** A port of the loopback that leads to a server, and that can be cut off. */
+/** A loopback port that forwards to a server until it is cut. */
 export class CuttingProxy {
   readonly port: number;
   readonly #server;
@@ -29,7 +29,7 @@ export class CuttingProxy {
       pairs.add(pair);
       const pass = (from: Socket, to: Socket, isRequest: boolean) => {
         from.on("data", (chunk: Buffer) => {
-          // What is lost in silence is lost for good, and the connection with it.
+          // Data that a silent connection lost never arrives later, so the connection stays silent.
           if (wires.isSilent || mute.has(from)) return void mute.add(from).add(to);
           if (isRequest) notice(wires, chunk, () => to.write(chunk));
           else to.write(chunk);
@@ -50,7 +50,7 @@ export class CuttingProxy {
     return new CuttingProxy(server, address.port, pairs, wires);
   }
 
-  /** Ends every connection, and lets none through until `restore`. */
+  /** Cuts every connection, and refuses new ones until `restore`. */
   cut(how: Cut): void {
     if (how === "silence") {
       this.#wires.isSilent = true;
@@ -80,7 +80,7 @@ export class CuttingProxy {
         text,
         act: (forward) => {
           if (isAfter) forward();
-          // A turn later, so that what is forwarded leaves before the end.
+          // The cut happens one turn later, so that forwarded data is sent before it.
           const cut = () => {
             this.cut(how);
             resolve();
@@ -114,7 +114,7 @@ interface Wires {
   readonly onPassing: { readonly text: string; readonly act: (forward: () => void) => void }[];
 }
 
-/** Sockets whose other end is never heard again. */
+/** Sockets whose peer no longer receives their data. */
 const mute = new WeakSet<Socket>();
 
 function notice(wires: Wires, chunk: Buffer, forward: () => void): void {

@@ -5,29 +5,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface TestPostgres {
-  /** A database of the server; every schema in it is free. */
+  /** A database of the server, without schemas in use. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** A Postgres of the test's own, which may be stopped and started while it is used. */
+/** A Postgres server for a single test, which may stop and start it. */
 export interface OwnPostgres extends TestPostgres {
-  /** Its socket. */
+  /** The path of the server's socket. */
   readonly path: string;
-  /** `pg_ctl restart`: `fast` ends the sessions in order, `immediate` is a crash. */
+  /** Runs `pg_ctl restart`. The mode `fast` ends the sessions in order; `immediate` acts like a crash. */
   restart(mode: "fast" | "immediate"): Promise<void>;
 }
 
-/** Where distributions that keep several versions beside each other put them. */
+/** The folder in which some Linux distributions install several versions of Postgres side by side. */
 const VERSIONED = "/usr/lib/postgresql";
 
 /**
- * A Postgres for tests: the one that DEPUTE_POSTGRES_URL names, else the `postgres` of this machine started on a socket of its
- * own.
+ * Starts a Postgres for tests: the server at DEPUTE_POSTGRES_URL, else the installed `postgres` on a separate socket.
+ * Without either it warns that tests are skipped, and returns undefined.
  *
- * Without either: undefined, after saying loudly that tests are skipped.
- *
- * @throws Error without either, when CI=true
+ * @throws Error without either, if CI=true
  */
 export async function postgresForTests(): Promise<TestPostgres | undefined> {
   const url = process.env.DEPUTE_POSTGRES_URL;
@@ -35,40 +33,41 @@ export async function postgresForTests(): Promise<TestPostgres | undefined> {
   const programs = findPrograms();
   if (programs !== undefined) return startPostgres(programs);
   const lack = "There is no Postgres on this machine and no DEPUTE_POSTGRES_URL";
-  if (process.env.CI === "true") throw new Error(`${lack}: with CI=true its tests may not be skipped.`);
+  if (process.env.CI === "true")
+    throw new Error(`${lack}: with CI=true its tests may not be skipped; install it or set the variable.`);
   // biome-ignore lint/suspicious/noConsole: a skipped test has to be seen by the person who runs it
   console.warn(`\n*** ${lack}: THE POSTGRES TESTS ARE SKIPPED. ***\n`);
   return undefined;
 }
 
 /**
- * A Postgres of the test's own, whatever DEPUTE_POSTGRES_URL says.
+ * Starts a Postgres for one test, independent of DEPUTE_POSTGRES_URL. Without Postgres' programs it warns that tests
+ * are skipped, and returns undefined.
  *
- * Without its programs: undefined, after saying loudly that tests are skipped.
- *
- * @throws Error without them, when CI=true
+ * @throws Error without these programs, if CI=true
  */
 export async function ownPostgresForTests(): Promise<OwnPostgres | undefined> {
   const programs = findPrograms();
   if (programs !== undefined) return startPostgres(programs);
   const lack = "The programs of Postgres are not on this machine";
-  if (process.env.CI === "true") throw new Error(`${lack}: with CI=true their tests may not be skipped.`);
+  if (process.env.CI === "true")
+    throw new Error(`${lack}: with CI=true their tests may not be skipped; install them.`);
   // biome-ignore lint/suspicious/noConsole: a skipped test has to be seen by the person who runs it
   console.warn(`\n*** ${lack}: THE TESTS THAT RESTART IT ARE SKIPPED. ***\n`);
   return undefined;
 }
 
-/** Whether `postgresForTests` has one to give. */
+/** Whether `postgresForTests` can return a server. */
 export function hasPostgres(): boolean {
   return Boolean(process.env.DEPUTE_POSTGRES_URL) || findPrograms() !== undefined;
 }
 
-/** A name for a schema that nobody has. */
+/** Returns an unused schema name. */
 export function freeSchema(): string {
   return `test_${randomUUID().replaceAll("-", "")}`;
 }
 
-/** The folder of `initdb` and `postgres`; empty where they are on the PATH. */
+/** Returns the folder of `initdb` and `postgres`; empty when they are on the PATH; undefined when they are missing. */
 function findPrograms(): string | undefined {
   if (["initdb", "postgres"].every((name) => spawnSync(name, ["--version"]).status === 0)) return "";
   if (!existsSync(VERSIONED)) return undefined;
@@ -99,13 +98,13 @@ async function startPostgres(programs: string): Promise<OwnPostgres> {
     ["-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "fsync=off"],
     { ...user, cwd: folder, stdio: ["ignore", "ignore", "pipe"] },
   );
-  // A restart has another process.
+  // The process id is read again, because each restart starts another process.
   const pidOf = () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]);
   const kill = () => {
     try {
       process.kill(pidOf(), "SIGKILL");
     } catch {
-      // It has ended.
+      // An error means that the process has ended.
     }
   };
   const control = (...args: string[]) =>
@@ -135,7 +134,7 @@ async function startPostgres(programs: string): Promise<OwnPostgres> {
   };
 }
 
-/** Postgres refuses to run as root, so root starts it as somebody who may do less. */
+/** Postgres refuses to run as root, so root starts it under an unprivileged user. */
 function unprivileged(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const id = (flag: string) => spawnSync("id", [flag, "postgres"], { encoding: "utf8" });
@@ -150,7 +149,7 @@ async function isReady(server: ChildProcess): Promise<boolean> {
     log += String(chunk);
     if (log.includes("ready to accept connections")) break;
   }
-  // Its log goes on, and would block it once the pipe is full.
+  // Reads and discards the server's log, because a full pipe would block the server.
   server.stderr?.resume();
   return log.includes("ready to accept connections");
 }

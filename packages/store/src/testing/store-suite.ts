@@ -5,24 +5,24 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { ConstraintError, isUniqueViolation } from "../errors.ts";
 import type { Migration } from "../migrations.ts";
 import type { StoreSettings } from "../options.ts";
+import { CELLS, integer, row, text } from "../row.ts";
 import type { SqlValue, Store, WriteTx } from "../store.ts";
 
-/** Opens an empty store, new at each call. */
+/** Opens an empty store; each call opens another one. */
 export type OpenForTests = (settings: StoreSettings) => Promise<Store>;
 
 export interface StoreSuiteOptions {
-  /** The database's type of a column of bytes. */
+  /** The name of the database's type for bytes. */
   readonly bytes: string;
 }
 
-interface Item {
-  id: number;
-  name: string;
-}
+const ITEM = row({ id: integer, name: text });
+const ID_ROW = row({ id: integer });
+const COUNT_ROW = row({ n: integer });
 
 const PUT = "INSERT INTO item (id, name) VALUES (?, ?)";
 
-/** What every store does, whatever the database. Call it in a test file, with the database's way to open one. */
+/** Tests the behaviour that every store must have. A test file calls it with its database's open function. */
 export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions): void {
   const migrations: Migration[] = [
     {
@@ -44,9 +44,12 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((store) => store.close()));
   });
-  const put = (store: Store, id: number, name = `item ${id}`) => store.write((tx) => tx.run(PUT, [id, name]));
+  const insertItem = (store: Store, id: number, name = `item ${id}`) =>
+    store.write((tx) => tx.run(PUT, [id, name]));
   const ids = (store: Store) =>
-    store.read(async (tx) => (await tx.all<Item>("SELECT id FROM item ORDER BY id")).map((item) => item.id));
+    store.read(async (tx) =>
+      (await tx.all(ID_ROW, "SELECT id FROM item ORDER BY id")).map((item) => item.id),
+    );
 
   describe("values", () => {
     const values: Record<string, SqlValue>[] = [
@@ -66,19 +69,24 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       { bytes: new Uint8Array() },
       { bytes: new Uint8Array([0, 1, 255]) },
     ];
-    test.each(values)("%o comes back as it was", async (row) => {
+    test.each(values)("returns %o unchanged", async (row) => {
       const store = await open();
       const [[column, value] = ["", null]] = Object.entries(row);
       await store.write((tx) => tx.run(`INSERT INTO thing (id, ${column}) VALUES (1, ?)`, [value]));
-      expect(await store.read((tx) => tx.get(`SELECT ${column} FROM thing`))).toEqual(row);
-      const found = await store.read((tx) => tx.all(`SELECT id FROM thing WHERE ${column} = ?`, [value]));
+      expect(await store.read((tx) => tx.get(CELLS, `SELECT ${column} FROM thing`))).toEqual(row);
+      const found = await store.read((tx) =>
+        tx.all(CELLS, `SELECT id FROM thing WHERE ${column} = ?`, [value]),
+      );
       expect(found).toHaveLength(value === null ? 0 : 1);
     });
 
-    test("a small bigint comes back as a number", async () => {
+    test("returns a small bigint as a number", async () => {
       const store = await open();
       await store.write((tx) => tx.run("INSERT INTO thing (id, whole) VALUES (?, ?)", [1n, 7n]));
-      expect(await store.read((tx) => tx.get("SELECT id, whole FROM thing"))).toEqual({ id: 1, whole: 7 });
+      expect(await store.read((tx) => tx.get(CELLS, "SELECT id, whole FROM thing"))).toEqual({
+        id: 1,
+        whole: 7,
+      });
     });
 
     test.each([Number.NaN, Number.POSITIVE_INFINITY, 2n ** 63n])("%s is refused", async (value) => {
@@ -86,12 +94,12 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       await expect(
         store.write((tx) => tx.run("INSERT INTO thing (id, whole) VALUES (1, ?)", [value])),
       ).rejects.toThrow();
-      expect(await store.read((tx) => tx.all("SELECT id FROM thing"))).toEqual([]);
+      expect(await store.read((tx) => tx.all(CELLS, "SELECT id FROM thing"))).toEqual([]);
     });
   });
 
   describe("statements", () => {
-    test("all gives every row in order, get the first or undefined, run the number of changes", async () => {
+    test("all returns every row in order, get the first or undefined, run the number of changes", async () => {
       const store = await open();
       await store.write(async (tx) => {
         for (const id of [1, 2, 3]) expect(await tx.run(PUT, [id, `item ${id}`])).toEqual({ changes: 1 });
@@ -99,16 +107,16 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
         expect(await tx.run("DELETE FROM item WHERE id = ?", [9])).toEqual({ changes: 0 });
       });
       await store.read(async (tx) => {
-        expect(await tx.all("SELECT id FROM item ORDER BY id DESC LIMIT ?", [2])).toEqual([
+        expect(await tx.all(CELLS, "SELECT id FROM item ORDER BY id DESC LIMIT ?", [2])).toEqual([
           { id: 3 },
           { id: 2 },
         ]);
-        expect(await tx.get<Item>("SELECT * FROM item ORDER BY id DESC")).toEqual({ id: 3, name: "item 3!" });
-        expect(await tx.get("SELECT * FROM item WHERE id = ?", [9])).toBeUndefined();
+        expect(await tx.get(ITEM, "SELECT * FROM item ORDER BY id DESC")).toEqual({ id: 3, name: "item 3!" });
+        expect(await tx.get(CELLS, "SELECT * FROM item WHERE id = ?", [9])).toBeUndefined();
       });
     });
 
-    test("lists in JSON are tables, and their parts texts", async () => {
+    test("reads lists in JSON as tables, and their members as texts", async () => {
       const store = await open();
       const list = JSON.stringify([
         ["b", "ü"],
@@ -116,6 +124,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       ]);
       const rows = await store.read((tx) =>
         tx.all(
+          CELLS,
           "SELECT json_extract(j.value, '$[0]') AS first, json_extract(j.value, '$[1]') AS second FROM json_each(?) j",
           [list],
         ),
@@ -124,19 +133,19 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
         { first: "b", second: "ü" },
         { first: "a", second: "'" },
       ]);
-      const named = JSON.stringify(["item 2", "item 3"]);
-      await put(store, 1);
-      await put(store, 2);
+      const namesJson = JSON.stringify(["item 2", "item 3"]);
+      await insertItem(store, 1);
+      await insertItem(store, 2);
       expect(
         await store.read((tx) =>
-          tx.all("SELECT id FROM item WHERE name IN (SELECT value FROM json_each(?))", [named]),
+          tx.all(CELLS, "SELECT id FROM item WHERE name IN (SELECT value FROM json_each(?))", [namesJson]),
         ),
       ).toEqual([{ id: 2 }]);
     });
 
-    test("RETURNING gives what was written", async () => {
+    test("RETURNING gives the written row", async () => {
       const store = await open();
-      const written = await store.write((tx) => tx.get(`${PUT} RETURNING id, name`, [4, "four"]));
+      const written = await store.write((tx) => tx.get(CELLS, `${PUT} RETURNING id, name`, [4, "four"]));
       expect(written).toEqual({ id: 4, name: "four" });
     });
 
@@ -146,9 +155,9 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       ["check", "INSERT INTO item (id, name) VALUES (-1, 'other')"],
       ["not_null", "INSERT INTO item (id, name) VALUES (2, NULL)"],
       ["foreign_key", "INSERT INTO part (id, item_id) VALUES (1, 99)"],
-    ])("a broken constraint says that it is %s (%s), and the transaction goes on", async (kind, sql) => {
+    ])("reports a violated constraint as %s (%s), and the transaction goes on", async (kind, sql) => {
       const store = await open();
-      await put(store, 1);
+      await insertItem(store, 1);
       await store.write(async (tx) => {
         const error = await tx.run(sql).catch((thrown: unknown) => thrown);
         expect(error).toBeInstanceOf(ConstraintError);
@@ -164,14 +173,14 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       async (sql) => {
         const store = await open();
         await expect(store.write((tx) => tx.run(sql))).rejects.toThrow();
-        await put(store, 1);
+        await insertItem(store, 1);
         expect(await ids(store)).toEqual([1]);
       },
     );
   });
 
   describe("write", () => {
-    test("resolves with the function's result, which reads then see", async () => {
+    test("resolves with the function's result, visible to later reads", async () => {
       const store = await open();
       expect(await store.write(async (tx) => (await tx.run(PUT, [1, "one"])).changes)).toBe(1);
       expect(await ids(store)).toEqual([1]);
@@ -181,7 +190,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       const store = await open();
       const seen = await store.write(async (tx) => {
         await tx.run(PUT, [1, "one"]);
-        return tx.get("SELECT name FROM item WHERE id = 1");
+        return tx.get(CELLS, "SELECT name FROM item WHERE id = 1");
       });
       expect(seen).toEqual({ name: "one" });
     });
@@ -192,14 +201,14 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
         Array.from({ length: 20 }, (_, i) =>
           store.write(async (tx) => {
             await tx.run(PUT, [i, `item ${i}`]);
-            return (await tx.get<{ n: number }>("SELECT count(*) AS n FROM item"))?.n;
+            return (await tx.get(COUNT_ROW, "SELECT count(*) AS n FROM item"))?.n;
           }),
         ),
       );
       expect(counts).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
     });
 
-    test("of functions that may be run again keeps what succeeded, and nothing of what threw", async () => {
+    test("of repeatable functions keeps the successful ones and nothing of those that threw", async () => {
       const outcome = fc.constantFrom("succeeds", "refuses", "throws after a change", "is of another kind");
       const store = await open();
       await fc.assert(
@@ -209,7 +218,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
             outcomes.map((kind, id) => {
               const isRepeatable = kind !== "is of another kind";
               const fn = async (tx: WriteTx) => {
-                const before = await tx.all<{ id: number }>("SELECT id FROM item ORDER BY id");
+                const before = await tx.all(ID_ROW, "SELECT id FROM item ORDER BY id");
                 if (kind === "refuses") throw new Error("no");
                 await tx.run(PUT, [id, `item ${id}`]);
                 if (kind === "throws after a change") throw new Error("no");
@@ -218,37 +227,39 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
               return store.write(fn, { isRepeatable });
             }),
           );
-          const kept = outcomes.flatMap((kind, id) =>
+          const committedIds = outcomes.flatMap((kind, id) =>
             kind === "succeeds" || kind === "is of another kind" ? [id] : [],
           );
-          expect(results.flatMap((one, id) => (one.status === "fulfilled" ? [id] : []))).toEqual(kept);
-          // Each saw what those before it had changed.
-          for (const id of kept) {
-            expect(results[id]).toMatchObject({ value: kept.filter((other) => other < id) });
+          expect(results.flatMap((one, id) => (one.status === "fulfilled" ? [id] : []))).toEqual(
+            committedIds,
+          );
+          // Each function saw the changes of the functions before it.
+          for (const id of committedIds) {
+            expect(results[id]).toMatchObject({ value: committedIds.filter((other) => other < id) });
           }
-          expect(await ids(store)).toEqual(kept);
+          expect(await ids(store)).toEqual(committedIds);
         }),
       );
     });
 
-    test("rolls back only the function that throws, and passes its error on", async () => {
+    test("rolls back only the function that throws, and rejects with its error", async () => {
       const store = await open();
       const failure = new Error("no");
       const results = await Promise.allSettled([
-        put(store, 1),
+        insertItem(store, 1),
         store.write(async (tx) => {
           await tx.run(PUT, [2, "two"]);
           throw failure;
         }),
-        put(store, 1, "taken"),
-        put(store, 3),
+        insertItem(store, 1, "taken"),
+        insertItem(store, 3),
       ]);
       expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
       expect(results[1]).toMatchObject({ reason: failure });
       expect(await ids(store)).toEqual([1, 3]);
     });
 
-    test("a transaction cannot be used after its end", async () => {
+    test("refuses statements after the end of its transaction", async () => {
       const store = await open();
       const tx = await store.write(async (inner) => ({ leaked: inner }));
       await expect(tx.leaked.run(PUT, [1, "one"])).rejects.toThrow("after its end");
@@ -256,18 +267,18 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       expect(await ids(store)).toEqual([]);
     });
 
-    test("a transaction within a transaction is refused at once", async () => {
+    test("refuses a nested transaction at once", async () => {
       const store = await open();
       await store.write(async (tx) => {
         await tx.run(PUT, [1, "one"]);
-        await expect(put(store, 2)).rejects.toThrow("within a transaction");
+        await expect(insertItem(store, 2)).rejects.toThrow("within a transaction");
         await expect(ids(store)).rejects.toThrow("within a transaction");
       });
       await store.read(() => expect(ids(store)).rejects.toThrow("within a transaction"));
       expect(await ids(store)).toEqual([1]);
     });
 
-    test("a function that waits for something else fails at the limit, and the next ones go on", async () => {
+    test("fails a function that waits for anything else at the limit, and serves the next ones", async () => {
       const timers = new ManualClock();
       const store = await open({ timers, transactionLimitMs: 1000 });
       let arrived = () => {};
@@ -283,7 +294,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
         await leaked;
       });
       const settled = expect(stuck).rejects.toMatchObject({ reason: ErrorReason.INTERNAL });
-      const next = put(store, 3);
+      const next = insertItem(store, 3);
       await waits;
       timers.advance(1000);
       await settled;
@@ -295,7 +306,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       expect(timers.pending).toBe(0);
     });
 
-    test("the function runs in the async context of its caller", async () => {
+    test("runs the function in the caller's async context", async () => {
       const store = await open();
       const context = new AsyncLocalStorage<string>();
       const seen = await Promise.all(
@@ -304,20 +315,24 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       expect(seen).toEqual(["a", "b"]);
     });
 
-    test("more waiting writes than the limit are refused, and the others done", async () => {
+    test("refuses writes above the waiting limit, and serves the others", async () => {
       const store = await open({ maxWaiting: 2 });
-      const results = await Promise.allSettled([put(store, 1), put(store, 2), put(store, 3)]);
+      const results = await Promise.allSettled([
+        insertItem(store, 1),
+        insertItem(store, 2),
+        insertItem(store, 3),
+      ]);
       expect(results[2]).toMatchObject({
         status: "rejected",
         reason: { reason: ErrorReason.LIMIT_EXCEEDED, metadata: { limit: "store_waiting_writes", max: "2" } },
       });
       expect(await ids(store)).toEqual([1, 2]);
-      await put(store, 3);
+      await insertItem(store, 3);
     });
   });
 
   describe("afterCommit", () => {
-    test("hooks run in order, when the change can be read and before write resolves", async () => {
+    test("runs hooks in order, when the change is readable and before write resolves", async () => {
       const store = await open();
       const order: string[] = [];
       let seen: Promise<number[]> | undefined;
@@ -334,7 +349,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       expect(await seen).toEqual([1]);
     });
 
-    test("hooks of a function that throws never run", async () => {
+    test("runs no hook of a function that throws", async () => {
       const store = await open();
       const hook = vi.fn();
       const failing = store.write(async (tx) => {
@@ -342,11 +357,11 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
         throw new Error("no");
       });
       await expect(failing).rejects.toThrow("no");
-      await put(store, 1);
+      await insertItem(store, 1);
       expect(hook).not.toHaveBeenCalled();
     });
 
-    test("what a hook throws is reported, and changes nothing", async () => {
+    test("reports an error of a hook, and keeps the change", async () => {
       const onError = vi.fn();
       const store = await open({ onError });
       const failure = new Error("no");
@@ -367,12 +382,12 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
   describe("read", () => {
     test("refuses to write", async () => {
       const store = await open();
-      await expect(store.read((tx) => tx.get(`${PUT} RETURNING id`, [1, "one"]))).rejects.toThrow();
+      await expect(store.read((tx) => tx.get(CELLS, `${PUT} RETURNING id`, [1, "one"]))).rejects.toThrow();
       expect(await ids(store)).toEqual([]);
-      await put(store, 1);
+      await insertItem(store, 1);
     });
 
-    test("passes the function's error on, and the next ones go on", async () => {
+    test("rejects with the function's error, and serves the next ones", async () => {
       const store = await open();
       const failing = store.read(async () => {
         throw new Error("no");
@@ -401,15 +416,15 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
   });
 
   describe("close", () => {
-    test("finishes what waits, then refuses", async () => {
+    test("finishes waiting calls, then refuses others", async () => {
       const store = await open();
-      const writes = [put(store, 1), put(store, 2)];
+      const writes = [insertItem(store, 1), insertItem(store, 2)];
       const read = ids(store);
       await Promise.all([store.close(), store.close()]);
       await Promise.all(writes);
       await read;
       const refused = { reason: ErrorReason.SHUTTING_DOWN };
-      await expect(put(store, 3)).rejects.toMatchObject(refused);
+      await expect(insertItem(store, 3)).rejects.toMatchObject(refused);
       await expect(ids(store)).rejects.toMatchObject(refused);
     });
   });

@@ -18,7 +18,7 @@ const compile = (
 const both: Strictness[] = ["contract", "plain"];
 
 describe("usable, strict or not", () => {
-  test.each<[what: string, schema: unknown, good: unknown, bad: unknown]>([
+  test.each<[description: string, schema: unknown, good: unknown, bad: unknown]>([
     [
       "annotations",
       {
@@ -35,7 +35,7 @@ describe("usable, strict or not", () => {
       1,
     ],
     [
-      "members of others",
+      "members of other types",
       { type: "object", "x-order": 1, properties: { a: { type: "string", "x-ui:hint": {} } } },
       { a: "" },
       { a: 1 },
@@ -93,7 +93,7 @@ describe("usable, strict or not", () => {
     ],
     ["$schema", { $schema: "http://json-schema.org/draft-07/schema#", type: "number" }, 1, "1"],
     [
-      "a member that is named as Ajv's $data",
+      "a member named like Ajv's $data",
       { type: "object", properties: { $data: { type: "number" } } },
       { $data: 1 },
       { $data: "1" },
@@ -111,7 +111,7 @@ describe("usable, strict or not", () => {
     expect(compile(false)(null)).toEqual([{ path: "", message: "boolean schema is false" }]);
   });
 
-  test("a violation says where", () => {
+  test("a violation has its path", () => {
     const schema = { type: "object", properties: { a: { type: "array", items: { type: "number" } } } };
     expect(compile(schema)({ a: [1, "2"] })).toEqual([{ path: "/a/1", message: "must be number" }]);
   });
@@ -120,7 +120,7 @@ describe("usable, strict or not", () => {
 describe("the draft", () => {
   const dependent = { type: "object", dependentRequired: { a: ["b"] } };
   const prefix = { type: "array", prefixItems: [{ type: "string" }] };
-  test("is the default's, or what $schema says", () => {
+  test("is the default's, or the one that $schema names", () => {
     expect(compile(prefix, "2020-12")([1])).toHaveLength(1);
     expect(compile({ ...prefix, $schema: "https://json-schema.org/draft/2020-12/schema" })([1])).toHaveLength(
       1,
@@ -129,7 +129,7 @@ describe("the draft", () => {
     expect(compile(dependent, "2020-12")({ a: 1 })).toHaveLength(1);
   });
   test.each(["http://json-schema.org/draft-04/schema#", "https://example.com/mine", "", 7, "toString"])(
-    "$schema %j is refused",
+    "refuses $schema %j",
     ($schema) => {
       expect(() => compile({ $schema })).toThrow(InvalidSchema);
     },
@@ -137,12 +137,12 @@ describe("the draft", () => {
 });
 
 describe("refused", () => {
-  test.each<[what: string, schema: unknown]>([
+  test.each<[description: string, schema: unknown]>([
     ["no schema", null],
-    ["no schema either", "object"],
+    ["is not a schema", "object"],
     ["a reference to another place", { $ref: "https://example.com/schema" }],
     ["a reference to nowhere", { $ref: "#/definitions/none" }],
-    ["$async, whose answer would count as a pass", { $async: true, type: "string" }],
+    ["$async, whose promise would count as a pass", { $async: true, type: "string" }],
     ["$async within", { properties: { a: { $async: true } } }],
     ["$data", { type: "number", minimum: { $data: "1/a" } }],
     ["no such type", { type: "strin" }],
@@ -164,7 +164,7 @@ describe("refused", () => {
       expect(() => compile(schema, "draft-07", strictness)).toThrow(InvalidSchema);
   });
 
-  test.each<[what: string, schema: unknown]>([
+  test.each<[description: string, schema: unknown]>([
     ["a misspelt keyword", { type: "object", requird: ["a"] }],
     ["a bound on no type", { minLength: 3 }],
     ["an if without then and else", { if: { type: "string" } }],
@@ -173,7 +173,7 @@ describe("refused", () => {
     expect(compile(schema, "draft-07", "plain")({})).toEqual([]);
   });
 
-  test("a pattern that is not linear", () => {
+  test("a pattern without a linear-time form", () => {
     expect(() => compile({ type: "string", pattern: "(?=a)a" })).toThrow(UnsupportedPattern);
     expect(() => compile({ type: "object", patternProperties: { "(a)\\1": { type: "string" } } })).toThrow(
       UnsupportedPattern,
@@ -183,7 +183,7 @@ describe("refused", () => {
 
 describe("several patterns of one schema", () => {
   const text = (pattern: string) => ({ type: "string", pattern });
-  test.each<[what: string, schema: unknown, good: unknown[], bad: unknown[]]>([
+  test.each<[description: string, schema: unknown, good: unknown[], bad: unknown[]]>([
     [
       "of two members",
       { type: "object", properties: { a: text("^a"), b: text("^b") } },
@@ -217,7 +217,7 @@ describe("several patterns of one schema", () => {
       [{ x: "a" }, { X: "1" }],
     ],
     [
-      "that differ in their slashes only",
+      "that differ in slashes only",
       { type: "object", properties: { a: text("/u"), b: text("/") } },
       [{ a: "/u", b: "/" }],
       [{ a: "/" }, { b: "u" }],
@@ -243,15 +243,15 @@ describe("several patterns of one schema", () => {
     }
   });
 
-  test("each counts for its own member, whatever they are", () => {
+  test("applies each pattern to its own member", () => {
     const pattern = fc.constantFrom("^a", "^b", "a$", "b$", "a", "b", "^a.b$", "[^a]", "^\\d+$", "/", "x{2}");
     const word = fc.constantFrom("", "a", "b", "ab", "ba", "a-b", "12", "/", "xx");
     fc.assert(
       fc.property(fc.array(fc.tuple(pattern, word), { maxLength: 6 }), (members) => {
-        const named = members.map(([pattern, word], i) => ({ name: `m${i}`, pattern, word }));
-        const properties = Object.fromEntries(named.map(({ name, pattern }) => [name, text(pattern)]));
-        const value = Object.fromEntries(named.map(({ name, word }) => [name, word]));
-        const fits = named.every(({ pattern, word }) => new RegExp(pattern, "u").test(word));
+        const fields = members.map(([pattern, word], i) => ({ name: `m${i}`, pattern, word }));
+        const properties = Object.fromEntries(fields.map(({ name, pattern }) => [name, text(pattern)]));
+        const value = Object.fromEntries(fields.map(({ name, word }) => [name, word]));
+        const fits = fields.every(({ pattern, word }) => new RegExp(pattern, "u").test(word));
         expect(compile({ type: "object", properties })(value).length === 0).toBe(fits);
       }),
     );
@@ -298,14 +298,14 @@ describe("a reference to a meta-schema", () => {
     expect(compile(schema, "2020-12", "plain")({ type: "strin" })).not.toEqual([]);
   });
 
-  test("a copy of a meta-schema stands for itself", () => {
+  test("a copy of a meta-schema validates itself", () => {
     const copy = { $id: `${DRAFT_07}#`, $schema: `${DRAFT_07}#`, type: "object", required: ["a"] };
     const compiled = compile({ ...copy, properties: { inner: { $ref: `${DRAFT_07}#` } } });
     expect([compiled({ a: 1 }), compiled({ a: 1, inner: { a: 1 } })]).toEqual([[], []]);
     expect(compiled({ a: 1, inner: {} })).not.toEqual([]);
   });
 
-  test("brings no keyword of 2020-12 into a schema of draft-07", () => {
+  test("adds no keyword of 2020-12 to a schema of draft-07", () => {
     const mixed = { properties: { a: { $ref: DRAFT_2020 }, b: { $dynamicRef: "#b" } } };
     expect(() => compile(mixed, "draft-07", "plain")).toThrow(InvalidSchema);
   });
@@ -315,7 +315,7 @@ test.each([
   ["dependencies", '{"dependencies":{"__proto__":["a"]}}'],
   ["a pattern's rule", '{"patternProperties":{"__proto__":{"type":"string"}}}'],
   ["an unknown keyword", '{"more":{"properties":{"__proto__":{"type":"string"}}}}'],
-])("a rule for the member __proto__ is refused in %s, where it would not hold", (_, schema) => {
+])("refuses a rule for the member __proto__ in %s, where it would have no effect", (_, schema) => {
   expect(() => compile(JSON.parse(schema), "draft-07", "plain")).toThrow(InvalidSchema);
 });
 
@@ -324,7 +324,7 @@ test("a value of a constant may have a member __proto__", () => {
   expect(compile(schema, "draft-07", "plain")(JSON.parse('{"__proto__":1}'))).toEqual([]);
 });
 
-test("a schema that ships with the platform compiles with linear patterns, and no type beside other keywords", () => {
+test("compiles a schema of the platform with linear patterns and without a type beside other keywords", () => {
   const compiled = compilePublished({
     $id: "https://example.com/published",
     properties: { a: { pattern: "^a" }, b: { pattern: "^b" } },
@@ -337,12 +337,12 @@ test("a schema that ships with the platform compiles with linear patterns, and n
   expect(() => compilePublished({ pattern: "(?=a)" })).toThrow(UnsupportedPattern);
 });
 
-test("two schemas with one $id know nothing of each other", () => {
+test("two schemas with one $id are independent", () => {
   const schema = (type: string) => ({ $id: "https://example.com/s", type });
   const [a, b] = [compile(schema("string")), compile(schema("number"))];
   expect([a("x"), b("x")].map((violations) => violations.length)).toEqual([0, 1]);
 });
 
-test("a schema without end throws RangeError when it runs", () => {
+test("a schema with endless recursion throws RangeError when it runs", () => {
   expect(() => compile({ $ref: "#" })(1)).toThrow(RangeError);
 });

@@ -7,44 +7,45 @@ import { compilePattern, UnsupportedPattern } from "./patterns.ts";
 import { withProtoMembers } from "./proto-members.ts";
 
 /**
- * How much of a schema has to be understood. `contract`: Ajv's strict mode, as DelegateOS 6.2 asks, so that a misspelt
- * keyword or a bound on no type is refused and does not quietly let everything pass. `plain`: as JSON Schema says,
- * where an unknown keyword is an annotation: schemas that agents publish carry many.
- *
- * In both, an unknown `format` and members that begin with `x-` are annotations, and `default`, `examples` and their
- * like change nothing.
+ * How strictly a schema is read. `contract` is Ajv's strict mode, as DelegateOS 6.2 requires: it refuses misspelt
+ * keywords and bounds without a type, which would let every value pass. `plain` follows JSON Schema, where unknown
+ * keywords are annotations, because schemas of agents have many. In both modes, unknown `format`s and members that
+ * begin with `x-` are annotations, and `default`, `examples` and similar keywords have no effect.
  */
 export type Strictness = "contract" | "plain";
 
-/** A schema that cannot be used. */
+/** Thrown for a schema that the platform refuses. */
 export class InvalidSchema extends Error {
   override readonly name = "InvalidSchema";
 }
 
-/** One place where a value breaks a schema. */
+/** One violation of a schema by a value. */
 export interface Violation {
-  /** JSON pointer into the value. */
+  /** JSON pointer to the faulty part of the value. */
   path: string;
   message: string;
-  /** The member that should not be there, where that is the fault. */
+  /** The unexpected member, if the fault is that the value has it. */
   member?: string;
 }
 
-/** At most so many violations are told. */
+/** Maximum number of violations that a report lists. */
 export const MAX_VIOLATIONS = 20;
 
-/** The violations of a value; none when it fits. Throws RangeError for a schema that recurses without end. */
+/**
+ * Returns the violations of a value; an empty array for a valid value. Throws RangeError for a schema with endless
+ * recursion.
+ */
 export type CompiledSchema = (value: unknown) => Violation[];
 
 const ANNOTATIONS = ["example", "externalDocs", "xml"];
 
 /**
- * Compiles a schema of a stranger. Ajv takes schemas for trusted code, so each gets an instance of its own (nothing of
- * one tenant's `$id` is seen by another), patterns run in linear time, members are only what a value has itself, and
- * no reference leads outside but to the two meta-schemas and their vocabularies, which are bundled. Time and memory are
- * the caller's business: this belongs in a worker.
+ * Compiles an untrusted schema. Ajv treats schemas like trusted code, so guards are needed. Each schema has its own Ajv
+ * instance, so tenants never share an `$id`. Patterns run in linear time. Inherited members of a value are ignored.
+ * References to other documents lead only to the two bundled meta-schemas and their vocabularies. The caller must bound
+ * time and memory by running it in a worker thread.
  *
- * @param dialect the draft of a schema whose `$schema` does not name one
+ * @param dialect the draft of a schema without `$schema`
  * @throws InvalidSchema, UnsupportedPattern
  */
 export function compileSchema(schema: unknown, dialect: Dialect, strictness: Strictness): CompiledSchema {
@@ -55,13 +56,13 @@ export function compileSchema(schema: unknown, dialect: Dialect, strictness: Str
   if (fault !== undefined) throw new InvalidSchema(fault);
   const complete = withProtoMembers(schema);
   if (complete === undefined)
-    throw new InvalidSchema("a rule for the member __proto__ is supported in properties only");
+    throw new InvalidSchema("a rule for the member __proto__ is supported in properties only; move it there");
   return compileWith(instanceFor(survey, draft, strictness), complete);
 }
 
 /**
- * Compiles a schema of draft 2020-12 that ships with the platform, such as one that a protocol publishes. It is trusted:
- * no cap holds. Authors of such schemas leave `type` out beside other keywords; everything else is strict.
+ * Compiles a trusted schema of draft 2020-12 that ships with the platform, such as a protocol's published schema. No
+ * limits apply. Such a schema may leave out `type` beside other keywords; otherwise strict mode applies.
  *
  * @throws InvalidSchema, UnsupportedPattern
  */
@@ -87,9 +88,7 @@ function compileWith(ajv: Ajv, schema: unknown): CompiledSchema {
 function instanceFor(survey: SchemaSurvey, draft: Dialect, strictness: Strictness): Ajv {
   const isMixed = draft === "draft-07" && survey.metaSchemas.has("2020-12");
   if (isMixed && survey.hasDynamics)
-    throw new InvalidSchema(
-      "$dynamicRef and $dynamicAnchor are keywords of 2020-12, which $schema has to name",
-    );
+    throw new InvalidSchema("$dynamicRef and $dynamicAnchor need draft 2020-12; name it in $schema");
   const settings = options(strictness);
   const ajv =
     draft === "2020-12"
@@ -98,13 +97,14 @@ function instanceFor(survey: SchemaSurvey, draft: Dialect, strictness: Strictnes
   if (isMixed) ajv.addVocabulary(dynamicKeywords());
   addFormats.default(ajv);
   for (const format of survey.formats) {
-    if (format in Object.prototype) throw new InvalidSchema("a format of that name is not supported");
+    if (format in Object.prototype)
+      throw new InvalidSchema("a format of that name is not supported; choose another name");
     if (!Object.hasOwn(ajv.formats, format)) ajv.addFormat(format, true);
   }
   for (const keyword of [...ANNOTATIONS, ...survey.extensions]) ajv.addKeyword(keyword);
   for (const referred of survey.metaSchemas) {
     for (const meta of metaSchemasOf(referred)) {
-      // A schema that is a copy of a meta-schema stands for itself.
+      // Adds the bundled meta-schema unless the schema contains a copy of it; then the copy is used.
       if (!survey.ids.has(String(meta.$id).replace(/#$/, ""))) ajv.addSchema(meta, undefined, true, false);
     }
   }
@@ -117,14 +117,15 @@ function options(strictness: Strictness): Options {
     strictSchema: strict,
     strictTypes: strict,
     strictNumbers: true,
-    // What these two refuse is valid and means one thing only.
+    // Both strict options are off, because the constructs that they refuse are valid and unambiguous.
     strictTuples: false,
     strictRequired: false,
     allowUnionTypes: true,
     allowMatchingProperties: true,
     ownProperties: true,
     logger: false,
-    // metaFault has checked it; a fresh instance would take 15 ms to compile its meta-schema.
+    // Ajv's own check is off, because metaFault has checked the schema. Each Ajv instance would spend 15 ms on
+    // compiling the meta-schema.
     meta: false,
     validateSchema: false,
     code: { regExp: Object.assign(linearRegExp, { code: "linearRegExp" }) },
@@ -139,9 +140,10 @@ function dialectOf(schema: unknown, dialect: Dialect): Dialect {
   const id =
     typeof schema === "object" && schema !== null && "$schema" in schema ? schema.$schema : undefined;
   if (id === undefined) return dialect;
-  const named = dialectNamed(id);
-  if (named === undefined) throw new InvalidSchema("$schema names neither draft-07 nor 2020-12");
-  return named;
+  const declaredDialect = dialectNamed(id);
+  if (declaredDialect === undefined)
+    throw new InvalidSchema("$schema names neither draft-07 nor 2020-12; name one of them");
+  return declaredDialect;
 }
 
 function violationsOf(errors: ErrorObject[] | null | undefined): Violation[] {
@@ -154,7 +156,7 @@ function violationsOf(errors: ErrorObject[] | null | undefined): Violation[] {
   }));
 }
 
-/** Violations as one text, as Ajv writes them. */
+/** Joins violations to one text in Ajv's wording. */
 export function violationsText(violations: readonly Violation[]): string {
   return violations.map(({ path, message }) => `data${path} ${message}`).join(", ");
 }

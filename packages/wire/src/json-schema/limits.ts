@@ -1,32 +1,35 @@
 import { type Dialect, draftOf } from "./meta-schemas.ts";
 
-/** Caps on a schema (per schema, before it is compiled); compiling takes longer than linear time in all of them. */
+/**
+ * Limits of one schema. They are checked before the schema is compiled, because the compile time grows faster than each
+ * of these sizes.
+ */
 export const SCHEMA_LIMITS = {
-  /** Bytes of its JSON. */
+  /** Maximum size of the schema's JSON in bytes. */
   bytes: 64 * 1024,
-  /** Levels of nesting; a schema that is a boolean has 0. */
+  /** Maximum levels of nesting. A boolean schema has no level. */
   depth: 32,
-  /** JSON values of any kind, the schema itself among them. */
+  /** Maximum number of JSON values of any kind, including the schema itself. */
   nodes: 2000,
 } as const;
 
-/** What is found while measuring a schema. */
+/** Facts about a schema, collected while its size is measured. */
 export interface SchemaSurvey {
-  /** Words given for `format`, wherever they stand. */
+  /** All values of `format` in the schema. */
   formats: Set<string>;
   /** Member names that begin with `x-`. */
   extensions: Set<string>;
-  /** The drafts whose meta-schemas a reference may lead to. */
+  /** The drafts whose meta-schemas the schema may refer to. */
   metaSchemas: Set<Dialect>;
-  /** The addresses that `$id` gives, without an empty fragment. */
+  /** The addresses in `$id`, written without an empty fragment. */
   ids: Set<string>;
-  /** Whether `$dynamicRef` or `$dynamicAnchor` occurs. */
+  /** Whether `$dynamicRef` or `$dynamicAnchor` occurs in the schema. */
   hasDynamics: boolean;
 }
 
-/** Walks a schema, and says what is over a cap, or what it found. */
+/** Measures a schema. Returns a text about an exceeded limit as `problem`, or else the collected facts. */
 export function surveySchema(schema: unknown): SchemaSurvey | { problem: string } {
-  const found: SchemaSurvey = {
+  const survey: SchemaSurvey = {
     formats: new Set(),
     extensions: new Set(),
     metaSchemas: new Set(),
@@ -43,21 +46,22 @@ export function surveySchema(schema: unknown): SchemaSurvey | { problem: string 
     const depth = at.depth + 1;
     if (depth > SCHEMA_LIMITS.depth) return { problem: `nested deeper than ${SCHEMA_LIMITS.depth}` };
     for (const [name, value] of Object.entries(at.value)) {
-      if (name === "$async") return { problem: "$async is not supported" };
-      if (name === "format" && typeof value === "string") found.formats.add(value);
-      if (/^x-[A-Za-z0-9_:-]+$/.test(name)) found.extensions.add(name);
-      if (typeof value === "string") noteAddress(found, name, value);
+      if (name === "$async") return { problem: "$async is not supported; remove it" };
+      if (name === "format" && typeof value === "string") survey.formats.add(value);
+      if (/^x-[A-Za-z0-9_:-]+$/.test(name)) survey.extensions.add(name);
+      if (typeof value === "string") noteAddress(survey, name, value);
       open.push({ value, depth });
     }
   }
   const bytes = Buffer.byteLength(JSON.stringify(schema));
-  return bytes > SCHEMA_LIMITS.bytes ? { problem: `larger than ${SCHEMA_LIMITS.bytes} bytes` } : found;
+  return bytes > SCHEMA_LIMITS.bytes ? { problem: `larger than ${SCHEMA_LIMITS.bytes} bytes` } : survey;
 }
 
-function noteAddress(found: SchemaSurvey, name: string, address: string): void {
-  if (name === "$dynamicRef" || name === "$dynamicAnchor") found.hasDynamics = true;
-  if (name === "$id") found.ids.add(address.replace(/#$/, ""));
-  // A relative reference leads to a meta-schema only below an `$id` beside it.
+function noteAddress(survey: SchemaSurvey, name: string, address: string): void {
+  if (name === "$dynamicRef" || name === "$dynamicAnchor") survey.hasDynamics = true;
+  if (name === "$id") survey.ids.add(address.replace(/#$/, ""));
+  // Only absolute addresses of `$ref` and `$id` are compared. A relative reference can reach a meta-schema only
+  // together with such an `$id`.
   const draft = name === "$ref" || name === "$id" ? draftOf(address) : undefined;
-  if (draft !== undefined) found.metaSchemas.add(draft);
+  if (draft !== undefined) survey.metaSchemas.add(draft);
 }

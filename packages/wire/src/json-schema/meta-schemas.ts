@@ -5,7 +5,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 export type Dialect = "draft-07" | "2020-12";
 
 interface Draft {
-  /** The `$id` of its meta-schema, without an empty fragment. */
+  /** The `$id` of the draft's meta-schema, written without an empty fragment. */
   readonly id: string;
   readonly create: () => Ajv;
 }
@@ -23,38 +23,44 @@ const DIALECT_IDS: Record<string, Dialect> = {
   "http://json-schema.org/draft/2020-12/schema": "2020-12",
 };
 
-/** Instances that hold the meta-schemas of Ajv's package. They compile once per process or thread: it takes 15 ms. */
+/**
+ * Ajv instances that contain the meta-schemas of Ajv's package. Each meta-schema is compiled once per process or
+ * thread, in 15 ms.
+ */
 const instances = new Map<Dialect, Ajv>();
 
 function instanceOf(dialect: Dialect): Ajv {
-  const known = instances.get(dialect);
-  if (known !== undefined) return known;
+  const instance = instances.get(dialect);
+  if (instance !== undefined) return instance;
   const ajv = DRAFTS[dialect].create();
   instances.set(dialect, ajv);
   return ajv;
 }
 
-/** The draft that a `$schema` names; undefined for another one. */
+/** Returns the draft that a `$schema` names; undefined if it names no supported draft. */
 export function dialectNamed(id: unknown): Dialect | undefined {
   const plain = typeof id === "string" ? id.replace(/#$/, "") : "";
   return Object.hasOwn(DIALECT_IDS, plain) ? DIALECT_IDS[plain] : undefined;
 }
 
-/** Where a schema breaks the meta-schema of its draft, as one text; undefined for nowhere. */
+/** Returns the violations of the draft's meta-schema as one text; undefined for a valid schema. */
 export function metaFault(schema: unknown, dialect: Dialect): string | undefined {
   const ajv = instanceOf(dialect);
   if (ajv.validate(DRAFTS[dialect].id, schema) === true) return undefined;
   return ajv.errorsText(ajv.errors, { dataVar: "schema" });
 }
 
-/** The meta-schema of a draft, and those of its vocabularies. */
+/** Returns the meta-schema of a draft, and the meta-schemas of its vocabularies. */
 export function metaSchemasOf(dialect: Dialect): readonly AnySchemaObject[] {
   return Object.values(instanceOf(dialect).schemas)
     .flatMap((entry) => (typeof entry?.schema === "object" ? [entry.schema] : []))
     .filter(({ $id }) => typeof $id === "string" && draftOf($id) === dialect);
 }
 
-/** The keywords of 2020-12 on which its meta-schema rests; Ajv has to see them before those that refer. */
+/**
+ * Returns the keywords of 2020-12 that the draft's meta-schema needs. They must be added before the keywords that refer
+ * to them.
+ */
 export function dynamicKeywords(): KeywordDefinition[] {
   return ["$dynamicAnchor", "$dynamicRef"].flatMap((keyword) => {
     const definition = instanceOf("2020-12").getKeyword(keyword);
@@ -62,7 +68,7 @@ export function dynamicKeywords(): KeywordDefinition[] {
   });
 }
 
-/** The draft whose meta-schema, or vocabulary, stands at an address; undefined for an address of none. */
+/** Returns the draft whose meta-schema or vocabulary has this address; undefined for any other address. */
 export function draftOf(address: string): Dialect | undefined {
   if (address.startsWith("http://json-schema.org/draft-07/")) return "draft-07";
   return address.startsWith("https://json-schema.org/draft/2020-12/") ? "2020-12" : undefined;

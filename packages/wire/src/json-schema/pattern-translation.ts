@@ -1,13 +1,13 @@
 /**
- * From the syntax of JavaScript's regular expressions to RE2's. The two look alike and differ in places where a check
- * would silently mean something else: what `\s` and `.` match, `[^]`, `\u`, identity escapes, RE2's own extensions.
- * Each construct is therefore read and written again, and one that is not known is a problem.
+ * Translates JavaScript's regular expressions to RE2's syntax. The two syntaxes look alike, but some constructs have
+ * different meanings, so that a check would change silently: `\s` and `.`, `[^]`, `\u`, identity escapes, RE2's
+ * extensions. The translator therefore parses and rewrites each construct, and refuses unknown ones.
  */
 
 export interface TranslationOptions {
-  /** Flag s: `.` matches line ends. */
+  /** Flag s: `.` also matches line ends. */
   dotAll: boolean;
-  /** Flag u: `\u{...}`, `\p{...}`, and no identity escapes of letters. */
+  /** Flag u: allows `\u{...}` and `\p{...}`, and forbids identity escapes of letters. */
   unicode: boolean;
 }
 export type Translation = { source: string } | { problem: string };
@@ -21,7 +21,7 @@ const ANY = "[\\x{0}-\\x{10ffff}]";
 const NOTHING = "[^\\x{0}-\\x{10ffff}]";
 const NOT_LINE_END = "[^\\n\\r\\x{2028}\\x{2029}]";
 
-/** General categories by their long names; RE2 knows the short ones. */
+/** RE2's short names of Unicode general categories, by the long names that JavaScript also allows. */
 const CATEGORIES: Record<string, string> = {
   Letter: "L",
   Uppercase_Letter: "Lu",
@@ -67,7 +67,9 @@ const CATEGORIES: Record<string, string> = {
 
 class Problem extends Error {}
 
-/** The pattern in RE2's syntax, for the flags i, m and none. */
+/**
+ * Returns the pattern in RE2's syntax. The caller must pass only RE2's flags i and m; the translation covers s and u.
+ */
 export function translatePattern(pattern: string, options: TranslationOptions): Translation {
   try {
     return { source: new Translator(pattern, options).run() };
@@ -122,7 +124,7 @@ class Translator {
     }
   }
 
-  /** One code point. A lone half of a surrogate pair is refused: texts are read by code points. */
+  /** Reads one code point. Half of a surrogate pair is refused, because texts are read by code points. */
   #take(): string {
     const char = String.fromCodePoint(this.#text.codePointAt(this.#at) ?? 0);
     if (!char.isWellFormed()) throw new Problem("a lone surrogate");
@@ -130,7 +132,7 @@ class Translator {
     return char;
   }
 
-  /** Moves over a part of the text that the (sticky) expression matches here. */
+  /** Consumes the text at the current position that a sticky expression matches. */
   #match(expression: RegExp): RegExpExecArray | null {
     expression.lastIndex = this.#at;
     const found = expression.exec(this.#text);
@@ -141,7 +143,7 @@ class Translator {
   #group(): string {
     if (this.#text[this.#at] !== "?") return "(";
     if (this.#match(/\?:/y)) return "(?:";
-    // Names have no effect on a search, so the group is an ordinary one.
+    // Writes an unnamed group, because names have no effect on a search.
     if (this.#match(/\?<[A-Za-z_$][\w$]*>/y)) return "(";
     throw new Problem("look-around, or a group of another kind than (...), (?:...) and (?<name>...)");
   }
@@ -166,7 +168,10 @@ class Translator {
     return negated ? `[^${inside}]` : `[${inside}]`;
   }
 
-  /** A hyphen is itself at the ends of a class, and else makes a range of single characters. */
+  /**
+   * Writes a hyphen in a class. At the ends of the class it is literal, otherwise it forms a range of single
+   * characters.
+   */
   #hyphen(inside: string): string {
     if (inside === "" || this.#text[this.#at] === "]") return "\\-";
     if (/\\[dDwWsS]$/.test(inside.slice(-2)) || /^\\[dDwWsSpP]/.test(this.#text.slice(this.#at))) {
@@ -252,7 +257,7 @@ function code(point: number): string {
   return `\\x{${point.toString(16)}}`;
 }
 
-/** A character that stands for itself, within a class and outside. */
+/** Writes a literal character so that it is valid inside and outside of a class. */
 function literal(char: string): string {
   return /[A-Za-z0-9_]/.test(char) ? char : code(char.codePointAt(0) ?? 0);
 }

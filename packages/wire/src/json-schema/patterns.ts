@@ -1,7 +1,7 @@
 import { RE2JS } from "re2js";
 import { translatePattern } from "./pattern-translation.ts";
 
-/** A pattern that does not run in linear time, or does not mean here what it means in JavaScript. */
+/** Thrown for a pattern that cannot run in linear time, or whose meaning here would differ from JavaScript's. */
 export class UnsupportedPattern extends Error {
   override readonly name = "UnsupportedPattern";
   readonly pattern: string;
@@ -12,16 +12,15 @@ export class UnsupportedPattern extends Error {
   }
 }
 
-/** Longest pattern, in characters. */
+/** Maximum length of a pattern in characters. */
 const MAX_LENGTH = 1024;
 
 /**
- * A JavaScript regular expression as an automaton, which takes time linear in the text whatever the pattern.
- *
- * The text names `new RegExp(pattern, flags)` (DelegateOS 6.2). What no linear-time engine has is refused:
- * look-around, back-references, repetition beyond 1,000. So is what would silently mean something else. Flags: i and s
- * as in JavaScript; with m only `\n` ends a line; y searches at the beginning only; g and d change nothing about one
- * search. A text is read by code points, as JavaScript does with u.
+ * Compiles a JavaScript regular expression to an automaton that is linear in the text for every pattern. Semantics are
+ * those of `new RegExp(pattern, flags)` (DelegateOS 6.2). Look-around, back-references and repetition beyond 1,000 are
+ * refused, because no linear-time engine supports them. Constructs whose meaning would silently change are refused too.
+ * Flags i and s act as in JavaScript. With m only `\n` ends a line; y searches at the start only. Flags g and d have no
+ * effect on a single search. Texts are read by code points, as with u in JavaScript.
  *
  * @throws UnsupportedPattern
  */
@@ -30,7 +29,7 @@ export function compilePattern(pattern: string, flags = ""): LinearPattern {
     throw new UnsupportedPattern(pattern, `longer than ${MAX_LENGTH} characters`);
   if (/[^dgimsuy]/.test(flags)) throw new UnsupportedPattern(pattern, "flags other than d, g, i, m, s, u, y");
   try {
-    // Compiles nothing before the first search, so it only tells whether this is a pattern of JavaScript at all.
+    // Checks only JavaScript's syntax, because RegExp compiles nothing before the first search.
     new RegExp(pattern, flags);
   } catch {
     throw new UnsupportedPattern(pattern, "not a regular expression of JavaScript");
@@ -48,7 +47,7 @@ export function compilePattern(pattern: string, flags = ""): LinearPattern {
   }
 }
 
-/** A compiled pattern, in the shape in which Ajv wants one. */
+/** A compiled pattern in the form that Ajv expects. */
 export class LinearPattern {
   readonly #text: string;
   readonly #engine: RE2JS;
@@ -62,7 +61,10 @@ export class LinearPattern {
     return this.#engine.test(text);
   }
 
-  /** Distinct for each pattern and flags: Ajv keeps one compiled expression of a schema for each such text. */
+  /**
+   * Returns a text that is unique to the pattern and its flags, because Ajv uses it as the cache key of the compiled
+   * expression.
+   */
   toString(): string {
     return this.#text;
   }

@@ -22,16 +22,16 @@ const MAP_KEYWORDS = new Set([
   "patternProperties",
   "properties",
 ]);
-/** Keywords whose value is data. */
+/** Keywords whose value is data, and not a schema. */
 const DATA_KEYWORDS = new Set(["const", "default", "enum", "example", "examples"]);
 
 const NAME = "__proto__";
 
 /**
- * A schema in which rules for a member `__proto__` hold. Ajv skips that name in `properties`, so the rule stands under
- * `patternProperties` as well. A schema without that name comes back as it is.
+ * Returns a schema in which rules for a member named `__proto__` take effect. Ajv skips that name in `properties`, so
+ * the rule is repeated under `patternProperties`. A schema without that name is returned unchanged.
  *
- * @returns undefined where another keyword than `properties` has a rule for that member
+ * @returns undefined if a keyword other than `properties` has a rule for that member
  */
 export function withProtoMembers(schema: unknown): unknown {
   const all = occurrences(schema);
@@ -40,7 +40,7 @@ export function withProtoMembers(schema: unknown): unknown {
   return all === rewrite(copy) ? copy : undefined;
 }
 
-/** How often the name occurs in a value. */
+/** Counts the members named `__proto__` in a value. */
 function occurrences(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   let count = Object.hasOwn(value, NAME) ? 1 : 0;
@@ -48,7 +48,10 @@ function occurrences(value: unknown): number {
   return count;
 }
 
-/** Adds the rules, and says for how many occurrences of the name the schema now means what it says. */
+/**
+ * Repeats each schema's rule for the property `__proto__` under `patternProperties`, in place, because Ajv skips it in
+ * `properties`. Returns the number of handled occurrences of the name.
+ */
 function rewrite(schema: unknown): number {
   if (Array.isArray(schema)) return schema.reduce<number>((count, inner) => count + rewrite(inner), 0);
   if (!isObject(schema)) return 0;

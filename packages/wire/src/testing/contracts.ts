@@ -3,10 +3,10 @@ import { createRegistry, type DescFile, type DescMessage } from "@bufbuild/proto
 
 const GEN = new URL("../../../contracts/gen/", import.meta.url);
 
-/** The packages whose messages have a JSON form of their own. */
+/** The packages of messages whose JSON form is defined by a protocol. */
 const PACKAGES = ["agenta/", "asp/", "cap/", "delegateos/", "nekte/", "depute/wire/"];
 
-/** Every message of the families' contracts, by its full name. */
+/** All messages whose JSON form a protocol defines, by full name. */
 export const contracts: ReadonlyMap<string, DescMessage> = await loadContracts();
 
 async function loadContracts(): Promise<Map<string, DescMessage>> {
@@ -24,9 +24,9 @@ async function loadContracts(): Promise<Map<string, DescMessage>> {
   );
 }
 
-/** The contract of that full name; throws when there is none, so that a misspelt name cannot pass a test. */
+/** Returns the contract with this full name. Throws if there is none, so that a misspelt name fails the test. */
 export function contract(typeName: string): DescMessage {
   const desc = contracts.get(typeName);
-  if (desc === undefined) throw new Error(`no contract named ${typeName}`);
+  if (desc === undefined) throw new Error(`no contract has the name ${typeName}; check its spelling`);
   return desc;
 }

@@ -7,22 +7,23 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import fc from "fast-check";
+import { messageCodec } from "../message.ts";
 import { enumWords, fieldOptions, isInline, isTagged, oneofOptions, tagWord, wireName } from "../names.ts";
 import { planOf } from "../plan.ts";
 
-/** Words of enum members of the objects around, by name: what inherited tags look at. */
+/** The enum words in the surrounding objects, by member name. A oneof with an inherited tag takes its tag from them. */
 type Words = Readonly<Record<string, JsonValue | undefined>>;
 
-/** A text with a UTF-8 form, now and then of the names that plain objects have of their own. */
+/** Texts with a UTF-8 form. Some are names that plain objects inherit. */
 const text = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.constantFrom("__proto__", "constructor", "toString", ""),
 );
 
-/** A number as JSON has it: without the sign of zero, which JSON texts lose. */
+/** JSON numbers without -0, because JSON texts lose the sign of zero. */
 const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
 
-/** Any JSON value of few levels. */
+/** JSON values with a few levels of nesting. */
 const freeJson: fc.Arbitrary<JsonValue> = fc.letrec<{ value: JsonValue }>((tie) => ({
   value: fc.oneof(
     { depthSize: "small", withCrossShrink: true },
@@ -40,7 +41,7 @@ const freeObject = fc.dictionary(text, freeJson, {
   noNullPrototype: true,
 }) as fc.Arbitrary<JsonObject>;
 
-/** Documents that a contract's wire options allow, whatever its rules say of their values. */
+/** Generates documents that a contract's wire options allow. Rules for values are ignored. */
 export function documentsOf(desc: DescMessage, depth = 3, around: Words = {}): fc.Arbitrary<JsonValue> {
   return isInline(desc) ? inlineDocuments(desc, depth, around) : objects(desc, depth, around, new Set());
 }
@@ -49,19 +50,23 @@ function inlineDocuments(desc: DescMessage, depth: number, around: Words): fc.Ar
   return fc.oneof(...desc.fields.map((field) => values(field, depth, around)));
 }
 
-/** An object of a message's members; `taken` are the names that the object has from an outer message. */
+/**
+ * Generates the object of a message's members.
+ *
+ * @param usedNames names that an outer message already uses
+ */
 function objects(
   desc: DescMessage,
   depth: number,
   around: Words,
-  taken: ReadonlySet<string>,
+  usedNames: ReadonlySet<string>,
 ): fc.Arbitrary<JsonObject> {
   const fields = desc.fields.filter(
     (field) => !fieldOptions(field).extraMembers && field.oneof === undefined,
   );
   const words = fields.filter((field) => field.fieldKind === "enum");
   const others = fields.filter((field) => field.fieldKind !== "enum");
-  const names = new Set([...taken, ...planOf(desc).names]);
+  const names = new Set([...usedNames, ...planOf(desc, messageCodec).names]);
   return members(words, depth, around).chain((own) => {
     const inner = { ...around, ...own };
     return fc
@@ -76,9 +81,9 @@ function objects(
 
 function members(fields: readonly DescField[], depth: number, around: Words): fc.Arbitrary<JsonObject> {
   const required = fields.filter((field) =>
-    planOf(field.parent).slots.some((s) => s.required && s.name === wireName(field)),
+    planOf(field.parent, messageCodec).slots.some((s) => s.required && s.name === wireName(field)),
   );
-  // Below the last level only what must be there is there, so that messages which hold themselves come to an end.
+  // Uses only the required members below the last level, so that recursive messages end.
   const used = depth > 0 ? fields : required;
   return fc.record(Object.fromEntries(used.map((field) => [wireName(field), values(field, depth, around)])), {
     requiredKeys: required.map(wireName),
@@ -90,11 +95,12 @@ function oneofMembers(
   oneof: DescOneof,
   depth: number,
   around: Words,
-  taken: ReadonlySet<string>,
+  usedNames: ReadonlySet<string>,
 ): fc.Arbitrary<JsonObject> {
   const none = fc.constant<JsonObject>({});
   const { tag, inherited } = oneofOptions(oneof);
-  // What an object around has named cannot be left out, however deep it stands.
+  // An inherited tag is in an outer object and has already selected a member, so that member is generated at every
+  // depth.
   if (depth <= 0 && !inherited) return none;
   if (tag === "") {
     return fc.oneof(
@@ -104,7 +110,7 @@ function oneofMembers(
       ),
     );
   }
-  const merged = (field: DescField) => objects(field.message as DescMessage, depth - 1, around, taken);
+  const merged = (field: DescField) => objects(field.message as DescMessage, depth - 1, around, usedNames);
   if (inherited) {
     const chosen = oneof.fields.find((field) => tagWord(field) === around[tag]);
     return chosen === undefined ? none : merged(chosen);
@@ -115,15 +121,15 @@ function oneofMembers(
   );
 }
 
-function extraMembers(desc: DescMessage, taken: ReadonlySet<string>): fc.Arbitrary<JsonObject> {
+function extraMembers(desc: DescMessage, usedNames: ReadonlySet<string>): fc.Arbitrary<JsonObject> {
   const collects = desc.fields.some((field) => fieldOptions(field).extraMembers);
   if (!collects) return fc.constant({});
-  const names = text.map((name) => `x-${name}`).filter((name) => !taken.has(name));
+  const names = text.map((name) => `x-${name}`).filter((name) => !usedNames.has(name));
   return fc.dictionary(names, freeJson, { maxKeys: 2, noNullPrototype: true }) as fc.Arbitrary<JsonObject>;
 }
 
 function values(field: DescField, depth: number, around: Words): fc.Arbitrary<JsonValue> {
-  // An empty list that omit_empty makes absent does not come back, by that option's own words.
+  // Lists have at least one item under omit_empty, because that option drops an empty list.
   const least = fieldOptions(field).omitEmpty || isTagged(field) ? 1 : 0;
   switch (field.fieldKind) {
     case "list":

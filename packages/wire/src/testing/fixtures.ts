@@ -3,7 +3,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 
 const FOLDER = new URL("../../fixtures/", import.meta.url);
 
-/** A line of fixtures/index.json: a document, and the message at each JSON pointer into it that names one. */
+/** An entry of fixtures/index.json: a document, and the names of the messages at JSON pointers into the document. */
 export interface Fixture {
   file: string;
   messages: Record<string, string>;
@@ -11,7 +11,7 @@ export interface Fixture {
 
 export const fixtures: readonly Fixture[] = JSON.parse(readFileSync(new URL("index.json", FOLDER), "utf8"));
 
-/** The documents that stand in the folder, listed or not. */
+/** The names of all documents in the folder, including those that the index does not list. */
 export const fixtureFiles: readonly string[] = readdirSync(FOLDER, {
   recursive: true,
   encoding: "utf8",
@@ -23,7 +23,7 @@ export function readFixture(file: string): JsonValue {
   return JSON.parse(readFileSync(new URL(file, FOLDER), "utf8"));
 }
 
-/** Every message of every fixture, as rows for `test.each`. */
+/** Returns every message of every fixture, as rows for `test.each`. */
 export function fixtureMessages(): { name: string; message: string; json: JsonValue }[] {
   return fixtures.flatMap(({ file, messages }) =>
     Object.entries(messages).map(([pointer, message]) => ({

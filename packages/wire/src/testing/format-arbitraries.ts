@@ -1,13 +1,15 @@
 import fc from "fast-check";
 
-/** RFC 3339 date-times: any offset, any fraction, small letters too, and the leap second where it can be. */
+/**
+ * Generates RFC 3339 date-times: any offset, any fraction, lower-case letters, and the leap second where it may occur.
+ */
 export function dateTime(): fc.Arbitrary<string> {
   return fc
     .tuple(day(), fc.constantFrom("T", "t"), fc.oneof({ weight: 20, arbitrary: time() }, leapSecond()))
     .map((parts) => parts.join(""));
 }
 
-/** A day that its month has, from year 0 to 9999. */
+/** Generates an existing day, from year 0 to 9999. */
 function day(): fc.Arbitrary<string> {
   return fc
     .record({ year: number(0, 9999), month: number(1, 12), day: number(1, 31) })
@@ -45,9 +47,9 @@ function fraction(): fc.Arbitrary<string> {
 }
 
 /**
- * RFC 3986 URIs with a scheme: of the web with all their parts, with numeric hosts, and of schemes without a host. Left
- * out are the two kinds of host that protovalidate's `uri` does not know: an IPv6 address that ends in dotted decimals,
- * and percent-encoded bytes that are not UTF-8.
+ * Generates RFC 3986 URIs with a scheme: web URIs with all parts, numeric hosts, and schemes without a host. Two kinds
+ * of host are left out because protovalidate's `uri` refuses them: an IPv6 address that ends in dotted decimals, and
+ * percent-encoded bytes that are not UTF-8.
  */
 export function uri(): fc.Arbitrary<string> {
   const path = fc.webPath();

@@ -1,12 +1,12 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
 
-/** Any JSON value, nested a few levels. */
+/** Generates any JSON value with a few levels of nesting. */
 export function anyJson(): fc.Arbitrary<JsonValue> {
   return fc.jsonValue({ maxDepth: 3, stringUnit: "binary" }) as fc.Arbitrary<JsonValue>;
 }
 
-/** Names of members, those that JavaScript's objects have of their own among them. */
+/** Generates names of members, including those that JavaScript's objects inherit. */
 export function memberName(): fc.Arbitrary<string> {
   return fc.oneof(
     { weight: 8, arbitrary: fc.string({ unit: "binary" }) },

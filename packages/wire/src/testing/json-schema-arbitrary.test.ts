@@ -14,7 +14,7 @@ function expectValid(schema: Schema, numRuns: number): void {
   );
 }
 
-describe("what is generated is what the schema allows", () => {
+describe("generates only documents that the schema allows", () => {
   test.each(AGENTA_MESSAGES)("%s", (message) => expectValid(agentaSchema(message), 100));
 
   test.each<Schema>([
@@ -31,7 +31,7 @@ describe("what is generated is what the schema allows", () => {
   ])("%j", (schema) => expectValid(schema, 300));
 });
 
-test("documents reach the bounds, leave optional members out and put them in", () => {
+test("documents reach the bounds, and omit and include optional members", () => {
   const sample = fc.sample(documentsOf(agentaSchema("offer")), { numRuns: 300, seed: 1 }) as Record<
     string,
     unknown
@@ -55,6 +55,6 @@ test.each<[string, Schema]>([
   ["type", {}],
   ["reference", { $ref: "#/$defs/x" }],
   ["members", { type: "object", properties: {} }],
-])("a schema outside the subset is refused: %s", (message, schema) => {
+])("refuses a schema outside the subset: %s", (message, schema) => {
   expect(() => documentsOf(schema)).toThrow(message);
 });

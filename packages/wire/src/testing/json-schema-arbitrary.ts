@@ -4,10 +4,12 @@ import { dateTime, uri } from "./format-arbitraries.ts";
 import { anyJson, memberName } from "./json-arbitraries.ts";
 import { META_SCHEMA, metaSchemaDocument } from "./meta-schema-arbitrary.ts";
 
-/** A JSON Schema (draft 2020-12) of the subset below. */
+/** A JSON Schema (draft 2020-12) that uses only the subset below. */
 export type Schema = JsonObject;
 
-/** What is understood; a schema with anything else is refused, so that no constraint is silently left out. */
+/**
+ * The supported keywords. A schema with any other keyword is refused, so that the generator never ignores a constraint.
+ */
 const KEYWORDS = new Set(
   (
     "$schema $id title description type const enum pattern minLength maxLength format minimum maximum " +
@@ -16,10 +18,9 @@ const KEYWORDS = new Set(
 );
 
 /**
- * Documents that a JSON Schema allows, as `JSON.parse` would give them. Bounds are reached on purpose: the longest
- * strings, the largest integers, empty lists and objects.
- *
- * Throws a TypeError for a keyword, format or reference outside the subset.
+ * Generates documents that a JSON Schema allows, in the form that `JSON.parse` returns. They include the bounds: the
+ * longest strings, the largest integers, empty lists and objects. Throws a TypeError for a keyword, format or reference
+ * outside the subset.
  */
 export function documentsOf(schema: Schema): fc.Arbitrary<JsonValue> {
   return fromSchema(schema).map((value) => JSON.parse(JSON.stringify(value)) as JsonValue);
@@ -77,7 +78,7 @@ function numberOf(schema: Schema): fc.Arbitrary<JsonValue> {
   return fc.oneof(fc.double({ min, max, noNaN: true }), fc.constantFrom(min, max));
 }
 
-/** Lengths are counted in code points, so the longest strings are also tried in characters of two code units. */
+/** Lengths are counted in code points, so the longest strings are also generated from characters of two code units. */
 function stringOf(schema: Schema): fc.Arbitrary<JsonValue> {
   if (typeof schema.pattern === "string") return fc.stringMatching(new RegExp(schema.pattern));
   if (schema.format === "date-time") return dateTime();

@@ -7,7 +7,7 @@ export const META_SCHEMA = "https://json-schema.org/draft/2020-12/schema";
 
 const TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/** Documents that are JSON Schemas themselves: true, false, or an object of keywords, known and unknown. */
+/** Generates documents that are JSON Schemas: true, false, or an object of known and unknown keywords. */
 export function metaSchemaDocument(): fc.Arbitrary<JsonValue> {
   const { schema } = fc.letrec<{ schema: JsonValue }>((tie) => ({
     schema: fc.oneof({ maxDepth: 3, depthIdentifier: "schema" }, fc.boolean(), keywords(tie("schema"))),

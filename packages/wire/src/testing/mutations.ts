@@ -4,7 +4,7 @@ import { anyJson, memberName } from "./json-arbitraries.ts";
 
 type Container = JsonObject | JsonValue[];
 
-/** Values that are wrong in most places, or right in few. */
+/** Values that are invalid in most members but valid in a few. */
 const NEAR: readonly JsonValue[] = [
   null,
   true,
@@ -25,7 +25,10 @@ const NEAR: readonly JsonValue[] = [
   {},
 ];
 
-/** Documents that differ from one document in one place: a member or item gone, added, repeated or replaced. */
+/**
+ * Generates documents that differ from a document in one place: a member or item is removed, added, repeated or
+ * replaced.
+ */
 export function mutationsOf(document: JsonValue): fc.Arbitrary<JsonValue> {
   const places = containersOf(document);
   return fc
@@ -57,7 +60,7 @@ function mutate(container: Container, which: number, change: string, name: strin
   else container[change === "add" ? name : at] = value;
 }
 
-/** The objects and arrays of a document, itself first, always in the same order. */
+/** Returns the objects and arrays in a document, beginning with the document itself, always in the same order. */
 function containersOf(value: JsonValue): Container[] {
   if (typeof value !== "object" || value === null) return [];
   const inner = Array.isArray(value) ? value : Object.values(value);

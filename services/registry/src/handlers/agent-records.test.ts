@@ -1,10 +1,12 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import {
   AgentHealth,
   AgentSchema,
   AgentStatus,
   AgentVisibility,
 } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { encodeHex } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { recordDigest } from "../rules/record-digest.ts";
@@ -25,21 +27,17 @@ function register(agent: Record<string, unknown>, principal = ALICE, options = a
   return platform.agents.registerAgent({ requestId: newRequest(), agent: { principal, ...agent } }, options);
 }
 const get = (id: string, caller = ALICE) =>
-  platform.agents.getAgent({ id }, as(caller)).then(({ agent }) => agent);
+  platform.agents.getAgent({ agentId: id }, as(caller)).then(({ agent }) => agent);
 const versionsOf = async (agentId: string) =>
   (await platform.agents.listAgentVersions({ agentId }, as(ALICE))).versions.map(({ agent }) => agent);
 
 describe("versions", () => {
-  it("are made by another content, and stay as they were", async () => {
+  it("are created by different content, and never change", async () => {
     await register({ id: "a", version: "1.0", description: "one" });
     const { agent } = await register({ id: "a", version: "1.1", description: "two" });
     expect(agent).toMatchObject({ revision: 2n, description: "two" });
-    expect(agent?.digest).toBe(
-      recordDigest(
-        create(AgentSchema, { id: "a", principal: ALICE, version: "1.1", description: "two" }),
-        sha256Hex,
-      ),
-    );
+    const ownAgent = create(AgentSchema, { id: "a", principal: ALICE, version: "1.1", description: "two" });
+    expect(encodeHex(agent?.digest ?? new Uint8Array())).toBe(recordDigest(ownAgent, sha256Hex));
     expect(await versionsOf("a")).toMatchObject([
       { revision: 2n, version: "1.1", description: "two" },
       { revision: 1n, version: "1.0", description: "one" },
@@ -48,23 +46,23 @@ describe("versions", () => {
     for (const name of [
       { case: "revision" as const, value: 1n },
       { case: "version" as const, value: "1.0" },
-      { case: "digest" as const, value: first?.digest ?? "" },
+      { case: "digest" as const, value: first?.digest ?? new Uint8Array() },
     ]) {
       const { version } = await platform.agents.getAgentVersion({ agentId: "a", name }, as(ALICE));
       expect(version?.agent).toEqual(first);
     }
-    expect(second?.digest).not.toBe(first?.digest);
+    expect(second?.digest).not.toEqual(first?.digest);
   });
 
-  it("are not made by the same content, by heartbeats or by a new status", async () => {
+  it("are not created by equal content, heartbeats or a new status", async () => {
     await register({ id: "a", description: "one" });
     await register({ id: "a", description: "one" });
-    await platform.agents.heartbeatAgent({ id: "a" }, as(ALICE));
-    await platform.agents.setAgentStatus({ id: "a", status: AgentStatus.DEPRECATED }, as(ALICE));
+    await platform.agents.heartbeatAgent({ agentId: "a" }, as(ALICE));
+    await platform.agents.setAgentStatus({ agentId: "a", status: AgentStatus.DEPRECATED }, as(ALICE));
     expect(await versionsOf("a")).toHaveLength(1);
   });
 
-  it("keep their content: another one is refused and leaves the record as it was", async () => {
+  it("refuse different content under their name and leave the record unchanged", async () => {
     await register({ id: "a", version: "1.0", description: "one" });
     const before = await get("a");
     expect(await refusal(register({ id: "a", version: "1.0", description: "two" }))).toMatchObject({
@@ -75,29 +73,29 @@ describe("versions", () => {
     expect(await versionsOf("a")).toHaveLength(1);
   });
 
-  it("can be gone back to", async () => {
+  it("become current again when their content is registered again", async () => {
     await register({ id: "a", version: "1.0" });
     await register({ id: "a", version: "2.0" });
     expect((await register({ id: "a", version: "1.0" })).agent).toMatchObject({ revision: 1n });
     expect((await register({ id: "a", version: "3.0" })).agent).toMatchObject({ revision: 3n });
   });
 
-  it("are paged, the latest first", async () => {
+  it("are listed in pages, latest first", async () => {
     for (const description of ["one", "two", "three"]) await register({ id: "a", description });
-    const seen: bigint[] = [];
+    const sequences: bigint[] = [];
     let pageToken = "";
     do {
       const page = await platform.agents.listAgentVersions(
         { agentId: "a", pageSize: 1, pageToken },
         as(ALICE),
       );
-      seen.push(...page.versions.map(({ agent }) => agent?.revision ?? 0n));
+      sequences.push(...page.versions.map(({ agent }) => agent?.revision ?? 0n));
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
-    expect(seen).toEqual([3n, 2n, 1n]);
+    expect(sequences).toEqual([3n, 2n, 1n]);
   });
 
-  it("that are not there are named", async () => {
+  it("are named in the error if they do not exist", async () => {
     await register({ id: "a" });
     const name = { case: "version" as const, value: "9" };
     expect(await refusal(platform.agents.getAgentVersion({ agentId: "a", name }))).toMatchObject({
@@ -108,18 +106,18 @@ describe("versions", () => {
 });
 
 describe("SetAgentStatus", () => {
-  it("deprecates: found by who names it, listed by who asks, with the message", async () => {
+  it("deprecates an agent: calls by id find it, lists only on request, with the message", async () => {
     await register({ id: "a" });
     await platform.agents.publishCapabilities(
       { requestId: newRequest(), agentId: "a", capabilities: [capability("sum")] },
       as(ALICE),
     );
-    const call = { id: "a", status: AgentStatus.DEPRECATED, message: "use b" };
+    const call = { agentId: "a", status: AgentStatus.DEPRECATED, message: "use b" };
     const { agent } = await platform.agents.setAgentStatus(call, as(ALICE));
     expect(agent).toMatchObject({ status: AgentStatus.DEPRECATED, statusMessage: "use b" });
     expect((await platform.discovery.discoverCapabilities({})).capabilities).toEqual([]);
-    const named = await platform.discovery.discoverCapabilities({ agentId: "a" });
-    expect(named.capabilities).toHaveLength(1);
+    const agentCapabilities = await platform.discovery.discoverCapabilities({ agentId: "a" });
+    expect(agentCapabilities.capabilities).toHaveLength(1);
     expect(await platform.discovery.resolveCapability({ capabilityId: "a/sum" })).toMatchObject({
       agentId: "a",
     });
@@ -131,19 +129,19 @@ describe("SetAgentStatus", () => {
     });
   });
 
-  it("is not for others, nor for removing", async () => {
+  it("refuses other callers and the status REMOVED", async () => {
     await register({ id: "a" });
     const status = AgentStatus.DEPRECATED;
-    expect(await refusal(platform.agents.setAgentStatus({ id: "a", status }, as(BOB)))).toMatchObject({
+    expect(await refusal(platform.agents.setAgentStatus({ agentId: "a", status }, as(BOB)))).toMatchObject({
       reason: "CALLER_NOT_ALLOWED",
     });
-    const removing = platform.agents.setAgentStatus({ id: "a", status: AgentStatus.REMOVED }, as(ALICE));
+    const removing = platform.agents.setAgentStatus({ agentId: "a", status: AgentStatus.REMOVED }, as(ALICE));
     expect(await refusal(removing)).toMatchObject({ reason: "INVALID_REQUEST", fields: ["status"] });
   });
 
-  it("is told by DeregisterAgent too", async () => {
+  it("also sees the status of DeregisterAgent", async () => {
     await register({ id: "a" });
-    await platform.agents.deregisterAgent({ id: "a", message: "retired" }, as(ALICE));
+    await platform.agents.deregisterAgent({ agentId: "a", message: "retired" }, as(ALICE));
     expect(await get("a")).toMatchObject({ status: AgentStatus.REMOVED, statusMessage: "retired" });
   });
 });
@@ -151,16 +149,16 @@ describe("SetAgentStatus", () => {
 describe("instances", () => {
   const manifest = { id: "a", systemPrompt: "Plan.", allowedAgents: ["b"], delegateRules: {} };
 
-  it("have what they do not say from their base, present and later", async () => {
+  it("inherit absent members from their base, also after it changes", async () => {
     await register({ id: "a", description: "base", organization: "acme", tags: ["x"], manifest });
-    await register({ id: "a:1", displayName: "one", tags: ["y"], leaseMs: 1_000n });
+    await register({ id: "a:1", displayName: "one", tags: ["y"], leaseDuration: durationFromMs(1_000) });
     expect(await get("a:1")).toMatchObject({
       displayName: "one",
       description: "base",
       organization: "acme",
       tags: ["y"],
       manifest: { id: "a", allowedAgents: ["b"] },
-      leaseMs: 1_000n,
+      leaseDuration: durationFromMs(1_000),
     });
     await register({ id: "a", description: "changed" });
     const changed = await get("a:1");
@@ -169,7 +167,7 @@ describe("instances", () => {
     expect(await versionsOf("a:1")).toHaveLength(1);
   });
 
-  it("are seen by whom their base is seen by, whatever they say", async () => {
+  it("have the visibility of their base", async () => {
     await register({ id: "a", visibility: AgentVisibility.NAMED });
     await register({ id: "a:1", visibility: AgentVisibility.PUBLIC });
     expect(await refusal(get("a:1", BOB))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
@@ -177,29 +175,29 @@ describe("instances", () => {
     expect(await get("a:1", BOB)).toMatchObject({ id: "a:1" });
   });
 
-  it("go with their base, and come back only after it", async () => {
+  it("are removed with their base, and register again only after it", async () => {
     await register({ id: "a" });
     await register({ id: "a:1" });
-    await platform.agents.deregisterAgent({ id: "a", message: "retired" }, as(ALICE));
+    await platform.agents.deregisterAgent({ agentId: "a", message: "retired" }, as(ALICE));
     expect(await get("a:1")).toMatchObject({ status: AgentStatus.REMOVED, statusMessage: "retired" });
     expect(await refusal(register({ id: "a:1" }))).toMatchObject({ fields: ["agent.id"] });
     await register({ id: "a" });
     expect((await register({ id: "a:1" })).agent).toMatchObject({ status: AgentStatus.ACTIVE });
   });
 
-  it("are found by what their base says now", async () => {
+  it("are found by the current search keys of their base", async () => {
     await register({ id: "a", tags: ["Fast"] });
     await register({ id: "a:1" });
     await platform.agents.publishCapabilities(
       { requestId: newRequest(), agentId: "a:1", capabilities: [capability("sum")] },
       as(ALICE),
     );
-    const found = async (tag: string) =>
+    const agentsWithTag = async (tag: string) =>
       (await platform.discovery.discoverCapabilities({ tags: [tag] })).capabilities.length;
-    expect(await found("fast")).toBe(1);
+    expect(await agentsWithTag("fast")).toBe(1);
     await register({ id: "a", tags: ["slow"] });
-    expect(await found("fast")).toBe(0);
-    expect(await found("slow")).toBe(1);
+    expect(await agentsWithTag("fast")).toBe(0);
+    expect(await agentsWithTag("slow")).toBe(1);
   });
 });
 
@@ -220,12 +218,12 @@ describe("a registration statement", () => {
   const call = (statement: string, agent = agentOf()) =>
     platform.agents.registerAgent({ requestId: newRequest(), agent, statement }, as(BOB));
 
-  it("lets another caller register what the key has signed", async () => {
+  it("lets another caller register the content that the key signed", async () => {
     const { agent } = await call(signStatement(key, claims()));
     expect(agent).toMatchObject({ id: "a", principal: key.principal, revision: 1n });
   });
 
-  it("is needed by another caller", async () => {
+  it("is required from another caller", async () => {
     expect(await refusal(call(""))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
   });
 
@@ -250,7 +248,7 @@ describe("a registration statement", () => {
     expect(await refusal(get("a"))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
   });
 
-  it("does not bring back a record that was replaced after it", async () => {
+  it("does not restore a record that was replaced later", async () => {
     const old = signStatement(key, claims());
     await call(old);
     platform.clock.advance(10_000);
@@ -260,7 +258,7 @@ describe("a registration statement", () => {
     expect(await get("a")).toMatchObject({ description: "new" });
   });
 
-  it("is needed by the caller without credentials too where the platform is set so", async () => {
+  it("is required from the caller without credentials, too, if the setting says so", async () => {
     await platform.stop();
     platform = await startPlatform(["--registration-proof", "required"]);
     const agent = agentOf();
@@ -273,7 +271,7 @@ describe("a registration statement", () => {
 });
 
 describe("a record", () => {
-  it("carries a card, without what it says of its own trust, and facts of the other protocols", async () => {
+  it("stores a card without its trust members, and facts of the other protocols", async () => {
     const card = {
       agentId: "agent://acme.com/sales/a",
       name: "A",
@@ -317,7 +315,7 @@ describe("a record", () => {
     });
   });
 
-  it("with an address outside the configured origins is refused", async () => {
+  it("is refused with an address outside the configured origins", async () => {
     await platform.stop();
     platform = await startPlatform(["--agent-endpoint-origins", "https://acme.com"]);
     await register({ id: "a", nekte: { endpoint: "https://acme.com/nekte" } });
@@ -328,7 +326,7 @@ describe("a record", () => {
     });
   });
 
-  it("whose overseers lead back to it is refused", async () => {
+  it("is refused if its overseers form a cycle", async () => {
     const overseen = (id: string, overseer: string) => ({
       id,
       manifest: { id, systemPrompt: "", overseer: { case: "overseerId", value: overseer } },
@@ -342,24 +340,25 @@ describe("a record", () => {
   });
 });
 
-describe("many leases that run out together", () => {
-  it("leave their agents in discovery, suspect, until they are back or given up", async () => {
+describe("a mass expiry of leases", () => {
+  it("keeps the agents in discovery as SUSPECT until they return or the guard releases", async () => {
     for (let i = 0; i < 12; i++) {
-      await register({ id: `a${i}`, leaseMs: 10_000n });
+      await register({ id: `a${i}`, leaseDuration: durationFromMs(10_000) });
       await platform.agents.publishCapabilities(
         { requestId: newRequest(), agentId: `a${i}`, capabilities: [capability("sum")] },
         as(ALICE),
       );
     }
     platform.clock.advance(11_000);
-    const found = async () => (await platform.discovery.discoverCapabilities({})).capabilities.length;
-    expect(await found()).toBe(12);
+    const capabilityCount = async () =>
+      (await platform.discovery.discoverCapabilities({})).capabilities.length;
+    expect(await capabilityCount()).toBe(12);
     expect(await get("a1")).toMatchObject({ health: AgentHealth.SUSPECT });
     const suspects = await platform.agents.listAgents({ health: AgentHealth.SUSPECT });
     expect(suspects.agents).toHaveLength(12);
-    for (let i = 0; i < 11; i++) await platform.agents.heartbeatAgent({ id: `a${i}` }, as(ALICE));
+    for (let i = 0; i < 11; i++) await platform.agents.heartbeatAgent({ agentId: `a${i}` }, as(ALICE));
     platform.clock.advance(1_000);
-    expect(await found()).toBe(11);
+    expect(await capabilityCount()).toBe(11);
     expect(await get("a11")).toMatchObject({ health: AgentHealth.LOST });
   });
 });

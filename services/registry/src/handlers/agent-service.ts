@@ -18,19 +18,25 @@ import {
 import type { WriteTx } from "@depute/store";
 import {
   agentNotFound,
-  announce,
   checkMayActFor,
-  findOwn,
+  findCallersAgent,
   identify,
   type RegistryContext,
+  recordChange,
   viewerFor,
 } from "../context.ts";
-import { isLiving, present, type StoredAgent } from "../rules/agent.ts";
+import {
+  isLive,
+  isVisibleByRecord,
+  leaseExpiry,
+  leaseMsOf,
+  type StoredAgent,
+  toAgentMessage,
+} from "../rules/agent.ts";
 import { MAX_INSTANCES } from "../rules/instances.ts";
-import { leaseExpiry } from "../rules/liveness.ts";
 import { findVisible, listInstances, putState } from "../store/agents.ts";
 import { putLease, retireLease } from "../store/leases.ts";
-import { sees, seesAtOnce } from "../store/sight.ts";
+import { isVisible } from "../store/visibility.ts";
 import { getAgentVersion, listAgentVersions } from "./agent-versions.ts";
 import { getAgentCard } from "./get-agent-card.ts";
 import { listAgents } from "./list-agents.ts";
@@ -58,13 +64,17 @@ export function agentService(registry: RegistryContext): ServiceImpl<typeof Agen
 }
 
 async function getAgent(registry: RegistryContext, request: GetAgentRequest, context: HandlerContext) {
-  const { id } = request;
+  const { agentId: id } = request;
   const viewer = viewerFor(await identify(registry, context), request.viewer);
   const { store, recent, guard } = registry;
-  const known = recent.get(id);
-  const counted = guard.counted;
-  if (known !== undefined && counted !== undefined && seesAtOnce(viewer, known.record)) {
-    return create(GetAgentResponseSchema, { agent: present(known, counted) });
+  const recentWrite = recent.get(id);
+  const cachedView = guard.cachedView;
+  if (
+    recentWrite !== undefined &&
+    cachedView !== undefined &&
+    isVisibleByRecord(viewer, recentWrite.record)
+  ) {
+    return create(GetAgentResponseSchema, { agent: toAgentMessage(recentWrite, cachedView) });
   }
   const keep = recent.reading(id);
   const { agent, view } = await store.read(async (tx) => ({
@@ -73,19 +83,19 @@ async function getAgent(registry: RegistryContext, request: GetAgentRequest, con
   }));
   if (agent === undefined) throw agentNotFound(id);
   keep(agent);
-  return create(GetAgentResponseSchema, { agent: present(agent, view) });
+  return create(GetAgentResponseSchema, { agent: toAgentMessage(agent, view) });
 }
 
 async function getAgentByUri(
   registry: RegistryContext,
-  { uri, viewer: named }: GetAgentByUriRequest,
+  { uri, viewer: requestedViewer }: GetAgentByUriRequest,
   context: HandlerContext,
 ) {
-  const viewer = viewerFor(await identify(registry, context), named);
+  const viewer = viewerFor(await identify(registry, context), requestedViewer);
   const agent = await registry.store.read(async (tx) => {
-    const found = await registry.authorities.find(tx, uri);
-    if (found === undefined || !(await sees(tx, viewer, found.record))) return undefined;
-    return present(found, await registry.guard.view(tx));
+    const authority = await registry.authorities.find(tx, uri);
+    if (authority === undefined || !(await isVisible(tx, viewer, authority.record))) return undefined;
+    return toAgentMessage(authority, await registry.guard.view(tx));
   });
   if (agent === undefined) throw agentNotFound(uri);
   return create(GetAgentByUriResponseSchema, { agent });
@@ -93,42 +103,42 @@ async function getAgentByUri(
 
 async function heartbeatAgent(
   registry: RegistryContext,
-  { id }: HeartbeatAgentRequest,
+  { agentId: id }: HeartbeatAgentRequest,
   context: HandlerContext,
 ) {
   const identity = await identify(registry, context);
   const agent = await registry.store.write(async (tx) => {
-    const known = await findOwn(tx, identity, id, "id");
+    const callersAgent = await findCallersAgent(tx, identity, id, "id");
     const now = registry.clock.now();
-    const expireTime = leaseExpiry(now, Number(known.record.leaseMs));
+    const expireTime = leaseExpiry(now, leaseMsOf(callersAgent.record));
     await putLease(tx, registry, id, now, expireTime);
-    // A beat of an agent that was not lost changes nothing that others see.
-    if (!isLiving(known, { now, asOf: now })) {
-      await announce(registry, tx, AgentChangeKind.RETURNED, known.record);
+    // A heartbeat of a live agent is not logged, because it changes nothing that watchers see.
+    if (!isLive(callersAgent, { now, asOf: now })) {
+      await recordChange(registry, tx, AgentChangeKind.RETURNED, callersAgent.record);
     }
-    return present({ ...known, heartbeatTime: now, expireTime }, { now, asOf: now });
+    return toAgentMessage({ ...callersAgent, heartbeatTime: now, expireTime }, { now, asOf: now });
   });
   return create(HeartbeatAgentResponseSchema, { agent });
 }
 
 async function deregisterAgent(
   registry: RegistryContext,
-  { id, message }: DeregisterAgentRequest,
+  { agentId: id, message }: DeregisterAgentRequest,
   context: HandlerContext,
 ) {
   const identity = await identify(registry, context);
   const agent = await registry.store.write(async (tx) => {
     const view = await registry.guard.view(tx);
-    const known = await findVisible(tx, id, viewerFor(identity, ""));
-    if (known === undefined) throw agentNotFound(id);
-    checkMayActFor(identity, known.record.principal, "id");
-    if (known.status === AgentStatus.REMOVED) return present(known, view);
-    const removed = await remove(registry, tx, known, message, view.now);
-    // An instance is nothing without what it has from its base.
+    const visibleAgent = await findVisible(tx, id, viewerFor(identity, ""));
+    if (visibleAgent === undefined) throw agentNotFound(id);
+    checkMayActFor(identity, visibleAgent.record.principal, "id");
+    if (visibleAgent.status === AgentStatus.REMOVED) return toAgentMessage(visibleAgent, view);
+    const removed = await remove(registry, tx, visibleAgent, message, view.now);
+    // A removed base takes its instances with it, because an instance cannot exist without its base.
     for (const instance of await listInstances(tx, id, MAX_INSTANCES)) {
       if (instance.status !== AgentStatus.REMOVED) await remove(registry, tx, instance, message, view.now);
     }
-    return present(removed, view);
+    return toAgentMessage(removed, view);
   });
   return create(DeregisterAgentResponseSchema, { agent });
 }
@@ -143,24 +153,25 @@ async function remove(
   const removed: StoredAgent = { ...agent, status: AgentStatus.REMOVED, statusMessage, updateTime: now };
   await putState(tx, registry, removed);
   await retireLease(tx, agent.record.id);
-  await announce(registry, tx, AgentChangeKind.REMOVED, agent.record);
+  await recordChange(registry, tx, AgentChangeKind.REMOVED, agent.record);
   return removed;
 }
 
 async function setAgentStatus(
   registry: RegistryContext,
-  { id, status, message }: SetAgentStatusRequest,
+  { agentId: id, status, message }: SetAgentStatusRequest,
   context: HandlerContext,
 ) {
   const identity = await identify(registry, context);
   const agent = await registry.store.write(async (tx) => {
     const view = await registry.guard.view(tx);
-    const known = await findOwn(tx, identity, id, "id");
-    if (known.status === status && known.statusMessage === message) return present(known, view);
-    const changed: StoredAgent = { ...known, status, statusMessage: message, updateTime: view.now };
+    const callersAgent = await findCallersAgent(tx, identity, id, "id");
+    if (callersAgent.status === status && callersAgent.statusMessage === message)
+      return toAgentMessage(callersAgent, view);
+    const changed: StoredAgent = { ...callersAgent, status, statusMessage: message, updateTime: view.now };
     await putState(tx, registry, changed);
-    await announce(registry, tx, AgentChangeKind.STATUS, known.record);
-    return present(changed, view);
+    await recordChange(registry, tx, AgentChangeKind.STATUS, callersAgent.record);
+    return toAgentMessage(changed, view);
   });
   return create(SetAgentStatusResponseSchema, { agent });
 }

@@ -10,15 +10,23 @@ import {
   type ListAgentVersionsResponse,
   ListAgentVersionsResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import { DeputeError, ErrorReason, encodePageToken, invalid, pageSize, toTimestamp } from "@depute/core";
+import {
+  DeputeError,
+  ErrorReason,
+  encodeHex,
+  encodePageToken,
+  invalid,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
 import { bytesOf, cutPage } from "@depute/service";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
-import { ownersPart } from "../rules/agent.ts";
+import { digestBytes, ownerRecord } from "../rules/agent.ts";
 import { findVisible } from "../store/agents.ts";
 import { findVersion, listVersions, type StoredVersion, type VersionReference } from "../store/versions.ts";
 
-/** AgentService.GetAgentVersion. */
+/** Implements AgentService.GetAgentVersion. */
 export async function getAgentVersion(
   registry: RegistryContext,
   request: GetAgentVersionRequest,
@@ -32,13 +40,13 @@ export async function getAgentVersion(
     return findVersion(tx, agentId, reference);
   });
   if (version !== undefined) return create(GetAgentVersionResponseSchema, { version: toMessage(version) });
-  const named = Object.entries(reference).map(([name, value]) => [name, String(value)]);
+  const fields = Object.entries(reference).map(([name, value]) => [name, String(value)]);
   throw new DeputeError(ErrorReason.AGENT_VERSION_NOT_FOUND, `${agentId} has no such version`, {
-    metadata: { agent: agentId, ...Object.fromEntries(named) },
+    metadata: { agent: agentId, ...Object.fromEntries(fields) },
   });
 }
 
-/** AgentService.ListAgentVersions. */
+/** Implements AgentService.ListAgentVersions. */
 export async function listAgentVersions(
   registry: RegistryContext,
   request: ListAgentVersionsRequest,
@@ -49,11 +57,11 @@ export async function listAgentVersions(
   const filters = { list: "agent-versions", agentId };
   const [before] = readPosition(request.pageToken, filters, ["number"]) ?? [Number.MAX_SAFE_INTEGER];
   const size = pageSize(request.pageSize);
-  const found = await registry.store.read(async (tx) => {
+  const versionRows = await registry.store.read(async (tx) => {
     if ((await findVisible(tx, agentId, viewer)) === undefined) throw agentNotFound(agentId);
     return listVersions(tx, agentId, before, size + 1);
   });
-  const versions = found.map((each) => ({ revision: each.revision, version: toMessage(each) }));
+  const versions = versionRows.map((each) => ({ revision: each.revision, version: toMessage(each) }));
   const { items: page, more } = cutPage(versions, size, ({ version }) =>
     bytesOf(AgentVersionSchema, version),
   );
@@ -71,15 +79,15 @@ function readReference(name: GetAgentVersionRequest["name"]): VersionReference {
     case "version":
       return { version: name.value };
     case "digest":
-      return { digest: name.value };
+      return { digest: encodeHex(name.value) };
     default:
       throw invalid("name", "is required");
   }
 }
 
 function toMessage({ record, revision, digest, createTime }: StoredVersion): AgentVersion {
-  const agent = ownersPart(record);
+  const agent = ownerRecord(record);
   agent.revision = BigInt(revision);
-  agent.digest = digest;
+  agent.digest = digestBytes(digest);
   return create(AgentVersionSchema, { agent, createTime: toTimestamp(createTime) });
 }

@@ -11,7 +11,7 @@ const URI = "agent://example.com/desk/a";
 let platform: Platform;
 let requests = 0;
 beforeEach(async () => {
-  // Carol is the operator.
+  // A platform on which CAROL is the operator of authorities.
   platform = await startPlatform(["--asp-authority-operators", CAROL]);
 });
 afterEach(() => platform.stop());
@@ -34,17 +34,17 @@ const holders = async () =>
   );
 
 describe("the URI of an agent", () => {
-  it("is one agent's, until that one is removed", async () => {
+  it("belongs to one agent until its removal", async () => {
     await register("a", ALICE, URI);
     expect((await refusal(register("b", ALICE, URI))).reason).toBe("AGENT_EXISTS");
     expect(await idOf(URI)).toBe("a");
-    await platform.agents.deregisterAgent({ id: "a" }, as(ALICE));
+    await platform.agents.deregisterAgent({ agentId: "a" }, as(ALICE));
     expect((await refusal(platform.agents.getAgentByUri({ uri: URI }))).reason).toBe("AGENT_NOT_FOUND");
     await register("b", ALICE, URI);
     expect(await idOf(URI)).toBe("b");
   });
 
-  it("is free when the agent takes another one, or gives up its card", async () => {
+  it("is free after the agent changes its URI or drops its card", async () => {
     await register("a", ALICE, URI);
     await register("a", ALICE, `${URI}2`);
     await register("b", ALICE, URI);
@@ -56,7 +56,7 @@ describe("the URI of an agent", () => {
     expect((await refusal(platform.agents.getAgentByUri({ uri: URI }))).reason).toBe("AGENT_NOT_FOUND");
   });
 
-  it("is the base's, where an instance repeats it", async () => {
+  it("stays the base's when an instance repeats it", async () => {
     await register("a", ALICE, URI);
     await register("a:1", ALICE, URI);
     expect(await idOf(URI)).toBe("a");
@@ -64,7 +64,7 @@ describe("the URI of an agent", () => {
     expect(await idOf(`${URI}2`)).toBe("a:2");
   });
 
-  it("does not show an agent to whom it is hidden from", async () => {
+  it("does not reveal an agent to callers that may not see it", async () => {
     await register("a", ALICE, URI, { visibility: AgentVisibility.NAMED });
     expect(await idOf(URI, ALICE)).toBe("a");
     expect((await refusal(platform.agents.getAgentByUri({ uri: URI }, as(BOB)))).reason).toBe(
@@ -78,8 +78,8 @@ describe("the URI of an agent", () => {
   });
 });
 
-describe("who holds an authority", () => {
-  it("is the first, whose own grants count no more than that", async () => {
+describe("the holder of an authority", () => {
+  it("is the first principal, which cannot grant it to others", async () => {
     await register("a", ALICE, URI);
     const { reason, metadata, fields } = await refusal(register("b", BOB, `${URI}2`));
     expect([reason, metadata.authority, fields]).toEqual([
@@ -95,7 +95,7 @@ describe("who holds an authority", () => {
     ]);
   });
 
-  it("is whom an operator grants it, from then on alone", async () => {
+  it("is only the principal with an operator's grant", async () => {
     await register("a", ALICE, URI);
     expect((await refusal(grant(BOB, BOB))).reason).toBe("CALLER_NOT_ALLOWED");
     await grant(CAROL, BOB);
@@ -103,7 +103,7 @@ describe("who holds an authority", () => {
     expect((await refusal(grant(ALICE, ALICE))).reason).toBe("CALLER_NOT_ALLOWED");
     await register("b", BOB, URI);
     expect(await idOf(URI)).toBe("b");
-    // The operator may make the first principal's grant one of its own.
+    // The operator may replace a grant that came from a first registration.
     await grant(CAROL, ALICE);
     expect(await holders()).toEqual([
       [ALICE, GRANTED],
@@ -111,7 +111,7 @@ describe("who holds an authority", () => {
     ]);
   });
 
-  it("is told once for each request id, and taken back by who could have given it", async () => {
+  it("is granted once for each request id, and revoked by callers that may grant it", async () => {
     const first = await grant(CAROL, BOB, "one");
     platform.clock.advance(1000);
     expect(await grant(CAROL, BOB, "one")).toEqual(first);
@@ -123,7 +123,7 @@ describe("who holds an authority", () => {
     expect(await holders()).toEqual([]);
   });
 
-  it("is shown to operators, holders and the platform", async () => {
+  it("is listed for operators, holders and the platform", async () => {
     await grant(CAROL, BOB);
     const list = (caller: string) =>
       platform.authorities.listAuthorityGrants({ authority: "example.com" }, as(caller));
@@ -132,7 +132,7 @@ describe("who holds an authority", () => {
     expect((await refusal(list(ALICE))).reason).toBe("CALLER_NOT_ALLOWED");
   });
 
-  it("goes over to the key that replaces the first", async () => {
+  it("is the replacing key after a key replacement", async () => {
     const [old, next] = [signer(), signer()];
     const agent = { id: "a", principal: old.principal, card: { agentId: URI, name: "a" } };
     await platform.agents.registerAgent({ requestId: newRequest(), agent });
@@ -143,7 +143,7 @@ describe("who holds an authority", () => {
     };
     const by = (key: typeof old) => signStatement(key, claims, { typ: "depute-key-replacement+jwt" });
     await platform.agents.replacePrincipal({
-      ...{ id: "a", replaced: old.principal, principal: next.principal },
+      ...{ agentId: "a", replaced: old.principal, principal: next.principal },
       ...{ replacedStatement: by(old), principalStatement: by(next) },
     });
     expect(await idOf(URI)).toBe("a");

@@ -10,21 +10,28 @@ import { baseOf } from "../rules/registration.ts";
 import type { Widening } from "../rules/widening.ts";
 import { otherManifests } from "../store/bound-agents.ts";
 
-/** Whether an operator of bounds calls, and changes nothing else of a known agent. Then it needs no key of the agent. */
-export function isOperatorsChange(
+/**
+ * Whether the caller is a bounds operator and the request changes only the bounds of a registered agent. Such a change
+ * needs no proof of the agent's key.
+ */
+export function isBoundsOperatorChange(
   { boundsOperators }: RegistryContext,
   identity: Identity,
   agent: Agent,
-  known: StoredAgent | undefined,
+  storedAgent: StoredAgent | undefined,
 ): boolean {
-  return known !== undefined && boundsOperators.includes(identity) && isBoundsChange(known.own, agent);
+  return (
+    storedAgent !== undefined &&
+    boundsOperators.includes(identity) &&
+    isBoundsChange(storedAgent.ownerMembers, agent)
+  );
 }
 
 /**
- * Refuses a change that widens what bounds an agent, unless the caller may widen it.
+ * Refuses a change that widens the agent's bounds, unless the caller may widen them.
  *
- * @param after the record that would hold, for an instance with what it has from its base
- * @param before the last record of the id, also a removed one's; for a new instance its base
+ * @param after the effective record after the change
+ * @param before the last record of the id, even if it was removed; for a new instance the record of its base
  * @throws DeputeError AGENT_BOUNDS_WIDENED naming each widening
  */
 export async function checkBounds(
@@ -36,22 +43,23 @@ export async function checkBounds(
 ): Promise<void> {
   if (boundsOperators.mayWiden(identity)) return;
   const { id, principal, manifest } = after;
-  const isOthersMatter = manifest !== undefined && baseOf(id) === undefined;
-  const others = isOthersMatter ? await otherManifests(tx, principal, id) : [];
-  // An agent that comes to another key brings its manifest to what binds that key.
-  const own =
+  const comparesOtherManifests = manifest !== undefined && baseOf(id) === undefined;
+  const others = comparesOtherManifests ? await otherManifests(tx, principal, id) : [];
+  // After a change of the key, the previous manifest of the agent does not count. The new manifest is compared with the
+  // manifests of the other agents of the new key.
+  const ownManifest =
     before === undefined || before.principal === principal ? before : { ...before, manifest: undefined };
-  const found = widenings(after, { own, others });
-  if (found.length > 0) throw widened(id, found);
+  const widened = widenings(after, { ownBounds: ownManifest, others });
+  if (widened.length > 0) throw boundsWidened(id, widened);
 }
 
-function widened(agent: string, found: readonly Widening[]): DeputeError {
+function boundsWidened(agent: string, widened: readonly Widening[]): DeputeError {
   return new DeputeError(
     ErrorReason.AGENT_BOUNDS_WIDENED,
-    "the change widens what bounds the agent; only a principal of DEPUTE_BOUNDS_OPERATORS may do that",
+    "the change widens the agent's bounds; only a principal of DEPUTE_BOUNDS_OPERATORS may do that",
     {
-      metadata: { agent, widenings: String(found.length) },
-      violations: found.map(({ path, before, after }) => ({
+      metadata: { agent, widenings: String(widened.length) },
+      violations: widened.map(({ path, before, after }) => ({
         field: path,
         description: `was ${before}, would be ${after}`,
         reason: "agent.bounds.widened",

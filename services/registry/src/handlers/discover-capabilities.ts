@@ -11,30 +11,28 @@ import {
 import { encodePageToken, type PageFilters, pageSize } from "@depute/core";
 import { bytesOf, cutPage } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import type { AgentIndex } from "../agent-index/agent-index.ts";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
-import { isLiving } from "../rules/agent.ts";
+import { isLive } from "../rules/agent.ts";
 import { toRef, toSummary, withHash } from "../rules/levels.ts";
 import { compareRanked, passes, queryWords, type Ranked, score } from "../rules/match.ts";
 import { searchKeys } from "../rules/registration.ts";
-import { type LevelledCapability, tokensOf } from "../rules/tokens.ts";
+import { countTokens, type LevelledCapability } from "../rules/tokens.ts";
 import { versionHash } from "../rules/version-hash.ts";
 import { findVisible } from "../store/agents.ts";
 import {
   type CapabilityFilter,
-  type CapabilityPosition,
-  type FullOffer,
-  listOffers,
+  type CapabilityRow,
+  type CapabilityView,
+  capabilitiesAt,
+  type FullCapability,
+  listCapabilities,
   loadFull,
-  type Offer,
-  type OfferSight,
-  offersAt,
-  searchOffers,
+  searchCapabilities,
 } from "../store/capabilities.ts";
-import { listIntersection } from "../store/intersections.ts";
+import type { Place } from "../store/key-walk.ts";
 
-/** What is looked for: the request with its defaults filled in. */
+/** A search: the members of the request, with defaults for absent ones. */
 interface Search extends CapabilityFilter {
   readonly keys: readonly string[];
   readonly health: AgentHealth;
@@ -44,23 +42,22 @@ interface Search extends CapabilityFilter {
   readonly topK: number;
 }
 
-/** A page, and the token of the next one or nothing. */
+/** A page of results. The token of the next page is empty on the last page. */
 interface Page {
-  readonly offers: readonly Offer[];
+  readonly rows: readonly CapabilityRow[];
   readonly nextPageToken: string;
   readonly truncated: boolean;
 }
 
-/** What a page is read by. */
+/** The position, size and viewer of a page. */
 interface PageRequest {
   readonly filters: PageFilters;
   readonly token: string;
   readonly size: number;
-  readonly sight: OfferSight;
-  readonly index: AgentIndex;
+  readonly sight: CapabilityView;
 }
 
-/** DiscoveryService.DiscoverCapabilities. */
+/** Implements DiscoveryService.DiscoverCapabilities. */
 export async function discoverCapabilities(
   registry: RegistryContext,
   request: DiscoverCapabilitiesRequest,
@@ -76,39 +73,47 @@ export async function discoverCapabilities(
   const size = pageSize(request.pageSize);
   return registry.store.read(async (tx) => {
     const sight = { viewer, view: await registry.guard.view(tx) };
-    await checkNamed(tx, search, sight);
-    const find = search.query === "" ? listed : ranked;
-    const page = { filters, token: request.pageToken, size, sight, index: registry.index };
-    const found = await find(tx, search, page);
-    const { offers } = found;
-    const shown =
+    await checkRequestedAgent(tx, search, sight);
+    const find = search.query === "" ? listPage : rankPage;
+    const page = { filters, token: request.pageToken, size, sight };
+    const matches = await find(tx, search, page);
+    const { rows } = matches;
+    const messages =
       request.level === 0
-        ? offers.map((offer) => atLevel0(offer, registry.hashLength))
-        : (await loadFull(tx, offers)).map((offer) => atLevel(request.level, offer, registry.hashLength));
+        ? rows.map((capability) => toLevel0(capability, registry.hashLength))
+        : (await loadFull(tx, rows)).map((capability) =>
+            toLevel(request.level, capability, registry.hashLength),
+          );
     const sizeOf = (one: DiscoveredCapability) => bytesOf(DiscoveredCapabilitySchema, one);
-    const { items: capabilities, more } = cutPage(shown, size, sizeOf);
-    // A shorter page of the same search ends where the answer does.
+    const { items: capabilities, more } = cutPage(messages, size, sizeOf);
+    // If the page exceeds the size limit, the next page begins after the last entry that fits.
     const { nextPageToken, truncated } = more
       ? await find(tx, search, { ...page, size: capabilities.length })
-      : found;
-    const tokens = tokensOf(capabilities.map(({ capability }) => capability as LevelledCapability));
+      : matches;
+    const tokens = BigInt(
+      countTokens(capabilities.map(({ capability }) => capability as LevelledCapability)),
+    );
     return create(DiscoverCapabilitiesResponseSchema, { capabilities, nextPageToken, tokens, truncated });
   });
 }
 
-/** @throws DeputeError AGENT_NOT_FOUND for a named agent that the viewer does not see, or that does not live */
-async function checkNamed(
+/**
+ * Checks the agent that a request names.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND if the agent is invisible or not alive
+ */
+async function checkRequestedAgent(
   tx: ReadTx,
   { agentId, health }: Search,
-  { viewer, view }: OfferSight,
+  { viewer, view }: CapabilityView,
 ): Promise<void> {
   if (agentId === undefined) return;
   const agent = await findVisible(tx, agentId, viewer);
   const found = agent !== undefined && agent.status !== AgentStatus.REMOVED;
-  if (!found || (health === AgentHealth.UNSPECIFIED && !isLiving(agent, view))) throw agentNotFound(agentId);
+  if (!found || (health === AgentHealth.UNSPECIFIED && !isLive(agent, view))) throw agentNotFound(agentId);
 }
 
-/** Members that are empty do not narrow the search. */
+/** Reads the search from a request. Empty members do not filter. */
 function readSearch(request: DiscoverCapabilitiesRequest): Search {
   const { filter, agentId, organization, protocol, tags, health, minTrust } = request;
   return {
@@ -124,27 +129,30 @@ function readSearch(request: DiscoverCapabilitiesRequest): Search {
   };
 }
 
-/** By id and agent. `served` in the position counts what the pages before held, for top_k. */
-async function listed(
+/**
+ * Lists capabilities by id and agent. `served` is the number of entries on earlier pages, because top_k counts all
+ * pages.
+ */
+async function listPage(
   tx: ReadTx,
   search: Search,
-  { filters, token, size, sight, index }: PageRequest,
+  { filters, token, size, sight }: PageRequest,
 ): Promise<Page> {
   const [served, id, agentId] = readPosition(token, filters, ["number", "string", "string"]) ?? [0, "", ""];
   const limit = Math.min(size, search.topK - served);
-  if (limit <= 0) return { offers: [], nextPageToken: "", truncated: false };
+  if (limit <= 0) return { rows: [], nextPageToken: "", truncated: false };
   const list = { ...sight, after: { id, agentId }, limit: limit + 1 };
-  const { offers, stoppedAt } =
-    (await listIntersection(tx, index, search, list)) ?? (await listOffers(tx, search, list));
-  const page = pageOf(offers, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
+  const { rows, stoppedAt } = await listCapabilities(tx, search, list);
+  const page = pageOf(rows, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
   if (stoppedAt === undefined || page.nextPageToken !== "") return page;
-  // Few were found on a long way: the caller decides whether to go on.
-  const position = [served + page.offers.length, stoppedAt.id, stoppedAt.agentId];
+  // The search stopped at its limit of rows, with fewer results than requested. The page token lets the caller continue
+  // there.
+  const position = [served + page.rows.length, stoppedAt.id, stoppedAt.agentId];
   return { ...page, nextPageToken: encodePageToken(position, filters) };
 }
 
-/** By how well the words of the query fit, then by id and agent. */
-async function ranked(
+/** Ranks capabilities by score. Equal scores are ordered by id and agent. */
+async function rankPage(
   tx: ReadTx,
   search: Search,
   { filters, token, size, sight }: PageRequest,
@@ -154,15 +162,15 @@ async function ranked(
   const after = position && { score: position[1], id: position[2], agentId: position[3] };
   const limit = Math.min(size, search.topK - served);
   const words = queryWords(search.query);
-  if (limit <= 0 || words.length === 0) return { offers: [], nextPageToken: "", truncated: false };
-  const { found, truncated } = await searchOffers(tx, search, words);
+  if (limit <= 0 || words.length === 0) return { rows: [], nextPageToken: "", truncated: false };
+  const { matches, truncated } = await searchCapabilities(tx, search, words);
   const candidates: Candidate[] = [];
-  for (const { id, agentId, words: text } of found) {
+  for (const { id, agentId, words: text } of matches) {
     const candidate = { id, agentId, score: score(words, text) };
     if (!passes(candidate.score, search.threshold)) continue;
     if (after === undefined || compareRanked(candidate, after) > 0) candidates.push(candidate);
   }
-  const best = await firstThatPass(tx, search, candidates.sort(compareRanked), sight, limit + 1);
+  const best = await firstPassingCandidates(tx, search, candidates.sort(compareRanked), sight, limit + 1);
   const page = pageOf(best, limit, served, search.topK, filters, (last) => [
     last.score,
     last.id,
@@ -171,32 +179,32 @@ async function ranked(
   return { ...page, truncated };
 }
 
-/** What is ranked, before it is known whether it is to be found. */
-type Candidate = Ranked & CapabilityPosition;
+/** A scored capability that has not passed the filter yet. */
+type Candidate = Ranked & Place;
 
-/** The store is asked about the best first, and about no more than are needed. */
-async function firstThatPass(
+/** Applies the filter to candidates, best first, until enough have passed. */
+async function firstPassingCandidates(
   tx: ReadTx,
   search: Search,
   candidates: readonly Candidate[],
-  sight: OfferSight,
+  sight: CapabilityView,
   limit: number,
-): Promise<(Offer & { score: number })[]> {
-  const passing: (Offer & { score: number })[] = [];
+): Promise<(CapabilityRow & { score: number })[]> {
+  const passing: (CapabilityRow & { score: number })[] = [];
   for (let at = 0, size = limit; at < candidates.length && passing.length < limit; at += size) {
     const batch = candidates.slice(at, at + size);
     const scores = new Map(batch.map((each) => [`${each.agentId}/${each.id}`, each.score]));
-    const offers = await offersAt(tx, search, batch, sight);
-    const ranks = offers.map((offer) => ({
-      ...offer,
-      score: scores.get(`${offer.agentId}/${offer.id}`) ?? 0,
+    const rows = await capabilitiesAt(tx, search, batch, sight);
+    const ranks = rows.map((capability) => ({
+      ...capability,
+      score: scores.get(`${capability.agentId}/${capability.id}`) ?? 0,
     }));
     passing.push(...ranks.sort(compareRanked));
   }
   return passing.slice(0, limit);
 }
 
-function pageOf<T extends Offer>(
+function pageOf<T extends CapabilityRow>(
   found: readonly T[],
   limit: number,
   served: number,
@@ -204,27 +212,33 @@ function pageOf<T extends Offer>(
   filters: PageFilters,
   place: (last: T) => (string | number)[],
 ): Page {
-  const offers = found.slice(0, limit);
-  const total = served + offers.length;
-  const last = offers.at(-1);
+  const rows = found.slice(0, limit);
+  const total = served + rows.length;
+  const last = rows.at(-1);
   const isLast = last === undefined || found.length <= limit || total >= topK;
   const nextPageToken = isLast ? "" : encodePageToken([total, ...place(last)], filters);
-  return { offers, nextPageToken, truncated: false };
+  return { rows, nextPageToken, truncated: false };
 }
 
-function atLevel0(offer: Offer, hashLength: number): DiscoveredCapability {
-  const ref = toRef({ id: offer.id, cat: offer.category, h: versionHash(offer.digest, hashLength) });
-  return discovered(offer, { case: "ref", value: ref });
+function toLevel0(capability: CapabilityRow, hashLength: number): DiscoveredCapability {
+  const ref = toRef({
+    id: capability.id,
+    cat: capability.category,
+    h: versionHash(capability.digest, hashLength),
+  });
+  return toDiscovered(capability, { case: "reference", value: ref });
 }
 
-function atLevel(level: number, offer: FullOffer, hashLength: number): DiscoveredCapability {
-  const full = withHash(offer.full, offer.digest, hashLength);
+function toLevel(level: number, capability: FullCapability, hashLength: number): DiscoveredCapability {
+  const full = withHash(capability.full, capability.digest, hashLength);
   return level === 1
-    ? discovered(offer, { case: "summary", value: toSummary(full) })
-    : discovered(offer, { case: "full", value: full });
+    ? toDiscovered(capability, { case: "summary", value: toSummary(full) })
+    : toDiscovered(capability, { case: "full", value: full });
 }
 
-function discovered(offer: Offer, capability: DiscoveredCapability["capability"]): DiscoveredCapability {
-  const { agentId, agentVersion } = offer;
+function toDiscovered(
+  { agentId, agentVersion }: CapabilityRow,
+  capability: DiscoveredCapability["capability"],
+): DiscoveredCapability {
   return create(DiscoveredCapabilitySchema, { agentId, agentVersion, capability });
 }

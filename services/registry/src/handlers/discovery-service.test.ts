@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { DiscoverCapabilitiesResponse } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { asJson, capability, json } from "../testing/capability.ts";
@@ -10,10 +11,10 @@ let requests = 0;
 async function agent(
   id: string,
   principal: string,
-  leaseMs: bigint,
+  leaseMs: number,
   capabilities: ReturnType<typeof capability>[],
 ) {
-  const registered = { id, principal, leaseMs, version: `${id}-v` };
+  const registered = { id, principal, leaseDuration: durationFromMs(leaseMs), version: `${id}-v` };
   await platform.agents.registerAgent({ requestId: `r${++requests}`, agent: registered }, as(principal));
   await platform.agents.publishCapabilities(
     { requestId: `r${++requests}`, agentId: id, capabilities },
@@ -31,16 +32,16 @@ const sentiment = capability("sentiment", {
 
 async function start(args: string[] = []) {
   platform = await startPlatform(args);
-  await agent("alpha", ALICE, 0n, [
+  await agent("alpha", ALICE, 0, [
     sentiment,
     capability("summarize", { cat: "NLP", desc: "Shortens text." }),
   ]);
-  await agent("beta", BOB, 1_000n, [
+  await agent("beta", BOB, 1_000, [
     capability("translate", { cat: "nlp", desc: "Translates text." }),
     capability("sentiment", { cat: "audio", desc: "Hears the mood." }),
   ]);
-  await agent("gone", BOB, 0n, [capability("sentiment"), capability("vanish")]);
-  await platform.agents.deregisterAgent({ id: "gone" }, as(BOB));
+  await agent("gone", BOB, 0, [capability("sentiment"), capability("vanish")]);
+  await platform.agents.deregisterAgent({ agentId: "gone" }, as(BOB));
 }
 
 beforeEach(() => start());
@@ -52,7 +53,7 @@ const names = ({ capabilities }: DiscoverCapabilitiesResponse) =>
 const ALL = ["alpha/sentiment", "beta/sentiment", "alpha/summarize", "beta/translate"];
 
 describe("DiscoverCapabilities", () => {
-  it("gives id, category and hash at level 0, and nothing else", async () => {
+  it("returns only id, category and hash at level 0", async () => {
     const { capabilities } = await platform.discovery.discoverCapabilities({ level: 0, agentId: "alpha" });
     expect(capabilities.map((each) => ({ ...each.capability.value }))).toEqual([
       { $typeName: "nekte.v1.CapabilityRef", id: "sentiment", cat: "nlp", h: "f53655e9" },
@@ -90,7 +91,7 @@ describe("DiscoverCapabilities", () => {
   it.each<[string, Record<string, unknown>, string[]]>([
     ["everything that living agents offer", {}, ALL],
     [
-      "a category, in either case of letters",
+      "a category, ignoring case",
       { filter: { category: "Nlp" } },
       ["alpha/sentiment", "alpha/summarize", "beta/translate"],
     ],
@@ -100,7 +101,7 @@ describe("DiscoverCapabilities", () => {
     ["an agent and a category", { agentId: "beta", filter: { category: "nlp" } }, ["beta/translate"]],
     ["the first of them", { filter: { topK: 3 } }, ALL.slice(0, 3)],
     [
-      "free text, the best first",
+      "free text, best match first",
       { filter: { query: "SENTIMENT text" } },
       ["alpha/sentiment", "beta/sentiment", "alpha/summarize", "beta/translate"],
     ],
@@ -127,11 +128,11 @@ describe("DiscoverCapabilities", () => {
     expect(paged).toEqual(expected);
   });
 
-  it("visits everything in a search over more than one batch", async () => {
+  it("visits every capability in a search over several batches", async () => {
     const many = Array.from({ length: 256 }, (_, i) =>
       capability(`c${i}`, { desc: i === 200 ? "needle" : "hay needles" }),
     );
-    for (const id of ["x", "y", "z"]) await agent(id, ALICE, 0n, many);
+    for (const id of ["x", "y", "z"]) await agent(id, ALICE, 0, many);
     const answer = await platform.discovery.discoverCapabilities({
       filter: { query: "needle" },
       pageSize: 4,
@@ -144,18 +145,18 @@ describe("DiscoverCapabilities", () => {
     expect(all.capabilities).toHaveLength(3 * 256);
   });
 
-  it("passes over an agent whose lease ran out, until it beats again", async () => {
+  it("omits an agent with an expired lease until its next heartbeat", async () => {
     platform.clock.advance(1_000);
     expect(names(await platform.discovery.discoverCapabilities({}))).toEqual([
       "alpha/sentiment",
       "alpha/summarize",
     ]);
     expect(names(await platform.discovery.discoverCapabilities({ filter: { query: "mood" } }))).toEqual([]);
-    await platform.agents.heartbeatAgent({ id: "beta" }, as(BOB));
+    await platform.agents.heartbeatAgent({ agentId: "beta" }, as(BOB));
     expect(names(await platform.discovery.discoverCapabilities({}))).toEqual(ALL);
   });
 
-  it("refuses a named agent that does not live", async () => {
+  it("refuses a request for an agent that is not alive", async () => {
     platform.clock.advance(1_000);
     for (const agentId of ["beta", "gone", "nobody"]) {
       expect(await refusal(platform.discovery.discoverCapabilities({ agentId }))).toMatchObject({
@@ -181,7 +182,7 @@ describe("DiscoverCapabilities", () => {
     }
   });
 
-  it("sends the other published length of hashes when it is set to", async () => {
+  it("sends the other published hash length if configured", async () => {
     await platform.stop();
     await start(["--version-hash-length", "16"]);
     const { capabilities } = await platform.discovery.discoverCapabilities({ filter: { id: "sentiment" } });
@@ -218,7 +219,7 @@ describe("ResolveCapability", () => {
     expect(asJson(answer.capability)).toEqual(asJson({ ...sentiment, h: "f53655e9" }));
   });
 
-  it("says with the current version that a cached one is old", async () => {
+  it("marks a cached version as old and returns the current one", async () => {
     const changed = { ...sentiment, outputSchema: json({ type: "string" }), examples: [] };
     await platform.agents.publishCapabilities(
       { requestId: "change", agentId: "alpha", capabilities: [changed] },
@@ -230,7 +231,7 @@ describe("ResolveCapability", () => {
     expect((await resolve("sentiment", "alpha", answer.capability?.h)).hashMatches).toBe(true);
   });
 
-  it("refuses an id that several living agents offer, and names them", async () => {
+  it("refuses an id that several live agents offer, and lists them", async () => {
     expect(await refusal(resolve("sentiment"))).toMatchObject({
       reason: "CAPABILITY_AMBIGUOUS",
       metadata: { capability: "sentiment", candidates: "alpha/sentiment,beta/sentiment" },
@@ -241,7 +242,7 @@ describe("ResolveCapability", () => {
 
   it.each<[string, [string, string], Record<string, unknown>]>([
     [
-      "an id that nobody offers",
+      "an id that no agent offers",
       ["nothing", ""],
       { reason: "CAPABILITY_NOT_FOUND", metadata: { capability: "nothing" } },
     ],
@@ -252,7 +253,7 @@ describe("ResolveCapability", () => {
       { reason: "CAPABILITY_NOT_FOUND", metadata: { capability: "translate", agent: "alpha" } },
     ],
     [
-      "an agent that is not known",
+      "an unknown agent",
       ["nobody/sentiment", ""],
       { reason: "AGENT_NOT_FOUND", metadata: { agent: "nobody" } },
     ],

@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from "node:crypto";
 import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AgentCardSigner } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import { canonicalBytes } from "@depute/core";
+import { canonicalBytes, encodeHex } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { capability } from "../testing/capability.ts";
@@ -25,12 +25,12 @@ beforeEach(async () => {
 afterEach(() => platform.stop());
 
 async function read(caller = BOB) {
-  const answer = await platform.agents.getAgentCard({ id: "a:b" }, as(caller));
+  const answer = await platform.agents.getAgentCard({ agentId: "a:b" }, as(caller));
   return { ...answer, json: JSON.parse(new TextDecoder().decode(answer.card)) };
 }
 
 describe("GetAgentCard", () => {
-  it("says who the agent is, what it can do, and which delegations it accepts", async () => {
+  it("contains the agent's identity, capabilities and delegation profile", async () => {
     await register({
       displayName: "Analyst",
       description: "Analyses.",
@@ -80,7 +80,7 @@ describe("GetAgentCard", () => {
     });
   });
 
-  it("is signed over its canonical form by a key that stays", async () => {
+  it("is signed over its canonical form by a permanent key", async () => {
     await register();
     const { json, signingKey, digest } = await read();
     const { signatures, ...card } = json;
@@ -96,21 +96,21 @@ describe("GetAgentCard", () => {
     const key = createPublicKey({ key: jwk, format: "jwk" });
     expect(verify(null, message, key, Buffer.from(signature, "base64url"))).toBe(true);
     expect(verify(null, Buffer.from(`${message}A`), key, Buffer.from(signature, "base64url"))).toBe(false);
-    expect(digest).toBe(sha256Hex(payload));
+    expect(encodeHex(digest)).toBe(sha256Hex(payload));
     await platform.restart();
     expect((await read()).signingKey?.x).toBe(signingKey?.x);
   });
 
-  it("changes its digest with the card alone", async () => {
+  it("has a new digest only if the card changes", async () => {
     await register();
     const { digest } = await read();
-    await platform.agents.heartbeatAgent({ id: "a:b" }, as(ALICE));
-    expect((await read()).digest).toBe(digest);
+    await platform.agents.heartbeatAgent({ agentId: "a:b" }, as(ALICE));
+    expect((await read()).digest).toEqual(digest);
     await register({ description: "new" });
-    expect((await read()).digest).not.toBe(digest);
+    expect((await read()).digest).not.toEqual(digest);
   });
 
-  it("is not there for who does not see the agent, nor once it is removed", async () => {
+  it("is not found for an invisible or removed agent", async () => {
     await platform.agents.registerAgent(
       { requestId: "hide", agent: { id: "a", principal: ALICE, visibility: AgentVisibility.NAMED } },
       as(ALICE),
@@ -118,12 +118,12 @@ describe("GetAgentCard", () => {
     await register();
     expect(await refusal(read())).toMatchObject({ reason: "AGENT_NOT_FOUND" });
     expect((await read(ALICE)).json.name).toBe("a:b");
-    await platform.agents.deregisterAgent({ id: "a:b" }, as(ALICE));
+    await platform.agents.deregisterAgent({ agentId: "a:b" }, as(ALICE));
     expect(await refusal(read(ALICE))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
   });
 });
 
-describe("a card that the owner has signed", () => {
+describe("a card with the owner's signature", () => {
   const owner = signer();
   const { principal } = owner;
   const card = { name: "Own", url: "https://acme.com/a2a", version: "3", delegateos: { principal } };
@@ -133,16 +133,16 @@ describe("a card that the owner has signed", () => {
       agent: { id: "own", principal, signedCard: new TextEncoder().encode(text), ...parts },
     });
   const readOwn = (id = "own") =>
-    platform.agents.getAgentCard({ id, signer: AgentCardSigner.OWNER }, as(BOB));
+    platform.agents.getAgentCard({ agentId: id, signer: AgentCardSigner.OWNER }, as(BOB));
 
-  it("is given out beside the platform's, and is a part of the version", async () => {
+  it("is returned beside the platform's, and is part of the version", async () => {
     const { agent } = await registerOwn(signedCard(owner, card));
-    const own = await readOwn();
-    expect(JSON.parse(new TextDecoder().decode(own.card))).toMatchObject(card);
-    expect(own.signingKey?.x).toBe(principal);
-    expect(own.digest).toBe(sha256Hex(canonicalBytes(card)));
-    expect(own.updateTime).toEqual(agent?.updateTime);
-    const platforms = await platform.agents.getAgentCard({ id: "own" }, as(BOB));
+    const ownerCopy = await readOwn();
+    expect(JSON.parse(new TextDecoder().decode(ownerCopy.card))).toMatchObject(card);
+    expect(ownerCopy.signingKey?.x).toBe(principal);
+    expect(encodeHex(ownerCopy.digest)).toBe(sha256Hex(canonicalBytes(card)));
+    expect(ownerCopy.updateTime).toEqual(agent?.updateTime);
+    const platforms = await platform.agents.getAgentCard({ agentId: "own" }, as(BOB));
     expect(JSON.parse(new TextDecoder().decode(platforms.card)).name).toBe("own");
     expect(platforms.signingKey?.x).not.toBe(principal);
     const again = await registerOwn(signedCard(owner, { ...card, version: "4" }));
@@ -152,7 +152,7 @@ describe("a card that the owner has signed", () => {
     expect(JSON.parse(new TextDecoder().decode(version?.agent?.signedCard)).version).toBe("3");
   });
 
-  it("is not there where none was signed, nor for an instance", async () => {
+  it("is not found without a signed card, nor for an instance", async () => {
     await registerOwn(signedCard(owner, card));
     await platform.agents.registerAgent({ requestId: "i", agent: { id: "own:1", principal } });
     for (const id of ["a", "own:1"]) {
@@ -163,7 +163,7 @@ describe("a card that the owner has signed", () => {
     }
   });
 
-  it("that is forged is refused, and leaves what was there", async () => {
+  it("is refused if forged, and leaves the previous one", async () => {
     await registerOwn(signedCard(owner, card));
     expect(await refusal(registerOwn(signedCard(signer(), card), { description: "new" }))).toMatchObject({
       reason: "SIGNATURE_INVALID",
@@ -173,11 +173,11 @@ describe("a card that the owner has signed", () => {
       reason: "INVALID_REQUEST",
       fields: ["agent.signed_card"],
     });
-    const { agent } = await platform.agents.getAgent({ id: "own" });
+    const { agent } = await platform.agents.getAgent({ agentId: "own" });
     expect(agent).toMatchObject({ revision: 1n, description: "" });
   });
 
-  it("has its addresses where the platform allows them", async () => {
+  it("is refused with an address outside the configured origins", async () => {
     await platform.stop();
     platform = await startPlatform(["--agent-endpoint-origins", "https://acme.com"]);
     await registerOwn(signedCard(owner, card));

@@ -3,6 +3,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { JwkSchema } from "@depute/contracts/asp/v0/agent_card_pb";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
+  AgentCardForm,
   AgentCardSigner,
   type GetAgentCardRequest,
   type GetAgentCardResponse,
@@ -14,43 +15,49 @@ import { sha256Hex } from "@depute/core/sha256";
 import { thumbprintOf } from "../card-key.ts";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { verifyEd25519 } from "../ed25519.ts";
-import type { StoredAgent } from "../rules/agent.ts";
+import { a2aCard } from "../rules/a2a-card.ts";
+import { digestBytes, type StoredAgent } from "../rules/agent.ts";
 import { agentCard, signCard } from "../rules/agent-card.ts";
 import { readOwnerCard } from "../rules/owner-card.ts";
 import { findVisible } from "../store/agents.ts";
 import { publishedBy } from "../store/capabilities.ts";
 
-/** AgentService.GetAgentCard. */
+/** Implements AgentService.GetAgentCard. */
 export async function getAgentCard(
   registry: RegistryContext,
-  { id, viewer: named, signer }: GetAgentCardRequest,
+  { agentId: id, viewer: requestedViewer, signer, form }: GetAgentCardRequest,
   context: HandlerContext,
 ): Promise<GetAgentCardResponse> {
-  const viewer = viewerFor(await identify(registry, context), named);
+  const viewer = viewerFor(await identify(registry, context), requestedViewer);
   const { agent, published } = await registry.store.read(async (tx) => ({
     agent: await findVisible(tx, id, viewer),
     published: await publishedBy(tx, id),
   }));
   if (agent === undefined || agent.status === AgentStatus.REMOVED) throw agentNotFound(id);
   const card =
-    signer === AgentCardSigner.OWNER ? ownersCard(agent) : platformsCard(registry, agent, published);
+    signer === AgentCardSigner.OWNER ? ownersCard(agent) : platformsCard(registry, agent, published, form);
   return create(GetAgentCardResponseSchema, { ...card, updateTime: toTimestamp(agent.updateTime) });
 }
 
-/** What the platform says of an agent. */
+/** Returns the card that the platform signs. */
 function platformsCard(
-  { cardKey, publicUrl }: RegistryContext,
+  { cardKey, publicUrl, needsCredentials, callsWebhooks }: RegistryContext,
   agent: StoredAgent,
   published: ReadonlyMap<string, CapabilityFull>,
+  form: AgentCardForm,
 ) {
   const capabilities = agent.capabilityIds
     .map((each) => published.get(each))
     .filter((each) => each !== undefined);
-  const { text, digest } = signCard(agentCard(agent.record, capabilities, publicUrl), cardKey, sha256Hex);
-  return { card: text, digest, signingKey: jwk(cardKey.publicKey) };
+  const card =
+    form === AgentCardForm.A2A_1_0
+      ? a2aCard(agent.record, capabilities, { publicUrl, needsCredentials, callsWebhooks })
+      : agentCard(agent.record, capabilities, publicUrl);
+  const { text, digest } = signCard(card, cardKey, sha256Hex);
+  return { card: text, digest: digestBytes(digest), signingKey: jwk(cardKey.publicKey) };
 }
 
-/** What its owner says of it, as it was registered. */
+/** Returns the card that the owner signed and registered. */
 function ownersCard({ record }: StoredAgent) {
   const card = readOwnerCard(record, verifyEd25519);
   if (card === undefined) {
@@ -59,7 +66,7 @@ function ownersCard({ record }: StoredAgent) {
     });
   }
   const { text, payload } = card;
-  return { card: text, digest: sha256Hex(payload), signingKey: jwk(record.principal) };
+  return { card: text, digest: digestBytes(sha256Hex(payload)), signingKey: jwk(record.principal) };
 }
 
 function jwk(publicKey: string) {

@@ -10,52 +10,48 @@ import { encodePageToken, pageSize } from "@depute/core";
 import { bytesOf, cutPage } from "@depute/service";
 import { identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
-import { present } from "../rules/agent.ts";
+import { toAgentMessage } from "../rules/agent.ts";
 import { searchKeys } from "../rules/registration.ts";
-import { listAgentsByKeys } from "../store/agent-keys.ts";
 import { type AgentFilter, listAgents as queryAgents } from "../store/agents.ts";
 import { changeBounds } from "../store/changes.ts";
 
-/** AgentService.ListAgents. */
+/** Implements AgentService.ListAgents. */
 export async function listAgents(
   registry: RegistryContext,
   request: ListAgentsRequest,
   context: HandlerContext,
 ): Promise<ListAgentsResponse> {
   const viewer = viewerFor(await identify(registry, context), "");
+  const protocols = request.protocol === "" ? [] : [request.protocol];
   const filter: AgentFilter = {
     status: request.status === AgentStatus.UNSPECIFIED ? AgentStatus.ACTIVE : request.status,
     health: request.health,
     capabilityId: request.capabilityId,
     organization: request.organization,
     principal: request.principal,
+    keys: searchKeys({ tags: request.tags, protocols, organization: "" }),
   };
-  const protocols = request.protocol === "" ? [] : [request.protocol];
-  const keys = searchKeys({ tags: request.tags, protocols, organization: "" });
-  const filters = { list: "agents", ...filter, ...(keys.length > 0 && { keys }) };
+  const filters = { list: "agents", ...filter };
   const [after] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
   const size = pageSize(request.pageSize);
-  // One more than is answered tells whether there is more.
+  // Reads one item more than the page holds, to find out whether another page follows.
   const {
     found,
     view,
-    last: revision,
+    last: sequence,
   } = await registry.store.read(async (tx) => {
     const view = await registry.guard.view(tx);
     const { last } = await changeBounds(tx);
-    const page = { after, limit: size + 1, view, viewer };
-    const found =
-      keys.length === 0
-        ? await queryAgents(tx, filter, page)
-        : await listAgentsByKeys(tx, registry.index, keys, filter, page);
-    return { view, last, found };
+    const agentRows = await queryAgents(tx, filter, { after, limit: size + 1, view, viewer });
+    return { view, last, found: agentRows };
   });
-  const shown = found.agents.map((agent) => present(agent, view));
-  const { items: page, more } = cutPage(shown, size, (agent) => bytesOf(AgentSchema, agent));
-  // Few were found on a long way: the caller decides whether to go on.
+  const agentMessages = found.agents.map((agent) => toAgentMessage(agent, view));
+  const { items: page, more } = cutPage(agentMessages, size, (agent) => bytesOf(AgentSchema, agent));
+  // The search stopped at its limit of rows, with fewer results than requested. The page token lets the caller continue
+  // there.
   const last = more ? page.at(-1)?.id : found.stoppedAt;
   return create(ListAgentsResponseSchema, {
-    revision: BigInt(revision),
+    sequence: BigInt(sequence),
     agents: page,
     nextPageToken: last === undefined ? "" : encodePageToken([last], filters),
   });

@@ -14,7 +14,7 @@ import {
 } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { DeputeError, ErrorReason, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
 import { bytesOf, cutPage } from "@depute/service";
-import { findOwn, identify, type RegistryContext, viewerFor } from "../context.ts";
+import { findCallersAgent, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { capabilityWord } from "../rules/offer.ts";
 import {
@@ -26,8 +26,8 @@ import {
   type StoredOffer,
   withdrawOffers,
 } from "../store/offers.ts";
-import { presentOffer } from "./present-offer.ts";
 import { publishOffer } from "./publish-offer.ts";
+import { toPublishedOffer } from "./published-offer.ts";
 
 export function offerService(registry: RegistryContext): ServiceImpl<typeof OfferService> {
   return {
@@ -44,25 +44,25 @@ async function getOffer(registry: RegistryContext, request: GetOfferRequest, con
   const { offerId, offerVersion } = request;
   const offer = await registry.store.read((tx) => findOffer(tx, offerId, offerVersion, viewer));
   if (offer === undefined) throw offerNotFound(offerId, offerVersion);
-  return create(GetOfferResponseSchema, { offer: presentOffer(offer, registry.clock.now()) });
+  return create(GetOfferResponseSchema, { offer: toPublishedOffer(offer, registry.clock.now()) });
 }
 
 async function listOfferVersions(
   registry: RegistryContext,
-  { offerId, pageToken, pageSize: asked }: ListOfferVersionsRequest,
+  { offerId, pageToken, pageSize: requestedSize }: ListOfferVersionsRequest,
   context: HandlerContext,
 ) {
   const viewer = viewerFor(await identify(registry, context), "");
   const filters = { list: "offer-versions", offerId };
   const [before] = readPosition(pageToken, filters, ["number"]) ?? [Number.MAX_SAFE_INTEGER];
-  const size = pageSize(asked);
-  const found = await registry.store.read((tx) =>
+  const size = pageSize(requestedSize);
+  const offerRows = await registry.store.read((tx) =>
     queryVersions(tx, offerId, { before, limit: size + 1, viewer }),
   );
-  // A page token is given only where more was seen.
-  if (found.length === 0) throw offerNotFound(offerId, "");
-  const { offers, last: shown, more } = presentPage(found, size, registry.clock.now());
-  const last = shown?.sequence;
+  // A page token always leads to at least one version, so an empty page means that the offer does not exist.
+  if (offerRows.length === 0) throw offerNotFound(offerId, "");
+  const { offers, last: lastOffer, more } = toOfferPage(offerRows, size, registry.clock.now());
+  const last = lastOffer?.sequence;
   return create(ListOfferVersionsResponseSchema, {
     offers,
     nextPageToken: last !== undefined && more ? encodePageToken([last], filters) : "",
@@ -81,22 +81,23 @@ async function listOffers(registry: RegistryContext, request: ListOffersRequest,
   const filters = { list: "offers", ...filter };
   const [after] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
   const size = pageSize(request.pageSize);
-  const found = await registry.store.read((tx) =>
+  const offerRows = await registry.store.read((tx) =>
     queryOffers(tx, filter, { after, limit: size + 1, viewer }),
   );
-  const { offers, last: shown, more } = presentPage(found.offers, size, registry.clock.now());
-  // Few were found on a long way: the caller decides whether to go on.
-  const last = more ? shown?.offer.offerId : found.stoppedAt;
+  const { offers, last: lastOffer, more } = toOfferPage(offerRows.offers, size, registry.clock.now());
+  // The search stopped at its limit of rows, with fewer results than requested. The page token lets the caller continue
+  // there.
+  const last = more ? lastOffer?.offer.offerId : offerRows.stoppedAt;
   return create(ListOffersResponseSchema, {
     offers,
     nextPageToken: last === undefined ? "" : encodePageToken([last], filters),
   });
 }
 
-/** The offers of one answer, and the last one of them as it is kept. */
-function presentPage(found: readonly StoredOffer[], size: number, now: number) {
-  const shown = found.map((stored) => ({ stored, offer: presentOffer(stored, now) }));
-  const { items, more } = cutPage(shown, size, ({ offer }) => bytesOf(PublishedOfferSchema, offer));
+/** Converts a page to contract messages, and returns the stored form of the page's last offer. */
+function toOfferPage(offerRows: readonly StoredOffer[], size: number, now: number) {
+  const publishedOffers = offerRows.map((stored) => ({ stored, offer: toPublishedOffer(stored, now) }));
+  const { items, more } = cutPage(publishedOffers, size, ({ offer }) => bytesOf(PublishedOfferSchema, offer));
   return { offers: items.map(({ offer }) => offer), last: items.at(-1)?.stored, more };
 }
 
@@ -107,13 +108,13 @@ async function withdrawOffer(
 ) {
   const identity = await identify(registry, context);
   return registry.store.write(async (tx) => {
-    const seen = await findOffer(tx, offerId, offerVersion, viewerFor(identity, ""));
+    const visibleOffer = await findOffer(tx, offerId, offerVersion, viewerFor(identity, ""));
     const latest = await latestOffer(tx, offerId);
-    if (seen === undefined || latest === undefined) throw offerNotFound(offerId, offerVersion);
-    await findOwn(tx, identity, latest.sellerId, "offer_id");
+    if (visibleOffer === undefined || latest === undefined) throw offerNotFound(offerId, offerVersion);
+    await findCallersAgent(tx, identity, latest.sellerId, "offer_id");
     const withdrawal = { now: registry.clock.now(), message };
     const withdrawn = await withdrawOffers(tx, offerId, offerVersion, withdrawal);
-    return create(WithdrawOfferResponseSchema, { withdrawn });
+    return create(WithdrawOfferResponseSchema, { withdrawnCount: withdrawn });
   });
 }
 

@@ -4,7 +4,7 @@ import { ALICE, as, BOB, CAROL, type Platform, startPlatform } from "../testing/
 import { refusal } from "../testing/refusal.ts";
 import { signer, signStatement } from "../testing/statement.ts";
 
-/** The operator is CAROL. */
+/** The tests' platform; its operator is CAROL. */
 let platform: Platform;
 let requests = 0;
 const newRequest = () => `request-${++requests}`;
@@ -22,7 +22,8 @@ async function prove(organization: string, principal: string, requestId = newReq
   return proof;
 }
 const revoke = async (id: string, caller = OPERATOR) =>
-  (await platform.organizations.revokeOrganizationProof({ requestId: newRequest(), id }, as(caller))).proof;
+  (await platform.organizations.revokeOrganizationProof({ requestId: newRequest(), proofId: id }, as(caller)))
+    .proof;
 const affiliations = async (...agentIds: string[]) =>
   (await platform.organizations.batchGetAffiliations({ agentIds })).affiliations.map(
     ({ agentId, principal, organizations }) => [agentId, principal, organizations.join()],
@@ -36,7 +37,7 @@ beforeEach(async () => {
 afterEach(() => platform.stop());
 
 describe("a proof", () => {
-  it("is an affiliation of every agent of its principal, and a name in a record is none", async () => {
+  it("is an affiliation of every agent of its principal, unlike a name in a record", async () => {
     await register("seller", ALICE, "acme");
     await register("second", ALICE, "invented");
     await register("claims", BOB, "acme");
@@ -48,7 +49,7 @@ describe("a proof", () => {
     ]);
   });
 
-  it("comes about once, whatever the request's id, and again after its end", async () => {
+  it("is created once for any request id, and again after its revocation", async () => {
     const first = await prove("acme", ALICE, "same");
     expect(await prove("acme", ALICE, "same")).toEqual(first);
     expect(await prove("acme", ALICE)).toEqual(first);
@@ -60,7 +61,7 @@ describe("a proof", () => {
     expect((await prove("acme", ALICE)).id).not.toBe(first.id);
   });
 
-  it("is listed for every caller, the newest first, and with those that have ended on demand", async () => {
+  it("is listed for every caller, newest first, with revoked ones on request", async () => {
     const ended = await prove("acme", BOB);
     await revoke(ended.id);
     const [first, second] = [await prove("acme", ALICE), await prove("zeta", ALICE)];
@@ -75,7 +76,7 @@ describe("a proof", () => {
     expect((await list({ pageSize: 1, pageToken: page.next })).ids).toEqual([first.id]);
   });
 
-  it("is for operators alone to make and to end", async () => {
+  it("is created and revoked only by operators", async () => {
     const { id } = await prove("acme", ALICE);
     const refused = { reason: "CALLER_NOT_ALLOWED" };
     expect(await refusal(prove("acme", BOB, newRequest(), ALICE))).toMatchObject(refused);
@@ -89,7 +90,7 @@ describe("a proof", () => {
     expect(await refusal(revoke("no-such-proof"))).toMatchObject({ reason: "ORGANIZATION_PROOF_NOT_FOUND" });
   });
 
-  it("counts at most 16 organizations of one principal", async () => {
+  it("is limited to 16 organizations of one principal", async () => {
     for (let i = 0; i < 16; i++) await prove(`org-${i}`, ALICE);
     expect(await refusal(prove("one-more", ALICE))).toMatchObject({
       reason: "LIMIT_EXCEEDED",
@@ -97,14 +98,14 @@ describe("a proof", () => {
     });
   });
 
-  it("stays over a restart", async () => {
+  it("survives a restart", async () => {
     await register("seller", ALICE);
     await prove("acme", ALICE);
     await platform.restart();
     expect(await affiliations("seller")).toEqual([["seller", ALICE, "acme"]]);
   });
 
-  it("moves to the key that replaces its principal, and its end ends with it", async () => {
+  it("moves to the key that replaces its principal, and is revoked there", async () => {
     const [old, next] = [signer(), signer()];
     const agent = { id: "a", principal: old.principal, organization: "acme" };
     await platform.agents.registerAgent({ requestId: newRequest(), agent });
@@ -117,7 +118,7 @@ describe("a proof", () => {
         { typ: "depute-key-replacement+jwt" },
       );
     await platform.agents.replacePrincipal({
-      ...{ id: "a", replaced: old.principal, principal: next.principal },
+      ...{ agentId: "a", replaced: old.principal, principal: next.principal },
       ...{ replacedStatement: say(old), principalStatement: say(next) },
     });
     expect(await affiliations("a")).toEqual([["a", next.principal, "acme"]]);
@@ -131,28 +132,28 @@ describe("a proof", () => {
 
 describe("the members of a proven organization", () => {
   const inner = { visibility: AgentVisibility.ORGANIZATION };
-  const sees = async (caller: string) =>
+  const isVisible = async (caller: string) =>
     (await platform.agents.listAgents({}, as(caller))).agents.some(({ id }) => id === "inner");
 
-  it("are not those of an impostor that founded it before", async () => {
+  it("exclude the members of an earlier impostor", async () => {
     await register("impostor", BOB, "acme");
     await prove("acme", ALICE);
     await register("inner", ALICE, "acme", inner);
     expect(await members("acme")).toEqual([ALICE]);
-    expect(await sees(BOB)).toBe(false);
+    expect(await isVisible(BOB)).toBe(false);
     expect(await refusal(register("impostor-2", BOB, "acme", inner))).toMatchObject({
       reason: "CALLER_NOT_ALLOWED",
     });
   });
 
-  it("stay if the founder is the one that is proven", async () => {
+  it("stay if the founder is proven", async () => {
     await register("inner", ALICE, "acme", inner);
     await platform.organizations.admitMember({ organization: "acme", principal: BOB }, as(ALICE));
     await prove("acme", ALICE);
-    expect(await sees(BOB)).toBe(true);
+    expect(await isVisible(BOB)).toBe(true);
   });
 
-  it("go with the proof, and no later registration founds it anew", async () => {
+  it("end with the proof, and no later registration founds it again", async () => {
     await register("inner", ALICE, "acme", inner);
     const { id } = await prove("acme", ALICE);
     await platform.organizations.admitMember({ organization: "acme", principal: BOB }, as(ALICE));
@@ -160,12 +161,12 @@ describe("the members of a proven organization", () => {
     expect(await members("acme")).toEqual([]);
     await register("late", BOB, "acme");
     expect(await members("acme")).toEqual([]);
-    expect(await sees(BOB)).toBe(false);
+    expect(await isVisible(BOB)).toBe(false);
   });
 });
 
 describe("without operators", () => {
-  it("the caller without credentials is the operator, and no other one", async () => {
+  it("only the caller without credentials is an operator", async () => {
     await platform.stop();
     platform = await startPlatform();
     const request = { requestId: newRequest(), organization: "acme", principal: ALICE };

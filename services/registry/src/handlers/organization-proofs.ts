@@ -31,7 +31,7 @@ import {
 import { bytesOf, cutPage, type Identity } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
 import { identify, type RegistryContext, viewerFor } from "../context.ts";
-import { repeatable } from "../idempotency.ts";
+import { idempotentCall } from "../idempotency.ts";
 import { readPosition } from "../page-position.ts";
 import type { StoredAgent } from "../rules/agent.ts";
 import { baseOf } from "../rules/registration.ts";
@@ -49,9 +49,9 @@ import {
   wasProven,
 } from "../store/proofs.ts";
 
-/** Proofs of one organization that are in force at once. */
+/** Maximum number of proofs of one organization that are in force at once. */
 const MAX_PROOFS = 10_000;
-/** Organizations that one principal acts for. */
+/** Maximum number of organizations of one principal. */
 const MAX_ORGANIZATIONS = 16;
 
 const CREATE = {
@@ -63,7 +63,7 @@ const REVOKE = {
   answer: RevokeOrganizationProofResponseSchema,
 };
 
-/** OrganizationService.CreateOrganizationProof. */
+/** Implements OrganizationService.CreateOrganizationProof. */
 export async function createOrganizationProof(
   registry: RegistryContext,
   request: CreateOrganizationProofRequest,
@@ -72,10 +72,10 @@ export async function createOrganizationProof(
   const identity = await identify(registry, context);
   checkOperator(registry, identity);
   const { organization, principal } = request;
-  const call = repeatable(CREATE, identity.principal, request.requestId, request);
+  const call = idempotentCall(CREATE, identity.principal, request.requestId, request);
   return registry.store.write(async (tx) => {
-    const answered = await call.before(tx);
-    if (answered !== undefined) return answered;
+    const earlierAnswer = await call.findAnswer(tx);
+    if (earlierAnswer !== undefined) return earlierAnswer;
     const now = registry.clock.now();
     const inForce = await findProofOf(tx, organization, principal);
     const proof = inForce ?? newProof(organization, principal, identity.principal, now);
@@ -85,12 +85,12 @@ export async function createOrganizationProof(
       await addProof(tx, proof);
     }
     const answer = create(CreateOrganizationProofResponseSchema, { proof: toMessage(proof) });
-    await call.keep(tx, answer, now);
+    await call.storeAnswer(tx, answer, now);
     return answer;
   });
 }
 
-/** OrganizationService.RevokeOrganizationProof. */
+/** Implements OrganizationService.RevokeOrganizationProof. */
 export async function revokeOrganizationProof(
   registry: RegistryContext,
   request: RevokeOrganizationProofRequest,
@@ -98,17 +98,21 @@ export async function revokeOrganizationProof(
 ): Promise<RevokeOrganizationProofResponse> {
   const identity = await identify(registry, context);
   checkOperator(registry, identity);
-  const { id } = request;
-  const call = repeatable(REVOKE, identity.principal, request.requestId, request);
+  const { proofId: id } = request;
+  const call = idempotentCall(REVOKE, identity.principal, request.requestId, request);
   return registry.store.write(async (tx) => {
-    const answered = await call.before(tx);
-    if (answered !== undefined) return answered;
+    const earlierAnswer = await call.findAnswer(tx);
+    if (earlierAnswer !== undefined) return earlierAnswer;
     const now = registry.clock.now();
     const proof = await findProof(tx, id);
     if (proof === undefined) {
-      throw new DeputeError(ErrorReason.ORGANIZATION_PROOF_NOT_FOUND, "no such proof of an organization", {
-        metadata: { proof: id },
-      });
+      throw new DeputeError(
+        ErrorReason.ORGANIZATION_PROOF_NOT_FOUND,
+        "the organization proof does not exist",
+        {
+          metadata: { proof: id },
+        },
+      );
     }
     if (proof.revokeTime === undefined) {
       await endProof(tx, id, identity.principal, now);
@@ -118,12 +122,12 @@ export async function revokeOrganizationProof(
     const answer = create(RevokeOrganizationProofResponseSchema, {
       proof: toMessage(proof.revokeTime === undefined ? ended : proof),
     });
-    await call.keep(tx, answer, now);
+    await call.storeAnswer(tx, answer, now);
     return answer;
   });
 }
 
-/** OrganizationService.ListOrganizationProofs. */
+/** Implements OrganizationService.ListOrganizationProofs. */
 export async function listOrganizationProofs(
   registry: RegistryContext,
   request: ListOrganizationProofsRequest,
@@ -134,11 +138,13 @@ export async function listOrganizationProofs(
   const filters = { list: "organization-proofs", organization, principal, includeRevoked };
   const [before] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
   const size = pageSize(request.pageSize);
-  const found = await registry.store.read((tx) =>
+  const rows = await registry.store.read((tx) =>
     listProofs(tx, { organization, principal, includeRevoked }, before, size + 1),
   );
-  const shown = found.map(toMessage);
-  const { items: proofs, more } = cutPage(shown, size, (proof) => bytesOf(OrganizationProofSchema, proof));
+  const proofMessages = rows.map(toMessage);
+  const { items: proofs, more } = cutPage(proofMessages, size, (proof) =>
+    bytesOf(OrganizationProofSchema, proof),
+  );
   const last = proofs.at(-1)?.id;
   return create(ListOrganizationProofsResponseSchema, {
     proofs,
@@ -146,7 +152,7 @@ export async function listOrganizationProofs(
   });
 }
 
-/** OrganizationService.BatchGetAffiliations. */
+/** Implements OrganizationService.BatchGetAffiliations. */
 export async function batchGetAffiliations(
   registry: RegistryContext,
   { agentIds }: BatchGetAffiliationsRequest,
@@ -154,12 +160,12 @@ export async function batchGetAffiliations(
 ): Promise<BatchGetAffiliationsResponse> {
   const viewer = viewerFor(await identify(registry, context), "");
   const affiliations = await registry.store.read(async (tx) => {
-    const found: Affiliation[] = [];
+    const proven: Affiliation[] = [];
     for (const agentId of agentIds) {
       const agent = await findVisible(tx, baseOf(agentId) ?? agentId, viewer);
-      if (agent !== undefined) found.push(await affiliationOf(tx, agent, agentId));
+      if (agent !== undefined) proven.push(await affiliationOf(tx, agent, agentId));
     }
-    return found;
+    return proven;
   });
   return create(BatchGetAffiliationsResponseSchema, {
     affiliations: affiliations.map(({ agentId, principal, organizations }) =>
@@ -168,7 +174,7 @@ export async function batchGetAffiliations(
   });
 }
 
-/** What independence is judged by, of a stored agent. */
+/** Returns the facts about a stored agent that decide whether it is independent of another. */
 export async function affiliationOf(
   tx: ReadTx,
   { record: { principal } }: StoredAgent,
@@ -178,8 +184,8 @@ export async function affiliationOf(
 }
 
 /**
- * Moves the proofs and memberships of a key to the key that replaces it. The number of proven keys stays what an operator
- * made it; a proof for which the new key has no room ends.
+ * Moves proofs and memberships from a replaced key to the new key. A proof moves instead of being copied, because only
+ * an operator may add to the proven keys of an organization. A proof that would exceed the new key's limit ends.
  */
 export async function moveProofs(
   tx: WriteTx,
@@ -190,8 +196,8 @@ export async function moveProofs(
   const filter = { organization: "", principal: replaced, includeRevoked: false };
   for (const { id, organization, provenBy } of await listProofs(tx, filter, "", MAX_ORGANIZATIONS)) {
     await endProof(tx, id, principal, now);
-    const held = await provenOrganizations(tx, principal);
-    if (!held.includes(organization) && held.length < MAX_ORGANIZATIONS) {
+    const provenIds = await provenOrganizations(tx, principal);
+    if (!provenIds.includes(organization) && provenIds.length < MAX_ORGANIZATIONS) {
       await addProof(tx, newProof(organization, principal, provenBy, now));
     }
     await replaceMember(tx, organization, replaced, { principal, admittedBy: provenBy, createTime: now });
@@ -205,7 +211,7 @@ function checkOperator({ trustOperators, localProves }: RegistryContext, identit
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
     "only an operator proves organizations: call as a principal of DEPUTE_TRUST_OPERATORS",
-    { violations: [{ field: "", description: "the caller is no operator" }] },
+    { violations: [{ field: "", description: "the caller is not an operator" }] },
   );
 }
 
@@ -225,14 +231,17 @@ function tooMany(limit: string, max: number): DeputeError {
   });
 }
 
-/** A member by proof. An organization that another principal founded under this name is not the proven one. */
+/**
+ * Makes the proof's principal a member of the organization. The organization's first proof removes its earlier members,
+ * unless the proof's principal founded the organization.
+ */
 async function makeMember(tx: WriteTx, proof: StoredProof): Promise<void> {
   const { organization, principal, provenBy, createTime } = proof;
-  const known = await findMember(tx, organization, principal);
-  const isFounder = known?.admittedBy === principal;
+  const member = await findMember(tx, organization, principal);
+  const isFounder = member?.admittedBy === principal;
   const isFirst = !(await wasProven(tx, organization));
   if (isFirst && !isFounder) await removeMembers(tx, organization);
-  if (known !== undefined && (isFounder || !isFirst)) return;
+  if (member !== undefined && (isFounder || !isFirst)) return;
   await addMember(tx, organization, { principal, admittedBy: provenBy, createTime });
 }
 
@@ -242,7 +251,15 @@ function newProof(
   provenBy: string,
   createTime: number,
 ): StoredProof {
-  return { id: newId(), organization, principal, provenBy, createTime, revokeTime: undefined, revokedBy: "" };
+  return {
+    id: newId(createTime),
+    organization,
+    principal,
+    provenBy,
+    createTime,
+    revokeTime: undefined,
+    revokedBy: "",
+  };
 }
 
 function toMessage(proof: StoredProof): OrganizationProof {

@@ -21,7 +21,7 @@ import {
   removeMember,
   type StoredMember,
 } from "../store/members.ts";
-import { isMember } from "../store/sight.ts";
+import { isMember } from "../store/visibility.ts";
 import {
   batchGetAffiliations,
   createOrganizationProof,
@@ -29,7 +29,7 @@ import {
   revokeOrganizationProof,
 } from "./organization-proofs.ts";
 
-/** Members that an organization may have. */
+/** Maximum number of members of an organization. */
 const MAX_MEMBERS = 10_000;
 
 export function organizationService(registry: RegistryContext): ServiceImpl<typeof OrganizationService> {
@@ -44,12 +44,13 @@ export function organizationService(registry: RegistryContext): ServiceImpl<type
       const identity = await identify(registry, context);
       return store.write(async (tx) => {
         await checkMember(tx, identity, organization);
-        const known = await findMember(tx, organization, principal);
-        if (known !== undefined) return create(AdmitMemberResponseSchema, { member: toMessage(known) });
+        const existingMember = await findMember(tx, organization, principal);
+        if (existingMember !== undefined)
+          return create(AdmitMemberResponseSchema, { member: toMessage(existingMember) });
         if ((await countMembers(tx, organization, MAX_MEMBERS)) >= MAX_MEMBERS) {
           throw new DeputeError(
             ErrorReason.LIMIT_EXCEEDED,
-            "the organization has as many members as it may",
+            "the organization has reached the limit of members",
             {
               metadata: { limit: "members", max: String(MAX_MEMBERS) },
             },
@@ -81,25 +82,25 @@ export function organizationService(registry: RegistryContext): ServiceImpl<type
       const filters = { list: "members", organization };
       const [after] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
       const size = pageSize(request.pageSize);
-      const found = await store.read(async (tx) => {
+      const memberRows = await store.read(async (tx) => {
         await checkMember(tx, identity, organization);
         return listMembers(tx, organization, after, size + 1);
       });
-      const page = found.slice(0, size);
+      const page = memberRows.slice(0, size);
       const last = page.at(-1)?.principal;
       return create(ListMembersResponseSchema, {
         members: page.map(toMessage),
-        nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+        nextPageToken: last !== undefined && memberRows.length > size ? encodePageToken([last], filters) : "",
       });
     },
   };
 }
 
-/** @throws DeputeError CALLER_NOT_ALLOWED, alike for an organization that nobody belongs to */
+/** @throws DeputeError CALLER_NOT_ALLOWED, also for an organization without members */
 async function checkMember(tx: ReadTx, identity: Identity, organization: string): Promise<void> {
   if (identity.local || (await isMember(tx, organization, identity.principal))) return;
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only members of the organization may do this", {
-    violations: [{ field: "organization", description: "the caller is no member of it" }],
+    violations: [{ field: "organization", description: "the caller is not a member" }],
   });
 }
 

@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => platform.stop());
 
 describe("PolicyService", () => {
-  it("judges by an organization only where the principal is a member of it", async () => {
+  it("evaluates an organization only if the principal is a member", async () => {
     await register("impostor", CAROL, { organization: "acme" });
     const rule = { whenToDelegate: "to colleagues", predicate: "to.organization != 'evil'" };
     const delegateRules = { seller: rule, impostor: rule };
@@ -67,7 +67,7 @@ describe("PolicyService", () => {
     expect(await check({ fromAgentId: "user" }, ALICE)).toMatchObject({ allowed: false, decision: 3 });
   });
 
-  it("is no way to try out others' manifests, nor to learn that hidden agents exist", async () => {
+  it("reveals neither others' manifests nor hidden agents", async () => {
     expect(await refusal(check({}, CAROL))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
     await register("seller", ALICE, { organization: "acme", visibility: AgentVisibility.NAMED });
     const hidden = await check();
@@ -77,7 +77,7 @@ describe("PolicyService", () => {
     expect(await platform.policy.checkDelegation(platformsOwn)).toEqual(hidden);
   });
 
-  it("lets the orchestrator delegate where it is set so, to who is known as it", async () => {
+  it("lets the configured orchestrator principals delegate, if the setting allows it", async () => {
     const call = { fromAgentId: "orchestrator", toAgentId: "seller" };
     expect(await platform.policy.checkDelegation(call)).toMatchObject({ allowed: true });
     expect(await refusal(check(call, CAROL))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
@@ -92,7 +92,7 @@ describe("PolicyService", () => {
     expect(await check(call, CAROL)).toMatchObject({ allowed: false, decision: 3 });
   });
 
-  it("decides on tools, for the agent's own principal", async () => {
+  it("decides on tools for the agent's principal", async () => {
     const ask = (parts: Record<string, unknown>, caller = BOB) =>
       platform.policy.checkToolAccess(
         { agentId: "buyer", serverId: "Docs", tool: "get", ...parts },
@@ -105,7 +105,7 @@ describe("PolicyService", () => {
     expect(await refusal(ask({}, ALICE))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
   });
 
-  describe("asked about a key", () => {
+  describe("for a key", () => {
     const may = async (principal: string, caller = principal) => {
       const question = { fromPrincipal: principal, toAgentId: "seller", justification: "text" };
       const { allowed, decision, agentId } = await platform.policy.checkDelegation(question, as(caller));
@@ -116,7 +116,7 @@ describe("PolicyService", () => {
       return (await platform.policy.checkToolAccess(question, as(principal))).allowed;
     };
 
-    it("allows what one of several manifests allows, and names the one that decided", async () => {
+    it("allows a delegation that one of several manifests allows, and names its agent", async () => {
       await register("aide", BOB, { manifest: { id: "aide", mcpBindings: manifest.mcpBindings } });
       expect(await may(BOB)).toEqual([true, PolicyDecision.ALLOWED, "buyer"]);
       expect([await mayUse(BOB, "get"), await mayUse(BOB, "put")]).toEqual([true, false]);
@@ -124,20 +124,20 @@ describe("PolicyService", () => {
       expect(await may(BOB)).toEqual([false, PolicyDecision.NOT_ALLOWED, "aide"]);
     });
 
-    it("allows everything to a key that no manifest binds", async () => {
+    it("allows everything to a key without a manifest", async () => {
       expect(await may(ALICE)).toEqual([true, PolicyDecision.NOT_BOUND, ""]);
       expect(await mayUse(ALICE, "put")).toBe(true);
     });
 
-    it("still knows the manifest of an agent that was deprecated, or removed, which allows nothing", async () => {
-      await platform.agents.setAgentStatus({ id: "buyer", status: AgentStatus.DEPRECATED }, as(BOB));
+    it("applies the manifest of a deprecated agent, and refuses under a removed one's", async () => {
+      await platform.agents.setAgentStatus({ agentId: "buyer", status: AgentStatus.DEPRECATED }, as(BOB));
       expect(await may(BOB)).toEqual([true, PolicyDecision.ALLOWED, "buyer"]);
-      await platform.agents.deregisterAgent({ id: "buyer" }, as(BOB));
+      await platform.agents.deregisterAgent({ agentId: "buyer" }, as(BOB));
       expect(await may(BOB)).toEqual([false, PolicyDecision.UNKNOWN_AGENT, "buyer"]);
       expect(await mayUse(BOB, "get")).toBe(false);
     });
 
-    it("answers the key itself alone, and takes either an agent or a key", async () => {
+    it("answers only the key's holder, and accepts either an agent or a key", async () => {
       expect(await refusal(may(BOB, CAROL))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
       for (const question of [
         { fromAgentId: "", toAgentId: "seller" },
@@ -150,7 +150,7 @@ describe("PolicyService", () => {
     });
   });
 
-  describe("with a predicate beside the rule", () => {
+  describe("with a predicate in the rule", () => {
     const predicate = "task.priority < 5 && to.organization == 'acme' && to.trust < 50.0";
     const rule = { whenToDelegate: "Now.", predicate };
     const task = { capabilityId: "judge", priority: 4, depth: 0 };
@@ -160,7 +160,7 @@ describe("PolicyService", () => {
     it.each<[string, Record<string, unknown>, PolicyDecision, string]>([
       ["allows what it is true of", { task }, PolicyDecision.ALLOWED, ""],
       [
-        "denies what it is false of",
+        "denies a delegation for which it is false",
         { task: { ...task, priority: 5 } },
         PolicyDecision.PREDICATE_NOT_MET,
         "",
@@ -174,7 +174,7 @@ describe("PolicyService", () => {
       expect(await check({ ...parts, fromAgentId: "buyer:1" })).toMatchObject(answer);
     });
 
-    it("stays as it was when an update with an unfit one is refused", async () => {
+    it("is unchanged after a refused update with an invalid one", async () => {
       const unfit = { ...rule, predicate: "task.priority.all(x, true)" };
       expect(
         await refusal(

@@ -15,7 +15,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { type Identity, mayActFor } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { identify, type RegistryContext, viewerFor } from "../context.ts";
-import type { StoredAgent } from "../rules/agent.ts";
+import type { StoredAgent, Viewer } from "../rules/agent.ts";
 import { overseerOf } from "../rules/bounds.ts";
 import {
   checkDelegation,
@@ -29,8 +29,8 @@ import { baseOf } from "../rules/registration.ts";
 import { decay, trustScore } from "../rules/trust.ts";
 import { findVisible } from "../store/agents.ts";
 import { boundAgents } from "../store/bound-agents.ts";
-import { isMember, type Viewer } from "../store/sight.ts";
-import { trustOf } from "./trust-of.ts";
+import { isMember } from "../store/visibility.ts";
+import { findTrustOrInitial } from "./initial-trust.ts";
 
 export function policyService(registry: RegistryContext): ServiceImpl<typeof PolicyService> {
   return {
@@ -45,13 +45,14 @@ async function decideDelegation(
   context: HandlerContext,
 ) {
   const identity = await identify(registry, context);
-  if (request.fromPrincipal !== "") return decideForKey(registry, identity, request);
+  if (request.fromPrincipal !== "") return decideDelegationForKey(registry, identity, request);
   const { fromAgentId: fromId, toAgentId: toId } = request;
   const viewer = viewerFor(identity, "");
   const now = registry.clock.now();
   const { from, fromFacts, delegate } = await registry.store.read(async (tx) => {
-    const from = await find(tx, fromId, viewer);
-    // What the delegator does not see it cannot delegate to, whoever asks.
+    const from = await findParty(tx, fromId, viewer);
+    // A delegator must see the agent that it delegates to. So the lookup uses the visibility rights of the delegator,
+    // not those of the caller.
     const sight =
       from === undefined || from.record.principal === "" ? viewer : { principal: from.record.principal };
     return {
@@ -60,11 +61,11 @@ async function decideDelegation(
       delegate: await findDelegate(tx, toId, sight, now),
     };
   });
-  checkAsker(registry, identity, fromId, from, delegate.to);
-  return judged(registry, request, fromFacts, from, delegate);
+  checkIsParty(registry, identity, fromId, from, delegate.to);
+  return decideByManifest(registry, request, fromFacts, from, delegate);
 }
 
-/** The agent that would be delegated to, and how far it is trusted. */
+/** The delegate, with its trust score. */
 interface Delegate {
   readonly to: StoredAgent | undefined;
   readonly facts: PartyFacts;
@@ -72,13 +73,13 @@ interface Delegate {
 }
 
 async function findDelegate(tx: ReadTx, id: string, sight: Viewer, now: number): Promise<Delegate> {
-  const to = await find(tx, id, sight);
-  const trusted = to && (await trustOf(tx, to, baseOf(id) ?? id, "", now)).trust;
-  const trust = trusted === undefined ? 0 : trustScore(decay(trusted, now));
+  const to = await findParty(tx, id, sight);
+  const trustState = to && (await findTrustOrInitial(tx, to, baseOf(id) ?? id, "", now)).trust;
+  const trust = trustState === undefined ? 0 : trustScore(decay(trustState, now));
   return { to, facts: await partyFacts(tx, id, to), trust };
 }
 
-function judged(
+function decideByManifest(
   registry: RegistryContext,
   { toAgentId: toId, justification, task }: CheckDelegationRequest,
   fromFacts: PartyFacts,
@@ -94,8 +95,8 @@ function judged(
     to: to?.record,
     justification,
     orchestratorMay,
-    judge: (predicate) =>
-      registry.predicates.judge(predicate, {
+    evaluate: (predicate) =>
+      registry.predicates.evaluate(predicate, {
         from: fromFacts,
         to: { ...toFacts, trust },
         justification,
@@ -109,10 +110,14 @@ function judged(
 }
 
 /**
- * Decides for a key: one of the manifests that bind it has to allow the delegation. The refusal is that of the first manifest
- * that names the delegate, else of the first.
+ * Decides whether a key may delegate. At least one of the manifests that bind the key must allow the delegation. The
+ * reported refusal is that of the first manifest that names the target, or else of the first manifest.
  */
-async function decideForKey(registry: RegistryContext, identity: Identity, request: CheckDelegationRequest) {
+async function decideDelegationForKey(
+  registry: RegistryContext,
+  identity: Identity,
+  request: CheckDelegationRequest,
+) {
   const { fromPrincipal: principal, toAgentId: toId } = request;
   const now = registry.clock.now();
   return registry.store.read(async (tx) => {
@@ -120,11 +125,11 @@ async function decideForKey(registry: RegistryContext, identity: Identity, reque
     let refusal: CheckDelegationResponse | undefined;
     let isNamed = false;
     for await (const from of boundAgents(tx, principal)) {
-      checkKey(identity, principal, "from_principal");
+      checkIsKey(identity, principal, "from_principal");
       delegate ??= await findDelegate(tx, toId, { principal }, now);
-      const granting = grantingOnly(from);
-      const facts = await partyFacts(tx, from.record.id, granting);
-      const answer = judged(registry, request, facts, granting, delegate);
+      const activeAgent = unlessRemoved(from);
+      const facts = await partyFacts(tx, from.record.id, activeAgent);
+      const answer = decideByManifest(registry, request, facts, activeAgent, delegate);
       answer.agentId = from.record.id;
       if (answer.allowed) return answer;
       const names = from.record.manifest?.allowedAgents.includes(baseOf(toId) ?? toId) === true;
@@ -136,29 +141,37 @@ async function decideForKey(registry: RegistryContext, identity: Identity, reque
   });
 }
 
-/** A removed agent's manifest still binds its key, and allows nothing. */
-function grantingOnly(agent: StoredAgent): StoredAgent | undefined {
+/**
+ * Returns the agent, or undefined if it was removed. The manifest of a removed agent still binds its key, but permits
+ * nothing.
+ */
+function unlessRemoved(agent: StoredAgent): StoredAgent | undefined {
   return agent.status === AgentStatus.REMOVED ? undefined : agent;
 }
 
-function checkKey(identity: Identity, principal: string, field: string): void {
+function checkIsKey(identity: Identity, principal: string, field: string): void {
   if (mayActFor(identity, principal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the key itself may ask this", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the holder of the key may ask this", {
     violations: [{ field, description: "is not the caller's" }],
   });
 }
 
 /**
- * A record may name any organization. Where the principal is no member of it, the fact is absent, so that a predicate that
- * names it cannot be decided.
+ * Returns the facts about a party. A record may name any organization, so the organization counts only if the principal
+ * is its member. A predicate that uses an absent fact fails.
  */
 async function partyFacts(tx: ReadTx, id: string, agent: StoredAgent | undefined): Promise<PartyFacts> {
-  const { principal = "", organization: named = "", tags = [] } = agent?.record ?? {};
-  const belongs = principal === "" || (await isMember(tx, named, principal));
-  return { id, principal, tags, ...((belongs || named === "") && { organization: named }) };
+  const { principal = "", organization: organizationName = "", tags = [] } = agent?.record ?? {};
+  const isOrganizationMember = principal === "" || (await isMember(tx, organizationName, principal));
+  return {
+    id,
+    principal,
+    tags,
+    ...((isOrganizationMember || organizationName === "") && { organization: organizationName }),
+  };
 }
 
-/** What is not known of the work is absent, so that a predicate that names it cannot be decided. */
+/** Returns the facts about a task. Unknown facts are absent; a predicate that uses an absent fact fails. */
 function taskFacts(task: DelegatedWork | undefined): PredicateFacts["task"] {
   if (task === undefined) return {};
   const facts: Record<string, string | bigint | string[]> = {
@@ -172,8 +185,8 @@ function taskFacts(task: DelegatedWork | undefined): PredicateFacts["task"] {
   return facts;
 }
 
-/** The manifests of others are not for everybody to try out. */
-function checkAsker(
+/** Requires a party, or a caller that may act for one, because answers reveal the content of manifests. */
+function checkIsParty(
   { orchestrators }: RegistryContext,
   identity: Identity,
   fromId: string,
@@ -184,7 +197,7 @@ function checkAsker(
   if (parties.some(({ record }) => mayActFor(identity, record.principal)) || identity.local) return;
   if (fromId === ORCHESTRATOR && orchestrators.includes(identity.principal)) return;
   if (parties.length === 0 && !isRole(fromId)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller acts for neither of the two", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller acts for neither agent", {
     violations: [{ field: "from_agent_id", description: "is not the caller's, nor is to_agent_id" }],
   });
 }
@@ -196,9 +209,9 @@ async function decideToolAccess(
 ) {
   const identity = await identify(registry, context);
   if (principal !== "") return decideToolForKey(registry, identity, principal, question);
-  const agent = await registry.store.read((tx) => find(tx, agentId, viewerFor(identity, "")));
+  const agent = await registry.store.read((tx) => findParty(tx, agentId, viewerFor(identity, "")));
   if (agent !== undefined && !mayActFor(identity, agent.record.principal)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's own principal may ask this", {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may ask this", {
       violations: [{ field: "agent_id", description: "is not the caller's" }],
     });
   }
@@ -206,7 +219,7 @@ async function decideToolAccess(
   return create(CheckToolAccessResponseSchema, { allowed: decision === PolicyDecision.ALLOWED, decision });
 }
 
-/** One of the manifests that bind a key has to allow the tool. */
+/** Decides whether a key may call a tool. At least one of the manifests that bind the key must allow the tool. */
 async function decideToolForKey(
   registry: RegistryContext,
   identity: Identity,
@@ -216,8 +229,8 @@ async function decideToolForKey(
   return registry.store.read(async (tx) => {
     let decision: PolicyDecision = PolicyDecision.NOT_BOUND;
     for await (const agent of boundAgents(tx, principal)) {
-      checkKey(identity, principal, "principal");
-      decision = checkToolAccess(grantingOnly(agent)?.record, question);
+      checkIsKey(identity, principal, "principal");
+      decision = checkToolAccess(unlessRemoved(agent)?.record, question);
       if (decision === PolicyDecision.ALLOWED) break;
     }
     const allowed = decision === PolicyDecision.ALLOWED || decision === PolicyDecision.NOT_BOUND;
@@ -225,7 +238,7 @@ async function decideToolForKey(
   });
 }
 
-async function find(tx: ReadTx, id: string, viewer: Viewer): Promise<StoredAgent | undefined> {
+async function findParty(tx: ReadTx, id: string, viewer: Viewer): Promise<StoredAgent | undefined> {
   const agent = isRole(id) ? undefined : await findVisible(tx, id, viewer);
   return agent?.status === AgentStatus.REMOVED ? undefined : agent;
 }

@@ -22,32 +22,32 @@ function publish(capabilities: ReturnType<typeof capability>[], principal = ALIC
   return platform.agents.publishCapabilities(request, as(principal));
 }
 
-async function offered() {
+async function offeredIds() {
   const { capabilities } = await platform.discovery.discoverCapabilities({ level: 0, agentId: "a" });
   return capabilities.map((each) => each.capability.value?.id);
 }
 
 describe("PublishCapabilities", () => {
-  it("answers with the version hashes, whatever hash was sent", async () => {
+  it("answers with the version hashes and ignores sent ones", async () => {
     const sent = { ...capability("sentiment", { cat: "nlp", desc: "Rates text." }), h: "ffffffff" };
     const { capabilities } = await publish([sent]);
     expect(capabilities).toHaveLength(1);
     expect(asJson(capabilities[0])).toEqual(asJson({ ...sent, h: capabilities[0]?.h ?? "" }));
     expect(capabilities[0]?.h).toMatch(/^[0-9a-f]{8}$/);
     expect(capabilities[0]?.h).not.toBe("ffffffff");
-    await expect.poll(() => platform.woken).toEqual(["a", "a"]);
+    await expect.poll(() => platform.wakeUps).toEqual(["a", "a"]);
   });
 
   it("replaces the whole set", async () => {
     await publish([capability("one"), capability("two")]);
     await publish([capability("two"), capability("three")]);
-    expect(await offered()).toEqual(["three", "two"]);
-    expect((await platform.agents.getAgent({ id: "a" })).agent?.capabilityIds).toEqual(["two", "three"]);
+    expect(await offeredIds()).toEqual(["three", "two"]);
+    expect((await platform.agents.getAgent({ agentId: "a" })).agent?.capabilityIds).toEqual(["two", "three"]);
     await publish([]);
-    expect(await offered()).toEqual([]);
+    expect(await offeredIds()).toEqual([]);
   });
 
-  it("keeps all or none", async () => {
+  it("stores all capabilities or none", async () => {
     await publish([capability("one")]);
     expect(await refusal(publish([capability("two"), capability("two")]))).toMatchObject({
       reason: "INVALID_REQUEST",
@@ -55,10 +55,10 @@ describe("PublishCapabilities", () => {
     expect(
       await refusal(publish([capability("two"), capability("three", { input: { type: "nonsense" } })])),
     ).toMatchObject({ reason: "SCHEMA_INVALID" });
-    expect(await offered()).toEqual(["one"]);
+    expect(await offeredIds()).toEqual(["one"]);
   });
 
-  it("is for the agent's principal", async () => {
+  it("refuses callers other than the agent's principal", async () => {
     expect(await refusal(publish([capability("one")], BOB))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
     expect(await refusal(publish([capability("one")], ALICE, "b"))).toMatchObject({
       reason: "AGENT_NOT_FOUND",
@@ -83,12 +83,12 @@ describe("PublishCapabilities", () => {
     expect(refused.violations.map(({ field, description }) => [field, description])).toEqual([
       ["capabilities[1].input_schema", "type: nonsense is no type"],
       ["capabilities[1].output_schema", "type: rubbish is no type"],
-      ["capabilities[2].examples[1].input", "does not fit its schema: must be object"],
-      ["capabilities[2].examples[1].output", "does not fit its schema: must be string"],
+      ["capabilities[2].examples[1].input", "does not match its schema: must be object"],
+      ["capabilities[2].examples[1].output", "does not match its schema: must be string"],
     ]);
   });
 
-  it("asks nothing of what is published again, and asks again of what changed", async () => {
+  it("sends only new and changed schemas to the verifier", async () => {
     const one = (desc: string, out: number) =>
       capability("one", {
         desc,
@@ -125,41 +125,41 @@ describe("PublishCapabilities", () => {
       { reason: "DEPENDENCY_UNAVAILABLE", metadata: { service: "verifier" } },
     ],
     [
-      "a fault of its own",
+      "an internal error",
       ErrorReason.INTERNAL,
       { reason: "DEPENDENCY_UNAVAILABLE", metadata: { service: "verifier" } },
     ],
   ])("keeps nothing after %s of the verifier", async (_, reason, expected) => {
     platform.verifier.failure = DeputeError.received(reason, "no");
     expect(await refusal(publish([capability("one")]))).toMatchObject(expected);
-    expect(await offered()).toEqual([]);
+    expect(await offeredIds()).toEqual([]);
     platform.verifier.failure = undefined;
     await publish([capability("one")]);
-    expect(await offered()).toEqual(["one"]);
+    expect(await offeredIds()).toEqual(["one"]);
   });
 
-  it("stops asking when the verifier is away", async () => {
+  it("stops after the first call when the verifier is unavailable", async () => {
     platform.verifier.failure = DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "no");
     await refusal(publish(Array.from({ length: 50 }, (_, i) => capability(`c${i}`))));
     expect(platform.verifier.calls.length).toBeLessThan(10);
   });
 
-  it("looks again after the schemas were checked", async () => {
-    platform.verifier.during = () => platform.agents.deregisterAgent({ id: "a" }, as(ALICE));
+  it("repeats its checks after the verifier answers", async () => {
+    platform.verifier.during = () => platform.agents.deregisterAgent({ agentId: "a" }, as(ALICE));
     expect(await refusal(publish([capability("one")]))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
-    expect((await platform.agents.getAgent({ id: "a" })).agent?.capabilityIds).toEqual([]);
+    expect((await platform.agents.getAgent({ agentId: "a" })).agent?.capabilityIds).toEqual([]);
   });
 
-  it("gives a repeated request its first answer without asking again", async () => {
+  it("answers a replay with the first answer without calling the verifier", async () => {
     const request = { requestId: "same", agentId: "a", capabilities: [capability("one")] };
     const first = await platform.agents.publishCapabilities(request, as(ALICE));
     await publish([]);
     expect(await platform.agents.publishCapabilities(request, as(ALICE))).toEqual(first);
-    expect(await offered()).toEqual([]);
+    expect(await offeredIds()).toEqual([]);
     expect(platform.verifier.calls).toHaveLength(2);
   });
 
-  it("refuses more examples than it would check", async () => {
+  it("refuses more examples than the limit of checks", async () => {
     const examples = Array.from({ length: 20 }, () => ({ in: {}, out: {} }));
     const many = Array.from({ length: 51 }, (_, i) => capability(`c${i}`, { examples }));
     expect(await refusal(publish(many))).toMatchObject({
@@ -178,17 +178,13 @@ describe("PublishCapabilities", () => {
     ],
     ["text that is no JSON", [{ inputSchema: bytes("{") }], ["capabilities[0].input_schema"]],
     [
-      "bytes that are no text",
+      "bytes that are not UTF-8",
       [{ inputSchema: Uint8Array.of(0x22, 0xff, 0x22) }],
       ["capabilities[0].input_schema"],
     ],
+    ["an invalid number", [{ outputSchema: bytes('{"maximum":1e999}') }], ["capabilities[0].output_schema"]],
     [
-      "a number that is none",
-      [{ outputSchema: bytes('{"maximum":1e999}') }],
-      ["capabilities[0].output_schema"],
-    ],
-    [
-      "a member that gets lost",
+      "a member named __proto__",
       [{ outputSchema: bytes('{"__proto__":{}}') }],
       ["capabilities[0].output_schema"],
     ],
@@ -198,7 +194,7 @@ describe("PublishCapabilities", () => {
       ["capabilities[0].input_schema"],
     ],
     [
-      "an example that is no JSON",
+      "an example that is not JSON",
       [{ examples: [create(ExampleSchema, { input: bytes("1"), output: bytes("?") })] }],
       ["capabilities[0].examples[0].output"],
     ],
@@ -213,7 +209,7 @@ describe("PublishCapabilities", () => {
       ["capabilities[0].id", "capabilities[1].id", "capabilities[2].id"],
     ],
     [
-      "ids and categories that are too long",
+      "ids and categories beyond the length limit",
       [{ id: "x".repeat(65), cat: "y".repeat(33), desc: "z".repeat(257) }],
       ["capabilities[0]", "capabilities[0].cat", "capabilities[0].desc"],
     ],
@@ -225,6 +221,6 @@ describe("PublishCapabilities", () => {
     );
     const refused = await refusal(publish(faulty));
     expect(refused).toMatchObject({ reason: "INVALID_REQUEST", fields });
-    expect(await offered()).toEqual([]);
+    expect(await offeredIds()).toEqual([]);
   });
 });

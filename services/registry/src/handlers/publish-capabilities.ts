@@ -10,8 +10,8 @@ import {
 import { DeputeError, ErrorReason } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { bytesOf, MAX_ANSWER_BYTES, ownOptions } from "@depute/service";
-import { announce, findOwn, identify, type RegistryContext } from "../context.ts";
-import { repeatable } from "../idempotency.ts";
+import { findCallersAgent, identify, type RegistryContext, recordChange } from "../context.ts";
+import { idempotentCall } from "../idempotency.ts";
 import { withHash } from "../rules/levels.ts";
 import { readPublication } from "../rules/publication.ts";
 import { searchKeys } from "../rules/registration.ts";
@@ -19,16 +19,14 @@ import { schemasToCheck } from "../rules/schema-checks.ts";
 import { putState } from "../store/agents.ts";
 import { publishedBy, replaceCapabilities } from "../store/capabilities.ts";
 
-/** Bytes that an answer has beside what was sent: version hashes. */
+/** Number of bytes of the answer that are reserved for version hashes. */
 const ROOM_FOR_HASHES = 32 * 1024;
 
 const SCHEMAS = { request: PublishCapabilitiesRequestSchema, answer: PublishCapabilitiesResponseSchema };
 
 /**
- * AgentService.PublishCapabilities.
- *
- * The verifier is asked between two transactions, since no transaction waits for another service; the second one looks
- * again at everything that may have changed.
+ * Implements AgentService.PublishCapabilities. The handler calls the verifier between two transactions, because no
+ * transaction may wait for another service. Therefore the second transaction repeats every check.
  */
 export async function publishCapabilities(
   registry: RegistryContext,
@@ -37,14 +35,14 @@ export async function publishCapabilities(
 ): Promise<PublishCapabilitiesResponse> {
   const identity = await identify(registry, context);
   const { agentId } = request;
-  const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
+  const call = idempotentCall(SCHEMAS, identity.principal, request.requestId, request);
   const before = await registry.store.read(async (tx) => {
-    const answered = await call.before(tx);
-    if (answered !== undefined) return { answered };
-    await findOwn(tx, identity, agentId, "agent_id");
+    const earlierAnswer = await call.findAnswer(tx);
+    if (earlierAnswer !== undefined) return { earlierAnswer };
+    await findCallersAgent(tx, identity, agentId, "agent_id");
     return { published: await publishedBy(tx, agentId) };
   });
-  if (before.answered !== undefined) return before.answered;
+  if (before.earlierAnswer !== undefined) return before.earlierAnswer;
   checkSize(request);
 
   const capabilities = readPublication(request.capabilities, sha256Hex);
@@ -52,9 +50,9 @@ export async function publishCapabilities(
   await registry.schemas.check(schemas, ownOptions(context, registry.clock));
 
   return registry.store.write(async (tx) => {
-    const answered = await call.before(tx);
-    if (answered !== undefined) return answered;
-    const agent = await findOwn(tx, identity, agentId, "agent_id");
+    const earlierAnswer = await call.findAnswer(tx);
+    if (earlierAnswer !== undefined) return earlierAnswer;
+    const agent = await findCallersAgent(tx, identity, agentId, "agent_id");
     const now = registry.clock.now();
     await replaceCapabilities(tx, agentId, capabilities, searchKeys(agent.record));
     const capabilityIds = capabilities.map(({ message }) => message.id);
@@ -62,13 +60,17 @@ export async function publishCapabilities(
     const answer = create(PublishCapabilitiesResponseSchema, {
       capabilities: capabilities.map(({ message, digest }) => withHash(message, digest, registry.hashLength)),
     });
-    await call.keep(tx, answer, now);
-    await announce(registry, tx, AgentChangeKind.CAPABILITIES, agent.record);
+    await call.storeAnswer(tx, answer, now);
+    await recordChange(registry, tx, AgentChangeKind.CAPABILITIES, agent.record);
     return answer;
   });
 }
 
-/** What is published is answered, in one piece. @throws DeputeError LIMIT_EXCEEDED */
+/**
+ * Limits the size of the request, because the answer repeats the whole request in one message.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
 function checkSize(request: PublishCapabilitiesRequest): void {
   const max = MAX_ANSWER_BYTES - ROOM_FOR_HASHES;
   if (bytesOf(PublishCapabilitiesRequestSchema, request) <= max) return;

@@ -12,20 +12,23 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { ownOptions } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { findOwn, identify, type RegistryContext } from "../context.ts";
-import { repeatable } from "../idempotency.ts";
+import { findCallersAgent, identify, type RegistryContext } from "../context.ts";
+import { idempotentCall } from "../idempotency.ts";
 import { checkEndpoints } from "../rules/endpoints.ts";
 import { nextVersion, offerDigest, readOffer } from "../rules/offer.ts";
 import type { SchemaToCheck } from "../rules/schema-checks.ts";
 import { addOffer, findOffer, latestOffer, offerVersions, type StoredOffer } from "../store/offers.ts";
-import { presentOffer } from "./present-offer.ts";
+import { toPublishedOffer } from "./published-offer.ts";
 
 const SCHEMAS = { request: PublishOfferRequestSchema, answer: PublishOfferResponseSchema };
 
-/** Versions that an offer may have. */
+/** Maximum number of versions of an offer. */
 const MAX_VERSIONS = 10_000;
 
-/** OfferService.PublishOffer. The verifier is asked between two transactions, like for capabilities. */
+/**
+ * Implements OfferService.PublishOffer. The handler calls the verifier between two transactions, as PublishCapabilities
+ * does.
+ */
 export async function publishOffer(
   registry: RegistryContext,
   request: PublishOfferRequest,
@@ -38,17 +41,17 @@ export async function publishOffer(
   checkEndpoints([endpoint], registry.endpointOrigins);
   const sellerId = offer.sellerAgent?.agentId ?? "";
   const digest = digestOf(offer);
-  const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
-  const look = async (tx: ReadTx) => {
-    const answered = await call.before(tx);
-    if (answered !== undefined) return { answered };
-    const { record } = await findOwn(tx, identity, sellerId, "offer.seller_agent.agent_id");
+  const call = idempotentCall(SCHEMAS, identity.principal, request.requestId, request);
+  const readState = async (tx: ReadTx) => {
+    const earlierAnswer = await call.findAnswer(tx);
+    if (earlierAnswer !== undefined) return { earlierAnswer };
+    const { record } = await findCallersAgent(tx, identity, sellerId, "offer.seller_agent.agent_id");
     const latest = await latestOffer(tx, offer.offerId);
-    const same = await publishedBefore(tx, offer, digest, latest);
+    const same = await findPublishedVersion(tx, offer, digest, latest);
     return { record, latest, same };
   };
-  const before = await registry.store.read(look);
-  if (before.answered !== undefined) return before.answered;
+  const before = await registry.store.read(readState);
+  if (before.earlierAnswer !== undefined) return before.earlierAnswer;
   if (before.same === undefined) {
     readOffer(offer, before.record.organization, registry.clock.now());
     if (before.latest?.digest !== digest) {
@@ -57,32 +60,32 @@ export async function publishOffer(
   }
 
   return registry.store.write(async (tx) => {
-    const { answered, record, latest, same } = await look(tx);
-    if (answered !== undefined) return answered;
+    const { earlierAnswer, record, latest, same } = await readState(tx);
+    if (earlierAnswer !== undefined) return earlierAnswer;
     const now = registry.clock.now();
     let published = same;
     if (published === undefined) {
       const versions = await offerVersions(tx, offer.offerId);
       checkRoom(versions.size);
-      const named = clone(OfferSchema, offer);
-      named.offerVersion ??= nextVersion(versions.size, (version) => versions.has(version));
+      const namedOffer = clone(OfferSchema, offer);
+      namedOffer.offerVersion ??= nextVersion(versions.size, (version) => versions.has(version));
       const sequence = (latest?.sequence ?? 0) + 1;
-      await addOffer(tx, readOffer(named, record.organization, now), { sequence, digest, now });
-      published = await findOffer(tx, offer.offerId, named.offerVersion, "all");
+      await addOffer(tx, readOffer(namedOffer, record.organization, now), { sequence, digest, now });
+      published = await findOffer(tx, offer.offerId, namedOffer.offerVersion, "all");
     }
     if (published === undefined) throw new Error("an offer was written and is not there");
-    const answer = create(PublishOfferResponseSchema, { offer: presentOffer(published, now) });
-    await call.keep(tx, answer, now);
+    const answer = create(PublishOfferResponseSchema, { offer: toPublishedOffer(published, now) });
+    await call.storeAnswer(tx, answer, now);
     return answer;
   });
 }
 
 /**
- * The version that has this content already: the one of its name, or the current one for an offer that names none.
+ * Finds an existing version with this content: the version that the request names, or else the current one.
  *
  * @throws DeputeError OFFER_VERSION_EXISTS
  */
-async function publishedBefore(
+async function findPublishedVersion(
   tx: ReadTx,
   offer: Offer,
   digest: string,
@@ -92,11 +95,11 @@ async function publishedBefore(
     throw versionExists(offer, "belongs to another seller");
   }
   const { offerId, offerVersion = "" } = offer;
-  const named = await findOffer(tx, offerId, offerVersion, "all");
-  if (named === undefined) return undefined;
-  if (named.digest === digest && named.withdrawTime === 0) return named;
+  const namedOffer = await findOffer(tx, offerId, offerVersion, "all");
+  if (namedOffer === undefined) return undefined;
+  if (namedOffer.digest === digest && namedOffer.withdrawTime === 0) return namedOffer;
   if (offerVersion === "") return undefined;
-  const description = named.digest === digest ? "was withdrawn" : "was published with another content";
+  const description = namedOffer.digest === digest ? "was withdrawn" : "was published with different content";
   throw versionExists(offer, description);
 }
 
@@ -111,19 +114,19 @@ function versionExists({ offerId, offerVersion }: Offer, description: string): D
 
 function checkRoom(versions: number): void {
   if (versions < MAX_VERSIONS) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the offer has as many versions as it may have", {
+  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the offer has reached the limit of versions", {
     metadata: { limit: "offer_versions", max: String(MAX_VERSIONS) },
   });
 }
 
 function schemasOf({ inputSchema, outputSchema }: Offer): SchemaToCheck[] {
   return [
-    { field: "offer.input_schema", schema: jsonOf(inputSchema), examples: [] },
-    { field: "offer.output_schema", schema: jsonOf(outputSchema), examples: [] },
+    { field: "offer.input_schema", schema: schemaJson(inputSchema), examples: [] },
+    { field: "offer.output_schema", schema: schemaJson(outputSchema), examples: [] },
   ];
 }
 
-function jsonOf(schema: Offer["inputSchema"]): JsonValue {
+function schemaJson(schema: Offer["inputSchema"]): JsonValue {
   return schema === undefined ? null : toJson(ValueSchema, schema);
 }
 
@@ -131,6 +134,6 @@ function digestOf(offer: Offer): string {
   try {
     return offerDigest(offer, sha256Hex);
   } catch {
-    throw invalid("offer", "holds a number or a text without a JSON form");
+    throw invalid("offer", "contains a number or a string without a JSON form");
   }
 }

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   ComponentChangeSchema,
@@ -35,23 +36,23 @@ import {
   addEvidence,
   countEvidence,
   findEvidence,
-  hasSubstance,
+  hasSubstantialOutcome,
   nextSequence,
   putTrust,
   type StoredTrust,
 } from "../store/trust.ts";
-import { countGains, type Parties, type Weighed, weigh } from "./evidence-witness.ts";
+import { findTrustOrInitial } from "./initial-trust.ts";
 import { affiliationOf } from "./organization-proofs.ts";
-import { trustOf } from "./trust-of.ts";
+import { assessWitness, countGains, type Parties, type WitnessAssessment } from "./witness-assessment.ts";
 
-/** What a piece of evidence does. */
-interface Judged {
+/** The effects of one piece of evidence and the assessment of its witness. */
+interface EvidenceAssessment {
   readonly effects: readonly Effect[];
   readonly reference: string;
-  readonly weighed: Weighed;
+  readonly witness: WitnessAssessment;
 }
 
-/** TrustService.RecordEvidence. */
+/** Implements TrustService.RecordEvidence. */
 export async function recordEvidence(
   registry: RegistryContext,
   request: RecordEvidenceRequest,
@@ -62,27 +63,34 @@ export async function recordEvidence(
   if (evidence === undefined) throw invalid("evidence", "is required");
   const digest = digestOf(RecordEvidenceRequestSchema, request);
   return registry.store.write(async (tx) => {
-    const known = await findEvidence(tx, identity.principal, evidenceId);
-    if (known !== undefined) {
-      if (known.digest === digest) return create(RecordEvidenceResponseSchema, { entry: known.entry });
-      throw new DeputeError(ErrorReason.EVIDENCE_EXISTS, "the id is of other evidence", {
+    const existing = await findEvidence(tx, identity.principal, evidenceId);
+    if (existing !== undefined) {
+      if (existing.digest === digest) return create(RecordEvidenceResponseSchema, { entry: existing.entry });
+      throw new DeputeError(ErrorReason.EVIDENCE_EXISTS, "the id was used for other evidence; use a new id", {
         metadata: { evidence: evidenceId },
         violations: [{ field: "evidence_id", description: "was used for other evidence" }],
       });
     }
     const parties = await findParties(tx, identity, evidence);
     const now = registry.clock.now();
-    const { effects, reference, weighed } = await judge(registry, tx, identity, evidence, parties, now);
+    const { effects, reference, witness } = await assessEvidence(
+      registry,
+      tx,
+      identity,
+      evidence,
+      parties,
+      now,
+    );
     const { subject, subjectId, counterpartId } = parties;
-    const worth = worthOf(weighed.standing, [...weighed.sources.values()], now);
-    const before = await trustOf(tx, subject, subjectId, "", now);
+    const worth = worthOf(witness.standing, [...witness.sources.values()], now);
+    const before = await findTrustOrInitial(tx, subject, subjectId, "", now);
     const after = withEvidence(before, evidence, effects, now, worth);
     await putTrust(tx, subjectId, "", after);
     if (counterpartId !== "") {
-      const pair = await trustOf(tx, subject, subjectId, counterpartId, now);
+      const pair = await findTrustOrInitial(tx, subject, subjectId, counterpartId, now);
       await putTrust(tx, subjectId, counterpartId, withEvidence(pair, evidence, effects, now, worth));
     }
-    await countGains(tx, subjectId, weighed, effects, now);
+    await countGains(tx, subjectId, witness, effects, now);
     const faded = decay(before.trust, now);
     const changed = COMPONENTS.filter((name) => faded.components[name] !== after.trust.components[name]);
     const entry = create(TrustEntrySchema, {
@@ -99,8 +107,8 @@ export async function recordEvidence(
           after: after.trust.components[component],
         }),
       ),
-      standing: weighed.standing,
-      witnessAgentId: weighed.witnessId,
+      standing: witness.standing,
+      witnessAgentId: witness.witnessId,
     });
     const kind = evidence.kind.case ?? "";
     const substantial = isSubstantial(evidence.kind);
@@ -117,7 +125,7 @@ async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): 
   const counterpartId = baseOf(evidence.counterpartAgentId) ?? evidence.counterpartAgentId;
   const subject = await findVisible(tx, subjectId, viewer);
   if (subject === undefined) throw agentNotFound(evidence.agentId);
-  const isImport = evidence.kind.case === "import";
+  const isImport = evidence.kind.case === "signedImport";
   if (isImport !== (counterpartId === "")) {
     throw invalid("evidence.counterpart_agent_id", isImport ? "must be empty for an import" : "is required");
   }
@@ -136,64 +144,64 @@ async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): 
 }
 
 /**
- * What the evidence does, for a caller who may record it.
+ * Checks that the caller may record the evidence, and determines its effects.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, INVALID_REQUEST, LIMIT_EXCEEDED, SIGNATURE_INVALID
  */
-async function judge(
+async function assessEvidence(
   registry: RegistryContext,
   tx: ReadTx,
   identity: Identity,
   { kind }: Evidence,
   parties: Parties,
   now: number,
-): Promise<Judged> {
+): Promise<EvidenceAssessment> {
   const { subjectId, counterpart, counterpartId } = parties;
   const verifierId = kind.case === "attestation" ? kind.value.verifierAgentId : "";
-  const weighed = await weigh(registry, tx, parties, verifierId, now);
+  const witness = await assessWitness(registry, tx, parties, verifierId, now);
   switch (kind.case) {
     case "attestation":
       checkWitness(identity);
-      return { effects: attestationEffects(kind.value), reference: kind.value.attestationId, weighed };
+      return { effects: attestationEffects(kind.value), reference: kind.value.attestationId, witness };
     case "session": {
       checkWitness(identity);
-      const effects = sessionEffects(kind.value, isKnown(weighed.standing));
-      return { effects, reference: kind.value.sessionId, weighed };
+      const effects = sessionEffects(kind.value, isKnown(witness.standing));
+      return { effects, reference: kind.value.sessionId, witness };
     }
     case "rating": {
       checkMayActFor(identity, counterpart?.record.principal ?? "", "evidence.counterpart_agent_id");
       const { reference } = kind.value;
-      if (!(await hasSubstance(tx, subjectId, counterpartId, reference))) {
+      if (!(await hasSubstantialOutcome(tx, subjectId, counterpartId, reference))) {
         throw invalid(
           "evidence.rating.reference",
-          "is of no recorded work with a stake or a verified result between the two",
+          "matches no recorded work of the two agents with a stake or a verified result",
         );
       }
       if ((await countEvidence(tx, subjectId, counterpartId, ["rating"], reference, 1)) > 0) {
         throw invalid("evidence.rating.reference", "was rated before");
       }
-      return { effects: ratingEffects(kind.value), reference, weighed };
+      return { effects: ratingEffects(kind.value), reference, witness };
     }
     case "endorsement": {
       checkMayActFor(identity, counterpart?.record.principal ?? "", "evidence.counterpart_agent_id");
       await checkEndorser(tx, counterpart, counterpartId, subjectId, now);
-      return { effects: endorsementEffects(), reference: "", weighed };
+      return { effects: endorsementEffects(), reference: "", witness };
     }
-    case "import": {
+    case "signedImport": {
       const expected = { agentId: subjectId, audience: registry.publicUrl, now };
       const components = readImport(kind.value.statement, expected, registry.trustOperators, verifyEd25519);
-      return { effects: components, reference: "", weighed };
+      return { effects: components, reference: "", witness };
     }
     default:
       throw invalid("evidence.kind", "is required");
   }
 }
 
-/** What came of work is for those to say who saw it: the platform's own services. */
+/** Requires that the caller is a service of the platform, because only these services observe outcomes of work. */
 function checkWitness(identity: Identity): void {
   if (identity.local) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "outcomes are recorded by the platform alone", {
-    violations: [{ field: "evidence", description: "is not for the caller to record" }],
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform records outcomes", {
+    violations: [{ field: "evidence", description: "may not be recorded by the caller" }],
   });
 }
 
@@ -204,8 +212,9 @@ async function checkEndorser(
   subjectId: string,
   now: number,
 ): Promise<void> {
-  const own = endorser && decay((await trustOf(tx, endorser, endorserId, "", now)).trust, now);
-  if (own === undefined || trustScore(own) < MIN_ENDORSER_SCORE) {
+  const endorserTrust =
+    endorser && decay((await findTrustOrInitial(tx, endorser, endorserId, "", now)).trust, now);
+  if (endorserTrust === undefined || trustScore(endorserTrust) < MIN_ENDORSER_SCORE) {
     throw invalid("evidence.counterpart_agent_id", `has a score below ${MIN_ENDORSER_SCORE}`);
   }
   if ((await countEvidence(tx, subjectId, endorserId, ["endorsement"], undefined, 1)) > 0) {
@@ -213,7 +222,7 @@ async function checkEndorser(
   }
   const all = await countEvidence(tx, subjectId, undefined, ["endorsement"], undefined, MAX_ENDORSEMENTS);
   if (all < MAX_ENDORSEMENTS) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the agent has as many endorsements as it may", {
+  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the agent has reached the limit of endorsements", {
     metadata: { limit: "endorsements", max: String(MAX_ENDORSEMENTS) },
   });
 }
@@ -236,7 +245,7 @@ function withEvidence(
             {
               success: outcome.success,
               quality: outcome.quality,
-              durationMs: Number(outcome.durationMs),
+              durationMs: outcome.duration === undefined ? 0 : durationMs(outcome.duration),
             },
             now,
             { standing: worth.standing, repeats: worth.repeats("commitmentFulfillment") },
@@ -244,7 +253,7 @@ function withEvidence(
   };
 }
 
-/** Whether a caller may read what stands between two agents. */
+/** Whether a caller may read evidence between two agents. */
 export function isParty(identity: Identity, agents: readonly (StoredAgent | undefined)[]): boolean {
   return identity.local || agents.some((agent) => agent && mayActFor(identity, agent.record.principal));
 }

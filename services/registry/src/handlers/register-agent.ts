@@ -12,10 +12,11 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { Identity } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { announce, checkMayActFor, identify, type RegistryContext } from "../context.ts";
+import { checkMayActFor, identify, type RegistryContext, recordChange } from "../context.ts";
 import { verifyEd25519 } from "../ed25519.ts";
-import { repeatable } from "../idempotency.ts";
-import { present, register, type StoredAgent, type VersionName } from "../rules/agent.ts";
+import { idempotentCall } from "../idempotency.ts";
+import { requireA2aInterface } from "../rules/a2a-endpoint.ts";
+import { createStoredAgent, type StoredAgent, toAgentMessage, type VersionIdentity } from "../rules/agent.ts";
 import { overseerOf } from "../rules/bounds.ts";
 import { checkEndpoints, endpointsOf } from "../rules/endpoints.ts";
 import { inherit, MAX_INSTANCES } from "../rules/instances.ts";
@@ -23,85 +24,104 @@ import { checkOverseers } from "../rules/overseers.ts";
 import { readOwnerCard } from "../rules/owner-card.ts";
 import { checkPredicates } from "../rules/predicate.ts";
 import { recordDigest } from "../rules/record-digest.ts";
-import { baseOf, checkCard, checkOwnership, ownedBy, searchKeys } from "../rules/registration.ts";
+import {
+  baseOf,
+  checkCard,
+  checkOwnership,
+  searchKeys,
+  withDefaultPrincipal,
+} from "../rules/registration.ts";
 import { checkStatement } from "../rules/statement.ts";
 import { countInstances, findAgent, listInstances, putRecord } from "../store/agents.ts";
 import { indexCapabilities } from "../store/capabilities.ts";
 import { putLease } from "../store/leases.ts";
 import { addMember, countMembers } from "../store/members.ts";
 import { wasProven } from "../store/proofs.ts";
-import { isMember } from "../store/sight.ts";
 import { addVersion, findVersion, listVersions } from "../store/versions.ts";
-import { checkBounds, isOperatorsChange } from "./check-bounds.ts";
+import { isMember } from "../store/visibility.ts";
+import { checkBounds, isBoundsOperatorChange } from "./check-bounds.ts";
 
 const SCHEMAS = { request: RegisterAgentRequestSchema, answer: RegisterAgentResponseSchema };
 
-/** Versions that are kept of one agent. */
+/** Maximum number of versions of one agent. */
 export const MAX_VERSIONS = 10_000;
 
-/** AgentService.RegisterAgent. */
+/** Implements AgentService.RegisterAgent. */
 export async function registerAgent(
   registry: RegistryContext,
   request: RegisterAgentRequest,
   context: HandlerContext,
 ): Promise<RegisterAgentResponse> {
   const identity = await identify(registry, context);
-  const { agent: given, statement } = request;
-  if (given === undefined) throw invalid("agent", "is required");
-  const own = ownedBy(given, identity.principal);
-  checkCard(own);
-  checkRules(registry, own);
-  const ownerCard = readOwnerCard(own, verifyEd25519);
-  checkEndpoints([...endpointsOf(own), ...(ownerCard?.endpoints ?? [])], registry.endpointOrigins);
-  const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
-  const isProven = await registry.authorities.prove(own, context.signal);
+  const { agent: requested, statement } = request;
+  if (requested === undefined) throw invalid("agent", "is required");
+  const agentDraft = withDefaultPrincipal(requested, identity.principal);
+  checkCard(agentDraft);
+  checkManifestPredicates(registry, agentDraft);
+  const ownerCard = readOwnerCard(agentDraft, verifyEd25519);
+  const a2aInterface = requireA2aInterface(agentDraft);
+  const endpoints = [...endpointsOf(agentDraft, a2aInterface), ...(ownerCard?.endpoints ?? [])];
+  checkEndpoints(endpoints, registry.endpointOrigins);
+  const call = idempotentCall(SCHEMAS, identity.principal, request.requestId, request);
+  const isProven = await registry.authorities.prove(agentDraft, context.signal);
   return registry.store.write(async (tx) => {
-    const answered = await call.before(tx);
-    if (answered !== undefined) return answered;
-    const known = await findAgent(tx, given.id);
+    const earlierAnswer = await call.findAnswer(tx);
+    if (earlierAnswer !== undefined) return earlierAnswer;
+    const existing = await findAgent(tx, requested.id);
     const now = registry.clock.now();
-    const isOperators = isOperatorsChange(registry, identity, given, known);
-    const agent = isOperators ? given : own;
-    const digest = digestOf(agent);
-    if (!isOperators) {
-      checkPossession(registry, identity, agent, statement, { digest, now, recordTime: known?.updateTime });
+    const isByBoundsOperator = isBoundsOperatorChange(registry, identity, requested, existing);
+    const agent = isByBoundsOperator ? requested : agentDraft;
+    const digest = recordDigestOf(agent);
+    if (!isByBoundsOperator) {
+      checkPossession(registry, identity, agent, statement, {
+        digest,
+        now,
+        recordTime: existing?.updateTime,
+      });
     }
     const baseId = baseOf(agent.id);
-    const found = baseId === undefined ? undefined : await findAgent(tx, baseId);
-    const base = found?.status === AgentStatus.REMOVED ? undefined : found;
-    checkOwnership(agent.id, agent.principal, known?.record, base?.record);
-    if (baseId !== undefined && known === undefined) await checkInstances(tx, baseId);
+    const baseAgent = baseId === undefined ? undefined : await findAgent(tx, baseId);
+    const base = baseAgent?.status === AgentStatus.REMOVED ? undefined : baseAgent;
+    checkOwnership(agent.id, agent.principal, existing?.record, base?.record);
+    if (baseId !== undefined && existing === undefined) await checkInstances(tx, baseId);
     await checkManifest(tx, agent);
-    await join(tx, identity, agent, now);
-    const version = await versionOf(tx, agent, known, digest);
-    const stored = register(agent, known, now, version, base?.record);
-    await checkBounds(registry, tx, identity, stored.record, known?.record ?? base?.record);
+    await joinOrganization(tx, identity, agent, now);
+    const version = await resolveVersion(tx, agent, existing, digest);
+    const stored = createStoredAgent(agent, existing, now, version, base?.record);
+    await checkBounds(registry, tx, identity, stored.record, existing?.record ?? base?.record);
     await putRecord(tx, registry, stored);
-    await registry.authorities.claim(tx, ownCard(agent, base), isProven);
-    await reindex(tx, stored, known);
+    await registry.authorities.claim(tx, withoutBaseUri(agent, base), isProven);
+    await reindex(tx, stored, existing);
     await putLease(tx, registry, agent.id, stored.heartbeatTime, stored.expireTime);
-    if (version.isNew) await addVersion(tx, { ...version, record: stored.own, createTime: now });
-    if (baseId === undefined && known !== undefined) await passOn(registry, tx, stored, now);
+    if (version.isNew) await addVersion(tx, { ...version, record: stored.ownerMembers, createTime: now });
+    if (baseId === undefined && existing !== undefined) await updateInstances(registry, tx, stored, now);
     const answer = create(RegisterAgentResponseSchema, {
-      agent: present(stored, await registry.guard.view(tx)),
+      agent: toAgentMessage(stored, await registry.guard.view(tx)),
     });
-    await call.keep(tx, answer, now);
-    const isNew = known === undefined || known.status === AgentStatus.REMOVED;
+    await call.storeAnswer(tx, answer, now);
+    const isNew = existing === undefined || existing.status === AgentStatus.REMOVED;
     const kind = isNew ? AgentChangeKind.REGISTERED : AgentChangeKind.UPDATED;
-    await announce(registry, tx, kind, stored.record, known?.record);
+    await recordChange(registry, tx, kind, stored.record, existing?.record);
     return answer;
   });
 }
 
-/** An instance that repeats its base's card has the base's URI, not one of its own. */
-function ownCard(agent: Agent, base: StoredAgent | undefined): Agent {
+/**
+ * Returns the card of an instance without the URI that it inherits from its base. A URI belongs to one agent, here the
+ * base.
+ */
+function withoutBaseUri(agent: Agent, base: StoredAgent | undefined): Agent {
   if (base?.record.card?.agentId !== agent.card?.agentId) return agent;
   const { card: _card, ...without } = agent;
   return without;
 }
 
-/** @throws DeputeError INVALID_REQUEST naming every predicate at fault */
-function checkRules({ predicates }: RegistryContext, { manifest }: Agent): void {
+/**
+ * Checks the predicates of an agent's manifest.
+ *
+ * @throws DeputeError INVALID_REQUEST naming every predicate at fault
+ */
+function checkManifestPredicates({ predicates }: RegistryContext, { manifest }: Agent): void {
   const problems = checkPredicates(manifest?.delegateRules ?? {}, predicates);
   if (problems.length === 0) return;
   const violations = problems.map(({ delegate, problem }) => ({
@@ -113,25 +133,32 @@ function checkRules({ predicates }: RegistryContext, { manifest }: Agent): void 
   throw new DeputeError(ErrorReason.INVALID_REQUEST, summary, { violations });
 }
 
-function digestOf(agent: Agent): string {
+function recordDigestOf(agent: Agent): string {
   try {
     return recordDigest(agent, sha256Hex);
   } catch {
-    throw invalid("agent", "holds a number or a text without a JSON form");
+    throw invalid("agent", "contains a number or a string without a JSON form");
   }
 }
 
-/** A caller proves to hold the agent's key by being its principal, or by a statement that the key has signed. */
+/**
+ * Checks that the owner has the agent's key. Either the caller is the key's principal, or the request has a statement
+ * that the key signed.
+ */
 function checkPossession(
   registry: RegistryContext,
   identity: Identity,
   agent: Agent,
   statement: string,
-  about: { digest: string; now: number; recordTime: number | undefined },
+  publication: { digest: string; now: number; recordTime: number | undefined },
 ): void {
   const { id: agentId, principal } = agent;
   if (statement !== "" && principal !== "") {
-    checkStatement(statement, { ...about, agentId, principal, audience: registry.publicUrl }, verifyEd25519);
+    checkStatement(
+      statement,
+      { ...publication, agentId, principal, audience: registry.publicUrl },
+      verifyEd25519,
+    );
     return;
   }
   checkMayActFor(identity, principal, "agent.principal");
@@ -144,7 +171,7 @@ function checkPossession(
 
 async function checkInstances(tx: WriteTx, baseId: string): Promise<void> {
   if ((await countInstances(tx, baseId)) < MAX_INSTANCES) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${baseId} has as many instances as an agent may have`, {
+  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${baseId} has reached the limit of instances`, {
     metadata: { limit: "agent_instances", max: String(MAX_INSTANCES) },
   });
 }
@@ -157,10 +184,10 @@ async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
 }
 
 /**
- * Founds an organization that has no members, and keeps strangers from registering what only its members see. One that an
- * operator has proven is not founded again.
+ * Makes the first registrant of an organization its founding member. Later only members may register agents that are
+ * visible only to members. An organization that an operator has proven has no founder.
  */
-async function join(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
+async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
   const { organization, principal, visibility } = agent;
   const forMembers = visibility === AgentVisibility.ORGANIZATION;
   if (organization === "") {
@@ -175,59 +202,76 @@ async function join(tx: WriteTx, identity: Identity, agent: Agent, now: number):
   }
   if (!forMembers || identity.local || (await isMember(tx, organization, principal))) return;
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only members of the organization may do this", {
-    violations: [{ field: "agent.organization", description: "the principal is no member of it" }],
+    violations: [{ field: "agent.organization", description: "the principal is not a member" }],
   });
 }
 
 /**
- * The version that a registration makes, or the one that has this content: an agent that registers at each start leaves no
- * trail of equal versions, and one that goes back to an earlier version of its own is at that one again.
+ * Determines the version of a registration. Unchanged content keeps its version, so an agent that registers at every
+ * start creates none. Content of an earlier version gets that version again.
  *
  * @throws DeputeError AGENT_VERSION_EXISTS, LIMIT_EXCEEDED
  */
-async function versionOf(
+async function resolveVersion(
   tx: WriteTx,
   { id, version }: Agent,
-  known: StoredAgent | undefined,
+  previous: StoredAgent | undefined,
   digest: string,
-): Promise<VersionName & { isNew: boolean }> {
-  if (known !== undefined && known.digest === digest)
-    return { revision: known.revision, digest, isNew: false };
+): Promise<VersionIdentity & { isNew: boolean }> {
+  if (previous !== undefined && previous.digest === digest)
+    return { revision: previous.revision, digest, isNew: false };
   const before = version === "" ? undefined : await findVersion(tx, id, { version });
   if (before?.digest === digest) return { revision: before.revision, digest, isNew: false };
   if (before !== undefined) {
-    throw new DeputeError(ErrorReason.AGENT_VERSION_EXISTS, `${id}@${version} has another content`, {
-      metadata: { agent: id, version },
-      violations: [{ field: "agent.version", description: "was registered with another content" }],
-    });
+    throw new DeputeError(
+      ErrorReason.AGENT_VERSION_EXISTS,
+      `${id}@${version} has different content; register it under a new version`,
+      {
+        metadata: { agent: id, version },
+        violations: [{ field: "agent.version", description: "was registered with different content" }],
+      },
+    );
   }
   return { revision: await nextRevision(tx, id), digest, isNew: true };
 }
 
-/** The number of an agent's next version. @throws DeputeError LIMIT_EXCEEDED */
+/**
+ * Returns the number of an agent's next version.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
 export async function nextRevision(tx: WriteTx, id: string): Promise<number> {
   const [latest] = await listVersions(tx, id, Number.MAX_SAFE_INTEGER, 1);
   const revision = (latest?.revision ?? 0) + 1;
   if (revision <= MAX_VERSIONS) return revision;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${id} has as many versions as an agent may have`, {
+  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${id} has reached the limit of versions`, {
     metadata: { limit: "agent_versions", max: String(MAX_VERSIONS) },
   });
 }
 
-/** Gives the instances of a base what they have from it. */
-async function passOn(registry: RegistryContext, tx: WriteTx, base: StoredAgent, now: number): Promise<void> {
+/** Copies the changed members of a base to its instances. */
+async function updateInstances(
+  registry: RegistryContext,
+  tx: WriteTx,
+  base: StoredAgent,
+  now: number,
+): Promise<void> {
   for (const instance of await listInstances(tx, base.record.id, MAX_INSTANCES)) {
-    const changed = { ...instance, record: inherit(instance.own, base.record), updateTime: now };
+    const changed = { ...instance, record: inherit(instance.ownerMembers, base.record), updateTime: now };
     await putRecord(tx, registry, changed);
     await reindex(tx, changed, instance);
-    await announce(registry, tx, AgentChangeKind.UPDATED, changed.record, instance.record);
+    await recordChange(registry, tx, AgentChangeKind.UPDATED, changed.record, instance.record);
   }
 }
 
-/** Makes the agent's capabilities found by what it says now, where that changed. */
-async function reindex(tx: WriteTx, { record }: StoredAgent, known: StoredAgent | undefined): Promise<void> {
-  if (known === undefined || known.capabilityIds.length === 0) return;
-  const [keys, before] = [searchKeys(record), searchKeys(known.record)];
+/** Updates the index of the agent's capabilities, if its search keys changed. */
+async function reindex(
+  tx: WriteTx,
+  { record }: StoredAgent,
+  previous: StoredAgent | undefined,
+): Promise<void> {
+  if (previous === undefined || previous.capabilityIds.length === 0) return;
+  const [keys, before] = [searchKeys(record), searchKeys(previous.record)];
   const same = keys.length === before.length && keys.every((key, i) => key === before[i]);
   if (!same) await indexCapabilities(tx, record.id, keys);
 }

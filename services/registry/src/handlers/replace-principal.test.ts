@@ -21,29 +21,29 @@ const register = (agent: Record<string, unknown>, key = old) =>
     agent: { principal: key.principal, ...agent },
   });
 
-/** A statement as a client makes it. */
+/** Signs a statement as a client does. */
 function statement(
   key: Signer,
-  claims: Record<string, unknown> = {},
+  changed: Record<string, unknown> = {},
   header: Record<string, unknown> = {},
 ): string {
-  const said = {
+  const claims = {
     ...{ sub: "a", from: old.principal, to: next.principal, aud: platform.publicUrl },
-    ...{ iat: platform.clock.now() / 1000, ...claims },
+    ...{ iat: platform.clock.now() / 1000, ...changed },
   };
-  return signStatement(key, said, { typ: "depute-key-replacement+jwt", ...header });
+  return signStatement(key, claims, { typ: "depute-key-replacement+jwt", ...header });
 }
 
-/** Called by somebody who is neither. */
+/** Calls as a principal that owns neither key. */
 const replace = (more: Record<string, unknown> = {}) =>
   platform.agents.replacePrincipal(
     {
-      ...{ id: "a", replaced: old.principal, principal: next.principal },
+      ...{ agentId: "a", replaced: old.principal, principal: next.principal },
       ...{ replacedStatement: statement(old), principalStatement: statement(next), ...more },
     },
     as(BOB),
   );
-const principalOf = async (id = "a") => (await platform.agents.getAgent({ id })).agent?.principal;
+const principalOf = async (id = "a") => (await platform.agents.getAgent({ agentId: id })).agent?.principal;
 
 describe("ReplacePrincipal", () => {
   it("changes the principal and the card's key, and nothing else", async () => {
@@ -52,7 +52,7 @@ describe("ReplacePrincipal", () => {
       signingPublicKey: { kty: "OKP", crv: "Ed25519", x: old.principal, kid: "first" },
     };
     const before = (await register({ id: "a", version: "1.0", organization: "acme", card })).agent;
-    const cardBefore = await platform.agents.getAgentCard({ id: "a" });
+    const cardBefore = await platform.agents.getAgentCard({ agentId: "a" });
     platform.clock.advance(5_000);
     const { agent } = await replace();
     expect(agent).toMatchObject({ principal: next.principal, version: "1.0", revision: 2n });
@@ -60,13 +60,13 @@ describe("ReplacePrincipal", () => {
     expect(agent?.card?.signingPublicKey?.kid).toBeUndefined();
     const { principal: _, card: __, revision: ___, digest: ____, updateTime: _____, ...same } = agent ?? {};
     expect(before).toMatchObject(same);
-    const shown = await platform.agents.getAgentCard({ id: "a" });
-    expect(shown.digest).not.toBe(cardBefore.digest);
-    expect(Buffer.from(shown.card).toString()).toContain(next.principal);
-    expect(Buffer.from(shown.card).toString()).not.toContain(old.principal);
+    const returned = await platform.agents.getAgentCard({ agentId: "a" });
+    expect(returned.digest).not.toEqual(cardBefore.digest);
+    expect(Buffer.from(returned.card).toString()).toContain(next.principal);
+    expect(Buffer.from(returned.card).toString()).not.toContain(old.principal);
   });
 
-  it("makes a version under the same word, and the new key registers under it again", async () => {
+  it("creates a version of the same name, which the new key may register again", async () => {
     await register({ id: "a", version: "1.0", organization: "acme" });
     await replace();
     const { versions } = await platform.agents.listAgentVersions({ agentId: "a" });
@@ -74,8 +74,8 @@ describe("ReplacePrincipal", () => {
       [2n, "1.0", next.principal],
       [1n, "1.0", old.principal],
     ]);
-    const named = { agentId: "a", name: { case: "version" as const, value: "1.0" } };
-    expect((await platform.agents.getAgentVersion(named)).version?.agent?.revision).toBe(2n);
+    const versionReference = { agentId: "a", name: { case: "version" as const, value: "1.0" } };
+    expect((await platform.agents.getAgentVersion(versionReference)).version?.agent?.revision).toBe(2n);
     const again = await register({ id: "a", version: "1.0", organization: "acme" }, next);
     expect(again.agent?.revision).toBe(2n);
     const other = register({ id: "a", version: "1.0", description: "other" }, next);
@@ -87,19 +87,19 @@ describe("ReplacePrincipal", () => {
     );
   });
 
-  it("takes the instances along", async () => {
+  it("replaces the key of the instances, too", async () => {
     await register({ id: "a", description: "base" });
     await register({ id: "a:1" });
     await replace();
-    expect((await platform.agents.getAgent({ id: "a:1" })).agent).toMatchObject({
+    expect((await platform.agents.getAgent({ agentId: "a:1" })).agent).toMatchObject({
       ...{ principal: next.principal, description: "base", revision: 2n },
     });
     expect((await register({ id: "a:1" }, next)).agent).toMatchObject({ revision: 2n });
-    const one = { id: "a:1", replaced: next.principal, principal: old.principal };
-    expect(await refusal(replace(one))).toMatchObject({ reason: "INVALID_REQUEST", fields: ["id"] });
+    const one = { agentId: "a:1", replaced: next.principal, principal: old.principal };
+    expect(await refusal(replace(one))).toMatchObject({ reason: "INVALID_REQUEST", fields: ["agent_id"] });
   });
 
-  it("changes nothing when it is repeated, also later with new statements", async () => {
+  it("changes nothing on repetition, also with new statements", async () => {
     await register({ id: "a" });
     const { agent } = await replace();
     expect((await replace()).agent).toEqual(agent);
@@ -108,17 +108,13 @@ describe("ReplacePrincipal", () => {
     expect((await platform.agents.listAgentVersions({ agentId: "a" })).versions).toHaveLength(2);
   });
 
-  it("is seen by those who watch", async () => {
+  it("appears in watches", async () => {
     await register({ id: "a" });
-    const { revision } = await platform.agents.listAgents({});
+    const { sequence: afterSequence } = await platform.agents.listAgents({});
     await replace();
     const stop = new AbortController();
-    for await (const { event } of platform.agents.watchAgents(
-      { afterRevision: revision },
-      { signal: stop.signal },
-    )) {
-      if (event.case !== "change") continue;
-      expect(event.value).toMatchObject({
+    for await (const { change } of platform.agents.watchAgents({ afterSequence }, { signal: stop.signal })) {
+      expect(change).toMatchObject({
         ...{ agentId: "a", kind: AgentChangeKind.UPDATED, agent: { principal: next.principal } },
       });
       break;
@@ -151,7 +147,7 @@ describe("ReplacePrincipal", () => {
     expect(await principalOf()).toBe(old.principal);
   });
 
-  it("knows no agent of other keys", async () => {
+  it("does not find agents of other keys", async () => {
     expect(await refusal(replace())).toMatchObject({ reason: "AGENT_NOT_FOUND" });
     await register({ id: "a" }, signer());
     expect(await refusal(replace())).toMatchObject({ reason: "AGENT_NOT_FOUND" });
@@ -164,7 +160,7 @@ describe("ReplacePrincipal", () => {
     const mayUse = async (principal: string, tool: string) =>
       (await platform.policy.checkToolAccess({ principal, serverId: "s", tool })).allowed;
 
-    it("leaves the old key bound by it", async () => {
+    it("keeps the old key bound by the manifest", async () => {
       await withTools("a", ["read"], old);
       expect(await mayUse(next.principal, "write")).toBe(true);
       await replace();
@@ -173,7 +169,7 @@ describe("ReplacePrincipal", () => {
       }
     });
 
-    it("gives a key that manifests bind nothing more, where owners may not widen", async () => {
+    it("adds no permission to a bound key, if owners may not widen", async () => {
       await platform.stop();
       platform = await startPlatform(["--bounds-operators", "the-operator"]);
       await withTools("b", ["read"], next);

@@ -9,9 +9,9 @@ import {
 import { invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { WriteTx } from "@depute/store";
-import { agentNotFound, announce, identify, type RegistryContext } from "../context.ts";
+import { agentNotFound, identify, type RegistryContext, recordChange } from "../context.ts";
 import { verifyEd25519 } from "../ed25519.ts";
-import { present, type StoredAgent } from "../rules/agent.ts";
+import { type StoredAgent, toAgentMessage } from "../rules/agent.ts";
 import { inherit, MAX_INSTANCES } from "../rules/instances.ts";
 import { recordDigest } from "../rules/record-digest.ts";
 import { baseOf } from "../rules/registration.ts";
@@ -19,47 +19,49 @@ import { withPrincipal } from "../rules/replacement.ts";
 import { checkReplacement } from "../rules/statement.ts";
 import { findAgent, listInstances, putRecord } from "../store/agents.ts";
 import { addMember } from "../store/members.ts";
-import { isMember } from "../store/sight.ts";
 import { addVersion } from "../store/versions.ts";
+import { isMember } from "../store/visibility.ts";
 import { checkBounds } from "./check-bounds.ts";
 import { moveProofs } from "./organization-proofs.ts";
 import { nextRevision } from "./register-agent.ts";
 
-/** AgentService.ReplacePrincipal. */
+/** Implements AgentService.ReplacePrincipal. */
 export async function replacePrincipal(
   registry: RegistryContext,
   request: ReplacePrincipalRequest,
   context: HandlerContext,
 ): Promise<ReplacePrincipalResponse> {
   const identity = await identify(registry, context);
-  const { id, replaced, principal } = request;
-  if (principal === replaced) throw invalid("principal", "is the one that it replaces");
-  if (baseOf(id) !== undefined) throw invalid("id", "is an instance: the key of its base is replaced");
+  const { agentId: id, replaced, principal } = request;
+  if (principal === replaced) throw invalid("principal", "equals the replaced principal");
+  if (baseOf(id) !== undefined) throw invalid("agent_id", "is an instance; replace the key of its base");
   const agent = await registry.store.write(async (tx) => {
     const view = await registry.guard.view(tx);
-    const known = await findAgent(tx, id);
-    const isDone = known?.record.principal === principal;
-    checkBoth(registry, request, isDone ? undefined : known?.updateTime);
-    if (known === undefined || (!isDone && known.record.principal !== replaced)) throw agentNotFound(id);
-    if (isDone) return present(known, view);
-    await checkBounds(registry, tx, identity, withPrincipal(known.record, principal), known.record);
-    const changed = await replace(registry, tx, known, principal);
+    const existing = await findAgent(tx, id);
+    const isDone = existing?.record.principal === principal;
+    checkBothStatements(registry, request, isDone ? undefined : existing?.updateTime);
+    if (existing === undefined || (!isDone && existing.record.principal !== replaced))
+      throw agentNotFound(id);
+    if (isDone) return toAgentMessage(existing, view);
+    await checkBounds(registry, tx, identity, withPrincipal(existing.record, principal), existing.record);
+    const changed = await replace(registry, tx, existing, principal);
     await moveProofs(tx, replaced, principal, registry.clock.now());
     for (const instance of await listInstances(tx, id, MAX_INSTANCES)) {
-      if (instance.own.principal === replaced) await replace(registry, tx, instance, principal, changed);
+      if (instance.ownerMembers.principal === replaced)
+        await replace(registry, tx, instance, principal, changed);
     }
-    return present(changed, view);
+    return toAgentMessage(changed, view);
   });
   return create(ReplacePrincipalResponseSchema, { agent });
 }
 
-/** Each key says that it goes, or comes: nobody is given an agent that he did not ask for. */
-function checkBoth(
+/** Requires the signatures of both keys: that of the old key releases the agent, and that of the new key accepts it. */
+function checkBothStatements(
   registry: RegistryContext,
   request: ReplacePrincipalRequest,
   recordTime: number | undefined,
 ): void {
-  const { id: agentId, replaced: from, principal: to } = request;
+  const { agentId, replaced: from, principal: to } = request;
   const now = registry.clock.now();
   const expected = { agentId, from, to, audience: registry.publicUrl, now, recordTime };
   checkReplacement(request.replacedStatement, "from", expected, verifyEd25519);
@@ -69,26 +71,38 @@ function checkBoth(
 async function replace(
   registry: RegistryContext,
   tx: WriteTx,
-  known: StoredAgent,
+  existing: StoredAgent,
   principal: string,
   base?: StoredAgent,
 ): Promise<StoredAgent> {
   const now = registry.clock.now();
-  const own = withPrincipal(known.own, principal);
-  const record = base === undefined ? own : inherit(own, base.record);
-  const revision = await nextRevision(tx, own.id);
-  const digest = recordDigest(own, sha256Hex);
-  const changed: StoredAgent = { ...known, own, record, revision, digest, updateTime: now };
+  const newOwnerMembers = withPrincipal(existing.ownerMembers, principal);
+  const record = base === undefined ? newOwnerMembers : inherit(newOwnerMembers, base.record);
+  const revision = await nextRevision(tx, newOwnerMembers.id);
+  const digest = recordDigest(newOwnerMembers, sha256Hex);
+  const changed: StoredAgent = {
+    ...existing,
+    ownerMembers: newOwnerMembers,
+    record,
+    revision,
+    digest,
+    updateTime: now,
+  };
   await putRecord(tx, registry, changed);
-  await addVersion(tx, { revision, digest, record: own, createTime: now });
-  await admit(tx, known, principal, now);
-  await registry.authorities.replace(tx, known.own, known.record.principal, principal);
-  await announce(registry, tx, AgentChangeKind.UPDATED, record, known.record);
+  await addVersion(tx, { revision, digest, record: newOwnerMembers, createTime: now });
+  await admitNewKey(tx, existing, principal, now);
+  await registry.authorities.replace(tx, existing.ownerMembers, existing.record.principal, principal);
+  await recordChange(registry, tx, AgentChangeKind.UPDATED, record, existing.record);
   return changed;
 }
 
-/** The new key belongs where the old one did: it registers the agent next time. */
-async function admit(tx: WriteTx, { record }: StoredAgent, principal: string, now: number): Promise<void> {
+/** Makes the new key a member of the old key's organization, so that it can register the agent. */
+async function admitNewKey(
+  tx: WriteTx,
+  { record }: StoredAgent,
+  principal: string,
+  now: number,
+): Promise<void> {
   const { organization, principal: admittedBy } = record;
   if (organization === "" || !(await isMember(tx, organization, admittedBy))) return;
   if (await isMember(tx, organization, principal)) return;

@@ -8,18 +8,24 @@ import {
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { ReadTx } from "@depute/store";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
-import { isLiving } from "../rules/agent.ts";
+import { isLive } from "../rules/agent.ts";
 import { type CapabilityName, readCapabilityName } from "../rules/capability-name.ts";
 import { withHash } from "../rules/levels.ts";
-import { tokensOf } from "../rules/tokens.ts";
+import { countTokens } from "../rules/tokens.ts";
 import { isOfVersion } from "../rules/version-hash.ts";
 import { findVisible } from "../store/agents.ts";
-import { BEGINNING, type FullOffer, listOffers, loadFull, type OfferSight } from "../store/capabilities.ts";
+import {
+  BEGINNING,
+  type CapabilityView,
+  type FullCapability,
+  listCapabilities,
+  loadFull,
+} from "../store/capabilities.ts";
 
-/** Candidates that an ambiguous name is answered with; there may be more. */
+/** Maximum number of candidates in the answer to an ambiguous name. More may exist. */
 const MAX_CANDIDATES = 20;
 
-/** DiscoveryService.ResolveCapability. */
+/** Implements DiscoveryService.ResolveCapability. */
 export async function resolveCapability(
   registry: RegistryContext,
   request: ResolveCapabilityRequest,
@@ -27,37 +33,41 @@ export async function resolveCapability(
 ): Promise<ResolveCapabilityResponse> {
   const viewer = viewerFor(await identify(registry, context), request.viewer);
   const name = readCapabilityName(request.capabilityId, request.agentId);
-  const offer = await registry.store.read(async (tx) => {
+  const resolved = await registry.store.read(async (tx) => {
     const sight = { viewer, view: await registry.guard.view(tx) };
-    return theOnly(tx, name, sight);
+    return findOnlyCapability(tx, name, sight);
   });
-  const capability = withHash(offer.full, offer.digest, registry.hashLength);
+  const capability = withHash(resolved.full, resolved.digest, registry.hashLength);
   return create(ResolveCapabilityResponseSchema, {
-    agentId: offer.agentId,
-    agentPrincipal: offer.agentPrincipal,
+    agentId: resolved.agentId,
+    agentPrincipal: resolved.agentPrincipal,
     capability,
-    tokens: tokensOf([{ case: "full", value: capability }]),
-    hashMatches: request.hash === "" || isOfVersion(request.hash, offer.digest),
+    tokens: BigInt(countTokens([{ case: "full", value: capability }])),
+    hashMatches: request.hash === "" || isOfVersion(request.hash, resolved.digest),
   });
 }
 
-async function theOnly(tx: ReadTx, { id, agentId }: CapabilityName, sight: OfferSight): Promise<FullOffer> {
+async function findOnlyCapability(
+  tx: ReadTx,
+  { id, agentId }: CapabilityName,
+  sight: CapabilityView,
+): Promise<FullCapability> {
   if (agentId !== undefined) {
     const agent = await findVisible(tx, agentId, sight.viewer);
-    if (agent === undefined || !isLiving(agent, sight.view)) throw agentNotFound(agentId);
+    if (agent === undefined || !isLive(agent, sight.view)) throw agentNotFound(agentId);
   }
   const list = { ...sight, after: BEGINNING, limit: MAX_CANDIDATES, toTheEnd: true };
-  const { offers } = await listOffers(tx, { id, agentId }, list);
-  if (offers.length > 1) {
-    const candidates = offers.map((offer) => `${offer.agentId}/${id}`).join(",");
+  const { rows } = await listCapabilities(tx, { id, agentId }, list);
+  if (rows.length > 1) {
+    const candidates = rows.map((capability) => `${capability.agentId}/${id}`).join(",");
     throw new DeputeError(
       ErrorReason.CAPABILITY_AMBIGUOUS,
       `several agents offer ${id}; name one of them: ${candidates}`,
       { metadata: { capability: id, candidates } },
     );
   }
-  const [offer] = await loadFull(tx, offers);
-  if (offer !== undefined) return offer;
+  const [capability] = await loadFull(tx, rows);
+  if (capability !== undefined) return capability;
   const metadata = { capability: id, ...(agentId !== undefined && { agent: agentId }) };
   throw new DeputeError(ErrorReason.CAPABILITY_NOT_FOUND, `no living agent offers ${id}`, { metadata });
 }

@@ -3,11 +3,11 @@ import { expect, it } from "vitest";
 import { capability } from "../testing/capability.ts";
 import { ALICE, as, BOB, startPlatform } from "../testing/platform.ts";
 
-it("a list that has to look far answers with what it found, and goes on where it stopped", async () => {
+it("a list that reads many rows answers with a partial page, and continues from its end", async () => {
   const platform = await startPlatform();
   try {
     const many = Array.from({ length: 256 }, (_, i) => capability(`c${String(i).padStart(3, "0")}`));
-    // 5,120 capabilities, of which the caller sees the first one and the last one of the walk.
+    // Publishes 5,120 capabilities. The caller sees only the first and the last of the list.
     for (let i = 0; i < 20; i++) {
       const id = `a${String(i).padStart(2, "0")}`;
       const agent = { id, principal: ALICE, visibility: AgentVisibility.NAMED };

@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { SessionResult } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { capability } from "../testing/capability.ts";
@@ -6,7 +7,7 @@ import { refusal } from "../testing/refusal.ts";
 import { type Signer, signer, signStatement } from "../testing/statement.ts";
 
 const DAY = 86_400_000;
-/** A caller that proves organizations. */
+/** The operator that may record proofs of organizations. */
 const OPERATOR = DAVE;
 let platform: Platform;
 let operator: Signer;
@@ -26,7 +27,13 @@ const evidence = (kind: Kind, agentId = "alpha", counterpartAgentId = "beta") =>
   ({ agentId, counterpartAgentId, kind }) as never;
 const attested = (success = true, parts: Record<string, unknown> = {}): Kind => ({
   case: "attestation",
-  value: { attestationId: "att_0123456789ab", success, quality: 1, durationMs: 1_000n, ...parts },
+  value: {
+    attestationId: "att_0123456789ab",
+    success,
+    quality: 1,
+    duration: durationFromMs(1_000),
+    ...parts,
+  },
 });
 const session = (result: SessionResult, severity = 0, parts: Record<string, unknown> = {}): Kind => ({
   case: "session",
@@ -51,7 +58,7 @@ const imported = (
     ...more,
   };
   const statement = signStatement(key, claims, { typ: "depute-trust+jwt" });
-  return evidence({ case: "import", value: { statement } }, "alpha", "");
+  return evidence({ case: "signedImport", value: { statement } }, "alpha", "");
 };
 
 beforeEach(async () => {
@@ -62,7 +69,7 @@ beforeEach(async () => {
   await register("gamma", CAROL, { organization: "acme" });
 });
 
-/** Signed by the operator, who is a caller as well. */
+/** Creates a proof of an organization. The operator signs it and makes the call. */
 async function prove(organization: string, principal: string) {
   const request = { requestId: newId(), organization, principal };
   const { proof } = await platform.organizations.createOrganizationProof(request, as(OPERATOR));
@@ -71,7 +78,7 @@ async function prove(organization: string, principal: string) {
 afterEach(() => platform.stop());
 
 describe("trust", () => {
-  it("begins with the proven key and nothing else", async () => {
+  it("starts with the proven key only", async () => {
     const { overall, bayesian, pair } = await trust();
     expect(overall).toMatchObject({ score: 10, level: 0, evidenceCount: 0n });
     expect(overall?.components).toMatchObject({ identityVerification: 50, commitmentFulfillment: 0 });
@@ -79,7 +86,7 @@ describe("trust", () => {
     expect(pair).toBeUndefined();
   });
 
-  it("grows with outcomes, for everybody and for the pair, and explains each step", async () => {
+  it("grows with outcomes, overall and for the pair, and explains each step", async () => {
     const first = (await record(evidence(attested()))).entry;
     const second = (await record(evidence(session(SessionResult.COMPLETED), "alpha", "gamma"))).entry;
     expect(first?.scoreBefore).toBeCloseTo(10, 9);
@@ -101,7 +108,7 @@ describe("trust", () => {
     expect(entries).toEqual([second, first]);
   });
 
-  it("falls sharply by a breach, and slowly by idling", async () => {
+  it("falls sharply after a breach, and slowly with idle time", async () => {
     const high = { identityVerification: 50, commitmentFulfillment: 60, behavioralConsistency: 60 };
     await record(imported(high));
     const before = (await trust()).overall?.score ?? 0;
@@ -119,7 +126,7 @@ describe("trust", () => {
     expect((await trust("alpha:1")).overall).toEqual(expected.overall);
   });
 
-  it("stays over a restart", async () => {
+  it("survives a restart", async () => {
     await record(evidence(attested()));
     const before = await trust("alpha", "beta");
     await platform.restart();
@@ -198,7 +205,7 @@ describe("RecordEvidence", () => {
     });
   });
 
-  it("takes one rating of each outcome, by the counterpart", async () => {
+  it("accepts one rating of each outcome, from the counterpart", async () => {
     await record(evidence(session(SessionResult.COMPLETED)));
     await prove("org:beta", BOB);
     const { entry } = await record(evidence(rating(5)), BOB);
@@ -207,12 +214,12 @@ describe("RecordEvidence", () => {
     expect(await refusal(record(evidence(rating(5)), BOB))).toMatchObject({ reason: "INVALID_REQUEST" });
   });
 
-  it("takes what an operator signed, records it, and lets the trusted endorse agents of other owners", async () => {
+  it("records an operator's import, and lets trusted agents endorse agents of other owners", async () => {
     const all = { identityVerification: 100, commitmentFulfillment: 80, communicationHistory: 80 };
     const { entry } = await record(imported(all), CAROL);
     expect(entry).toMatchObject({ recordedBy: CAROL, scoreAfter: 20 + 16 + 12 });
-    const given = await record(evidence(endorsement, "beta", "alpha"), ALICE);
-    expect(given.entry?.scoreAfter).toBeGreaterThan(given.entry?.scoreBefore ?? 100);
+    const recorded = await record(evidence(endorsement, "beta", "alpha"), ALICE);
+    expect(recorded.entry?.scoreAfter).toBeGreaterThan(recorded.entry?.scoreBefore ?? 100);
     await prove("acme", ALICE);
     await prove("acme", CAROL);
     expect(await refusal(record(evidence(endorsement, "gamma", "alpha"), ALICE))).toMatchObject({
@@ -225,11 +232,11 @@ describe("RecordEvidence", () => {
   });
 });
 
-describe("what evidence is worth", () => {
+describe("the worth of evidence", () => {
   const growth = ({ entry }: Awaited<ReturnType<typeof record>>) =>
     (entry?.scoreAfter ?? 0) - (entry?.scoreBefore ?? 0);
 
-  it("goes by the witness: nothing more than a tenth without a proof, and in full with one", async () => {
+  it("depends on the witness: at most a tenth without a proof, full with one", async () => {
     const stranger = await record(evidence(attested()));
     await prove("org:gamma", CAROL);
     const proven = await record(evidence(attested(), "alpha", "gamma"));
@@ -239,19 +246,19 @@ describe("what evidence is worth", () => {
     expect(growth(stranger)).toBeLessThan(growth(proven) / 5);
   });
 
-  it("is that of a third party of another owner, and not of the worker's or the buyer's own", async () => {
+  it("is that of an independent verifier, not of a party's own", async () => {
     await register("auditor", CAROL);
     await register("alphas-other", ALICE);
     await prove("org:audit", CAROL);
     const by = (verifierAgentId: string) => record(evidence(attested(true, { verifierAgentId })));
     expect((await by("auditor")).entry).toMatchObject({ standing: 1, witnessAgentId: "auditor" });
     await prove("org:alpha", ALICE);
-    for (const own of ["alphas-other", "beta", "unknown"]) {
-      expect((await by(own)).entry).toMatchObject({ standing: 0.1, witnessAgentId: "beta" });
+    for (const otherAgent of ["alphas-other", "beta", "unknown"]) {
+      expect((await by(otherAgent)).entry).toMatchObject({ standing: 0.1, witnessAgentId: "beta" });
     }
   });
 
-  it("shrinks with each more of one owner, under whatever agent", async () => {
+  it("shrinks with each repetition by one owner, across its agents", async () => {
     await register("betas-other", BOB);
     await prove("org:beta", BOB);
     const gains = [];
@@ -263,7 +270,7 @@ describe("what evidence is worth", () => {
     expect(third).toBeLessThan(second);
   });
 
-  it("is nothing without a stake or a verified result, and such work is not rated", async () => {
+  it("is zero without a stake or a verified result, and such work cannot be rated", async () => {
     await prove("org:beta", BOB);
     const empty = [
       session(SessionResult.COMPLETED, 0, { staked: false }),
@@ -280,7 +287,7 @@ describe("what evidence is worth", () => {
     });
   });
 
-  it("is refused between principals of one proven organization, and names in records are no bar", async () => {
+  it("is refused between principals of one proven organization, not of one named organization", async () => {
     await record(evidence(attested(), "alpha", "gamma"));
     await prove("acme", ALICE);
     const id = await prove("acme", CAROL);
@@ -288,7 +295,7 @@ describe("what evidence is worth", () => {
       reason: "INVALID_REQUEST",
       fields: ["evidence.counterpart_agent_id"],
     });
-    await platform.organizations.revokeOrganizationProof({ requestId: newId(), id }, as(OPERATOR));
+    await platform.organizations.revokeOrganizationProof({ requestId: newId(), proofId: id }, as(OPERATOR));
     await record(evidence(attested(), "alpha", "gamma"));
   });
 
@@ -300,11 +307,11 @@ describe("what evidence is worth", () => {
     }
     const { COMPLETED, FULFILLED, PAID } = SessionResult;
     const praise = async (subject: string, counterpart: string, round: number) => {
-      const told = { sessionId: `${subject}-${counterpart}-${round}` };
+      const outcome = { sessionId: `${subject}-${counterpart}-${round}` };
       for (const result of [COMPLETED, FULFILLED, PAID]) {
-        await record(evidence(session(result, 0, told), subject, counterpart));
+        await record(evidence(session(result, 0, outcome), subject, counterpart));
       }
-      await record(evidence(rating(5, told.sessionId), subject, counterpart));
+      await record(evidence(rating(5, outcome.sessionId), subject, counterpart));
       await record(evidence(attested(), subject, counterpart));
     };
     await Promise.all(
@@ -327,15 +334,15 @@ describe("what evidence is worth", () => {
   });
 });
 
-describe("who reads", () => {
-  it("the pair: its two sides", async () => {
+describe("access to trust", () => {
+  it("gives a pair's trust to its two parties", async () => {
     await record(evidence(attested()));
     for (const caller of [ALICE, BOB]) expect((await trust("alpha", "beta", caller)).pair).toBeDefined();
     expect(await refusal(trust("alpha", "beta", CAROL))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
     expect((await trust("alpha", "", CAROL)).overall?.evidenceCount).toBe(1n);
   });
 
-  it("the evidence: the agent all of it, others what they gave", async () => {
+  it("gives all evidence to the agent, and to others the evidence that they gave", async () => {
     await record(evidence(attested()));
     await record(evidence(attested(), "alpha", "gamma"));
     const read = async (caller: string) =>
@@ -345,31 +352,31 @@ describe("who reads", () => {
     expect(await read(ALICE)).toEqual(["gamma", "beta"]);
     expect(await read(BOB)).toEqual(["beta"]);
     const first = await platform.trust.explainTrust({ agentId: "alpha", pageSize: 1 }, as(ALICE));
-    const rest = await platform.trust.explainTrust(
+    const restPage = await platform.trust.explainTrust(
       { agentId: "alpha", pageSize: 1, pageToken: first.nextPageToken },
       as(ALICE),
     );
-    expect(rest.entries.map(({ sequence }) => sequence)).toEqual([1n]);
-    expect(rest.nextPageToken).toBe("");
+    expect(restPage.entries.map(({ sequence }) => sequence)).toEqual([1n]);
+    expect(restPage.nextPageToken).toBe("");
   });
 });
 
 describe("discovery by trust", () => {
-  it("keeps agents that score enough now, as GetTrust says", async () => {
+  it("returns agents whose current score reaches the threshold, as in GetTrust", async () => {
     for (let i = 0; i < 5; i++) await record(evidence(attested()));
-    const found = async (minTrust: number) =>
+    const agentsAbove = async (minTrust: number) =>
       (await platform.discovery.discoverCapabilities({ minTrust })).capabilities.map(
         ({ agentId }) => agentId,
       );
     const score = (await trust()).overall?.score ?? 0;
-    expect(await found(0)).toEqual(["alpha", "beta", "gamma"]);
-    expect(await found(10)).toEqual(["alpha", "beta", "gamma"]);
-    expect(await found(score - 0.001)).toEqual(["alpha"]);
-    expect(await found(score + 0.001)).toEqual([]);
+    expect(await agentsAbove(0)).toEqual(["alpha", "beta", "gamma"]);
+    expect(await agentsAbove(10)).toEqual(["alpha", "beta", "gamma"]);
+    expect(await agentsAbove(score - 0.001)).toEqual(["alpha"]);
+    expect(await agentsAbove(score + 0.001)).toEqual([]);
     platform.clock.advance(400 * DAY);
     const faded = (await trust()).overall?.score ?? 0;
     expect(faded).toBeLessThan(score);
-    expect(await found(score - 0.001)).toEqual([]);
-    expect(await found(faded - 0.001)).toEqual(["alpha"]);
+    expect(await agentsAbove(score - 0.001)).toEqual([]);
+    expect(await agentsAbove(faded - 0.001)).toEqual(["alpha"]);
   });
 });

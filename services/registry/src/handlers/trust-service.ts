@@ -21,8 +21,8 @@ import { baseOf } from "../rules/registration.ts";
 import { decay, type TrustState, trustLevel, trustScore } from "../rules/trust.ts";
 import { findVisible } from "../store/agents.ts";
 import { listEvidence } from "../store/trust.ts";
+import { findTrustOrInitial } from "./initial-trust.ts";
 import { isParty, recordEvidence } from "./record-evidence.ts";
-import { trustOf } from "./trust-of.ts";
 
 export function trustService(registry: RegistryContext): ServiceImpl<typeof TrustService> {
   return {
@@ -43,21 +43,21 @@ async function getTrust(registry: RegistryContext, request: GetTrustRequest, con
   return registry.store.read(async (tx) => {
     const agent = await findVisible(tx, id, viewer);
     if (agent === undefined) throw agentNotFound(request.agentId);
-    const { trust, bayesian } = await trustOf(tx, agent, id, "", now);
+    const { trust, bayesian } = await findTrustOrInitial(tx, agent, id, "", now);
     const answer = create(GetTrustResponseSchema, {
-      overall: toView(trust, now, registry.trustLevels),
+      overall: toTrustView(trust, now, registry.trustLevels),
       bayesian: create(BayesianViewSchema, bayesianView(bayesian, now)),
     });
     if (counterpartId === undefined || counterpartId === "") return answer;
     const counterpart = await findVisible(tx, counterpartId, viewer);
     if (!isParty(identity, [agent, counterpart])) {
-      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller acts for neither of the two", {
+      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller acts for neither agent", {
         violations: [{ field: "counterpart_agent_id", description: "is not the caller's, nor is agent_id" }],
       });
     }
     if (counterpart === undefined) throw agentNotFound(request.counterpartAgentId);
-    const pair = await trustOf(tx, agent, id, counterpartId, now);
-    answer.pair = toView(pair.trust, now, registry.trustLevels);
+    const pair = await findTrustOrInitial(tx, agent, id, counterpartId, now);
+    answer.pair = toTrustView(pair.trust, now, registry.trustLevels);
     answer.pairBayesian = create(BayesianViewSchema, bayesianView(pair.bayesian, now));
     return answer;
   });
@@ -74,13 +74,13 @@ async function explainTrust(
   const filters = { list: "trust-evidence", id, counterpartId };
   const [before] = readPosition(request.pageToken, filters, ["number"]) ?? [Number.MAX_SAFE_INTEGER];
   const size = pageSize(request.pageSize);
-  const found = await registry.store.read(async (tx) => {
+  const trustRows = await registry.store.read(async (tx) => {
     const agent = await findVisible(tx, id, viewerFor(identity, ""));
     if (agent === undefined) throw agentNotFound(request.agentId);
     const givenBy = isParty(identity, [agent]) ? undefined : identity.principal;
     return listEvidence(tx, id, counterpartId, givenBy, { before, limit: size + 1 });
   });
-  const { items: entries, more } = cutPage(found, size, (entry) => bytesOf(TrustEntrySchema, entry));
+  const { items: entries, more } = cutPage(trustRows, size, (entry) => bytesOf(TrustEntrySchema, entry));
   const last = entries.at(-1)?.sequence;
   return create(ExplainTrustResponseSchema, {
     entries,
@@ -88,8 +88,8 @@ async function explainTrust(
   });
 }
 
-/** A state as it is answered at `now`. */
-export function toView(state: TrustState, now: number, levels: readonly number[]): TrustView {
+/** Returns the contract message of a trust state at the time `now`. */
+export function toTrustView(state: TrustState, now: number, levels: readonly number[]): TrustView {
   const faded = decay(state, now);
   const score = trustScore(faded);
   const view = create(TrustViewSchema, {

@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** Who sees which of ALICE's agents; `local` is the caller without credentials. */
+/** For each caller, the agents of ALICE that it may see. `local` is the caller without credentials. */
 const SIGHT: [caller: string, principal: string, sees: string[]][] = [
   ["their owner", ALICE, ["inner", "keyed", "named", "open", "secret"]],
   ["one that only claims to be of the organization", BOB, ["keyed", "open"]],
@@ -41,27 +41,27 @@ const SIGHT: [caller: string, principal: string, sees: string[]][] = [
 const ALL = ["inner", "keyed", "named", "open", "secret"];
 
 describe.each(SIGHT)("%s", (_, principal, visible) => {
-  const own = (ids: (string | undefined)[]) =>
+  const ownIds = (ids: (string | undefined)[]) =>
     [...new Set(ids)].filter((id) => ALL.includes(id ?? "")).sort();
 
-  it("sees the same by every call", async () => {
+  it("sees the same agents in every call", async () => {
     const caller = as(principal);
     const listed = await platform.agents.listAgents({}, caller);
-    expect(own(listed.agents.map(({ id }) => id))).toEqual(visible);
+    expect(ownIds(listed.agents.map(({ id }) => id))).toEqual(visible);
     const byCapability = await platform.agents.listAgents({ capabilityId: "sum" }, caller);
-    expect(own(byCapability.agents.map(({ id }) => id))).toEqual(visible);
+    expect(ownIds(byCapability.agents.map(({ id }) => id))).toEqual(visible);
     for (const request of [{}, { filter: { query: "numbers" } }, { filter: { category: "nlp" } }]) {
-      const found = await platform.discovery.discoverCapabilities(request, caller);
-      expect(own(found.capabilities.map(({ agentId }) => agentId))).toEqual(visible);
+      const discovered = await platform.discovery.discoverCapabilities(request, caller);
+      expect(ownIds(discovered.capabilities.map(({ agentId }) => agentId))).toEqual(visible);
       const asNamed = await platform.discovery.discoverCapabilities({ ...request, viewer: principal });
-      expect(own(asNamed.capabilities.map(({ agentId }) => agentId))).toEqual(visible);
+      expect(ownIds(asNamed.capabilities.map(({ agentId }) => agentId))).toEqual(visible);
     }
   });
 
-  it.each(ALL)("knows of %s or hears what it hears of an agent that does not exist", async (id) => {
+  it.each(ALL)("gets %s, or the answer for an unknown agent", async (id) => {
     const caller = as(principal);
     const calls = (agent: string): [string, () => Promise<unknown>][] => [
-      ["get", () => platform.agents.getAgent({ id: agent }, caller)],
+      ["get", () => platform.agents.getAgent({ agentId: agent }, caller)],
       ["versions", () => platform.agents.listAgentVersions({ agentId: agent }, caller)],
       [
         "version",
@@ -74,7 +74,7 @@ describe.each(SIGHT)("%s", (_, principal, visible) => {
         "for a viewer",
         () => platform.discovery.resolveCapability({ capabilityId: `${agent}/sum`, viewer: principal }),
       ],
-      ["get for a viewer", () => platform.agents.getAgent({ id: agent, viewer: principal })],
+      ["get for a viewer", () => platform.agents.getAgent({ agentId: agent, viewer: principal })],
     ];
     const unknown = new Map(
       await Promise.all(calls("nobody").map(async ([name, call]) => [name, await refusal(call())] as const)),
@@ -90,7 +90,7 @@ describe.each(SIGHT)("%s", (_, principal, visible) => {
     }
     if (!visible.includes(id)) {
       for (const call of ["heartbeatAgent", "deregisterAgent"] as const) {
-        expect(await refusal(platform.agents[call]({ id }, caller))).toMatchObject({
+        expect(await refusal(platform.agents[call]({ agentId: id }, caller))).toMatchObject({
           reason: "AGENT_NOT_FOUND",
         });
       }
@@ -102,20 +102,22 @@ describe("the platform", () => {
   it("sees everything", async () => {
     const { agents } = await platform.agents.listAgents({});
     expect(agents.map(({ id }) => id)).toEqual([...ALL, "bob", "carol"].sort());
-    expect((await platform.agents.getAgent({ id: "secret", viewer: "local" })).agent?.id).toBe("secret");
+    expect((await platform.agents.getAgent({ agentId: "secret", viewer: "local" })).agent?.id).toBe("secret");
   });
 
-  it("alone may see for another", async () => {
-    const call = platform.agents.getAgent({ id: "open", viewer: ALICE }, as(BOB));
+  it("alone may name another viewer", async () => {
+    const call = platform.agents.getAgent({ agentId: "open", viewer: ALICE }, as(BOB));
     expect(await refusal(call)).toMatchObject({ reason: "CALLER_NOT_ALLOWED", fields: ["viewer"] });
-    expect((await platform.agents.getAgent({ id: "open", viewer: BOB }, as(BOB))).agent?.id).toBe("open");
+    expect((await platform.agents.getAgent({ agentId: "open", viewer: BOB }, as(BOB))).agent?.id).toBe(
+      "open",
+    );
   });
 });
 
 describe("OrganizationService", () => {
-  it("lets members admit and remove, and sight follows", async () => {
+  it("lets members admit and remove members, and visibility follows", async () => {
     const { organizations } = platform;
-    const inner = () => platform.agents.getAgent({ id: "inner" }, as(CAROL));
+    const inner = () => platform.agents.getAgent({ agentId: "inner" }, as(CAROL));
     for (const call of [
       () => organizations.admitMember({ organization: "acme", principal: BOB }, as(BOB)),
       () => organizations.listMembers({ organization: "acme" }, as(BOB)),
@@ -138,7 +140,7 @@ describe("OrganizationService", () => {
     expect(await refusal(last)).toMatchObject({ reason: "INVALID_REQUEST", fields: ["principal"] });
   });
 
-  it("keeps strangers from registering for members alone", async () => {
+  it("refuses strangers that register agents for members only", async () => {
     const agent = { id: "spy", principal: BOB, organization: "acme", visibility: ORGANIZATION };
     const call = platform.agents.registerAgent({ requestId: newRequest(), agent }, as(BOB));
     expect(await refusal(call)).toMatchObject({
@@ -171,13 +173,13 @@ describe("a filter", () => {
     ["an agent that has it not", { agentId: "f2", tags: ["cheap"] }, []],
     ["an id", { tags: ["fast"], filter: { id: "sum" } }, ["f1", "f2"]],
   ])("by %s", async (_, request, expected) => {
-    const seen: string[] = [];
+    const lines: string[] = [];
     let pageToken = "";
     do {
       const page = await platform.discovery.discoverCapabilities({ ...request, pageSize: 1, pageToken });
-      seen.push(...page.capabilities.map(({ agentId }) => agentId));
+      lines.push(...page.capabilities.map(({ agentId }) => agentId));
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
-    expect(seen.sort()).toEqual(expected);
+    expect(lines.sort()).toEqual(expected);
   });
 });

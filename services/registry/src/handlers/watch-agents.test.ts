@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { AgentStatus, AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
   AgentChangeKind,
@@ -22,11 +23,11 @@ const register = (id: string, parts: Record<string, unknown> = {}, principal = A
     as(principal),
   );
 
-/** The first `count` events of a watch, as short words. */
-async function watch(count: number, afterRevision: bigint | undefined, caller = BOB, agentId = "") {
+/** Returns the first `count` events of a watch as short texts. */
+async function watch(count: number, afterSequence: bigint | undefined, caller = BOB, agentId = "") {
   const stop = new AbortController();
   const options = { ...as(caller), signal: stop.signal };
-  const request = { agentId, ...(afterRevision === undefined ? {} : { afterRevision }) };
+  const request = { agentId, sendStart: true, ...(afterSequence === undefined ? {} : { afterSequence }) };
   const events: string[] = [];
   for await (const event of platform.agents.watchAgents(request, options)) {
     events.push(inWords(event));
@@ -36,24 +37,23 @@ async function watch(count: number, afterRevision: bigint | undefined, caller = 
   return events;
 }
 
-function inWords({ event }: WatchAgentsResponse): string {
-  if (event.case === "bookmark") return `at ${event.value}`;
-  if (event.case !== "change") return "nothing";
-  const { revision, agentId, kind, agent } = event.value;
+function inWords({ sequence, change }: WatchAgentsResponse): string {
+  if (change === undefined) return `at ${sequence}`;
+  const { agentId, kind, agent } = change;
   const name = Object.entries(AgentChangeKind).find(([, value]) => value === kind)?.[0];
-  return `${revision} ${agentId} ${name}${agent === undefined ? "" : " +"}`;
+  return `${sequence} ${agentId} ${name}${agent === undefined ? "" : " +"}`;
 }
 
 describe("WatchAgents", () => {
-  it("tells every change in its order, from any revision on", async () => {
-    await register("a", { leaseMs: 1_000n });
+  it("reports every change in order, from any sequence on", async () => {
+    await register("a", { leaseDuration: durationFromMs(1_000) });
     await platform.agents.publishCapabilities(
       { requestId: newRequest(), agentId: "a", capabilities: [capability("sum")] },
       as(ALICE),
     );
-    await register("a", { leaseMs: 1_000n, description: "new" });
-    await platform.agents.setAgentStatus({ id: "a", status: AgentStatus.DEPRECATED }, as(ALICE));
-    await platform.agents.heartbeatAgent({ id: "a" }, as(ALICE));
+    await register("a", { leaseDuration: durationFromMs(1_000), description: "new" });
+    await platform.agents.setAgentStatus({ agentId: "a", status: AgentStatus.DEPRECATED }, as(ALICE));
+    await platform.agents.heartbeatAgent({ agentId: "a" }, as(ALICE));
     platform.clock.advance(2_000);
     const expected = [
       "1 a REGISTERED +",
@@ -63,32 +63,32 @@ describe("WatchAgents", () => {
       "5 a LOST +",
     ];
     expect(await watch(6, 0n)).toEqual(["at 0", ...expected]);
-    await platform.agents.heartbeatAgent({ id: "a" }, as(ALICE));
-    await platform.agents.deregisterAgent({ id: "a" }, as(ALICE));
+    await platform.agents.heartbeatAgent({ agentId: "a" }, as(ALICE));
+    await platform.agents.deregisterAgent({ agentId: "a" }, as(ALICE));
     await register("a");
-    const rest = ["6 a RETURNED +", "7 a REMOVED +", "8 a REGISTERED +"];
-    expect(await watch(9, 0n)).toEqual(["at 0", ...expected, ...rest]);
+    const expectedRest = ["6 a RETURNED +", "7 a REMOVED +", "8 a REGISTERED +"];
+    expect(await watch(9, 0n)).toEqual(["at 0", ...expected, ...expectedRest]);
     for (let from = 0; from < 8; from++) {
       expect(await watch(9 - from, BigInt(from))).toEqual([
         `at ${from}`,
-        ...[...expected, ...rest].slice(from),
+        ...[...expected, ...expectedRest].slice(from),
       ]);
     }
   });
 
-  it("goes on from the revision of a list, with what comes after it", async () => {
+  it("continues after the sequence of a list", async () => {
     await register("a");
-    const { revision } = await platform.agents.listAgents({}, as(BOB));
-    expect(revision).toBe(1n);
-    const events = watch(2, revision);
+    const { sequence } = await platform.agents.listAgents({}, as(BOB));
+    expect(sequence).toBe(1n);
+    const events = watch(2, sequence);
     await register("b");
     expect(await events).toEqual(["at 1", "2 b REGISTERED +"]);
   });
 
-  it("begins now when no revision is named", async () => {
+  it("starts with new changes without a sequence", async () => {
     await register("a");
     const stop = new AbortController();
-    const stream = platform.agents.watchAgents({}, { ...as(BOB), signal: stop.signal });
+    const stream = platform.agents.watchAgents({ sendStart: true }, { ...as(BOB), signal: stop.signal });
     const events = stream[Symbol.asyncIterator]();
     expect(inWords((await events.next()).value)).toBe("at 1");
     await register("b");
@@ -96,14 +96,22 @@ describe("WatchAgents", () => {
     stop.abort();
   });
 
-  it("keeps to one agent when one is named", async () => {
+  it("starts with the first change unless the caller asks for the current position", async () => {
+    await register("a");
+    for await (const response of platform.agents.watchAgents({ afterSequence: 0n }, as(BOB))) {
+      expect(inWords(response)).toBe("1 a REGISTERED +");
+      break;
+    }
+  });
+
+  it("reports only the agent in the request", async () => {
     await register("a");
     await register("b");
     await register("a", { description: "x" });
     expect(await watch(3, 0n, BOB, "a")).toEqual(["at 0", "1 a REGISTERED +", "3 a UPDATED +"]);
   });
 
-  it("tells of an agent as long as it is seen, and that it is withdrawn", async () => {
+  it("reports an agent while it is visible, and then its withdrawal", async () => {
     const NAMED = AgentVisibility.NAMED;
     await register("secret", { visibility: NAMED });
     await register("open");
@@ -116,7 +124,7 @@ describe("WatchAgents", () => {
     expect(await watch(2, 5n)).toEqual(["at 5", "6 secret UPDATED +"]);
   });
 
-  it("answers explicitly where history was compacted, or never was", async () => {
+  it("refuses positions before the log's start and after its end", async () => {
     await platform.stop();
     platform = await startPlatform(["--agent-changes-kept", "3"]);
     for (let i = 0; i < 10; i++) await register("a", { description: `${i}` });
@@ -129,7 +137,7 @@ describe("WatchAgents", () => {
     expect(await watch(4, 7n)).toEqual(["at 7", "8 a UPDATED +", "9 a UPDATED +", "10 a UPDATED +"]);
   });
 
-  it("goes on over a restart", async () => {
+  it("continues after a restart", async () => {
     await register("a");
     await platform.restart();
     await register("b");
@@ -137,11 +145,11 @@ describe("WatchAgents", () => {
   });
 });
 
-describe("a registry that was away", () => {
-  it("gives agents a minute to find it again", async () => {
-    await register("a", { leaseMs: 1_000n });
+describe("a restarted registry", () => {
+  it("gives agents a minute to reconnect", async () => {
+    await register("a", { leaseDuration: durationFromMs(1_000) });
     await platform.restart(3_600_000);
-    const living = async () => (await platform.agents.getAgent({ id: "a" })).agent?.health;
+    const living = async () => (await platform.agents.getAgent({ agentId: "a" })).agent?.health;
     expect(await living()).toBe(3);
     platform.clock.advance(61_000);
     expect(await living()).toBe(2);

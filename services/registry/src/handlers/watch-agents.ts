@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
+  type AgentChange,
   AgentChangeKind,
   AgentChangeSchema,
   type WatchAgentsRequest,
@@ -11,41 +12,41 @@ import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import { follow, linkSignals } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { AGENTS_TOPIC, identify, type RegistryContext, viewerFor } from "../context.ts";
-import { present } from "../rules/agent.ts";
+import { toAgentMessage, type Viewer } from "../rules/agent.ts";
 import { findAgent } from "../store/agents.ts";
 import { changeBounds, listChanges, type StoredChange } from "../store/changes.ts";
-import { sees, type Viewer } from "../store/sight.ts";
+import { isVisible } from "../store/visibility.ts";
 
-/** Milliseconds between looks when nothing wakes. */
+/** Milliseconds after which the log is read again if no wake-up arrives. */
 const POLL_MS = 5_000;
-/** Changes of others that are passed over before the watcher is told how far it is. */
-const BOOKMARK_EVERY = 1_000;
+/** Number of consecutive hidden changes after which a response reports the watcher's position. */
+const POSITION_EVERY = 1_000;
 
-interface Seen {
-  readonly revision: number;
-  /** Undefined for what does not concern the watcher. */
-  readonly event: WatchAgentsResponse | undefined;
+interface ObservedAgents {
+  readonly sequence: number;
+  /** The change; undefined if it is hidden from the watcher. */
+  readonly change: AgentChange | undefined;
 }
 
-/** AgentService.WatchAgents. */
+/** Implements AgentService.WatchAgents. */
 export async function* watchAgents(
   registry: RegistryContext,
   request: WatchAgentsRequest,
   context: HandlerContext,
 ): AsyncGenerator<WatchAgentsResponse, void, undefined> {
   const viewer = viewerFor(await identify(registry, context), "");
-  const { afterRevision, agentId } = request;
+  const { afterSequence, sendStart, agentId } = request;
   const after = await registry.store.read(async (tx) => {
     const bounds = await changeBounds(tx);
-    const start = afterRevision === undefined ? bounds.last : Number(afterRevision);
+    const start = afterSequence === undefined ? bounds.last : Number(afterSequence);
     checkKept(start, bounds);
     return start;
   });
-  yield bookmark(after);
+  if (sendStart) yield response(after);
   let passedOver = 0;
   const link = linkSignals(context.signal, registry.stopping);
   try {
-    const seen = follow<Seen, number>({
+    const observations = follow<ObservedAgents, number>({
       after,
       read: (position, limit) =>
         registry.store.read(async (tx) => {
@@ -53,16 +54,16 @@ export async function* watchAgents(
           const changes = await listChanges(tx, position, limit);
           return Promise.all(changes.map((change) => asSeen(registry, tx, change, viewer, agentId)));
         }),
-      position: ({ revision }) => revision,
+      position: ({ sequence }) => sequence,
       wake: (listener) => registry.bus.subscribe(AGENTS_TOPIC, listener),
       pollMs: POLL_MS,
       timers: registry.timers,
       signal: link.signal,
     });
-    for await (const { revision, event } of seen) {
-      passedOver = event === undefined ? passedOver + 1 : 0;
-      if (event !== undefined) yield event;
-      else if (passedOver % BOOKMARK_EVERY === 0) yield bookmark(revision);
+    for await (const { sequence, change } of observations) {
+      passedOver = change === undefined ? passedOver + 1 : 0;
+      if (change !== undefined) yield response(sequence, change);
+      else if (passedOver % POSITION_EVERY === 0) yield response(sequence);
     }
   } finally {
     link.release();
@@ -83,34 +84,32 @@ async function asSeen(
   tx: ReadTx,
   change: StoredChange,
   viewer: Viewer,
-  wanted: string,
-): Promise<Seen> {
-  const { revision, agentId, before } = change;
-  if (wanted !== "" && wanted !== agentId) return { revision, event: undefined };
+  requestedAgentId: string,
+): Promise<ObservedAgents> {
+  const { revision: sequence, agentId, before } = change;
+  if (requestedAgentId !== "" && requestedAgentId !== agentId) return { sequence, change: undefined };
   const agent = await findAgent(tx, agentId);
-  if (agent !== undefined && (await sees(tx, viewer, agent.record))) {
-    const now = present(agent, await registry.guard.view(tx));
-    return { revision, event: changed(change, change.kind, now) };
+  if (agent !== undefined && (await isVisible(tx, viewer, agent.record))) {
+    const now = toAgentMessage(agent, await registry.guard.view(tx));
+    return { sequence, change: changed(change, change.kind, now) };
   }
-  const withdrawn = before !== undefined && (await sees(tx, viewer, before));
-  return { revision, event: withdrawn ? changed(change, AgentChangeKind.WITHDRAWN) : undefined };
+  const withdrawn = before !== undefined && (await isVisible(tx, viewer, before));
+  return { sequence, change: withdrawn ? changed(change, AgentChangeKind.WITHDRAWN) : undefined };
 }
 
 function changed(
-  { revision, agentId, time }: StoredChange,
+  { agentId, time }: StoredChange,
   kind: AgentChangeKind,
-  agent?: ReturnType<typeof present>,
-): WatchAgentsResponse {
-  const value = create(AgentChangeSchema, {
-    revision: BigInt(revision),
-    agentId,
-    kind,
-    time: toTimestamp(time),
-  });
-  if (agent !== undefined) value.agent = agent;
-  return create(WatchAgentsResponseSchema, { event: { case: "change", value } });
+  agent?: ReturnType<typeof toAgentMessage>,
+): AgentChange {
+  const message = create(AgentChangeSchema, { agentId, kind, changeTime: toTimestamp(time) });
+  if (agent !== undefined) message.agent = agent;
+  return message;
 }
 
-function bookmark(revision: number): WatchAgentsResponse {
-  return create(WatchAgentsResponseSchema, { event: { case: "bookmark", value: BigInt(revision) } });
+/** Builds a response: a change with its position in the log, or only the position if `change` is absent. */
+function response(sequence: number, change?: AgentChange): WatchAgentsResponse {
+  const message = create(WatchAgentsResponseSchema, { sequence: BigInt(sequence) });
+  if (change !== undefined) message.change = change;
+  return message;
 }

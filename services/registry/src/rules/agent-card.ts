@@ -5,17 +5,16 @@ import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
 import { canonicalBytes, canonicalJson, encodeBase64Url } from "@depute/core";
 import type { Sha256Hex } from "./version-hash.ts";
 
-/** The A2A version whose card this is. */
+/** The A2A version that the cards follow. */
 const A2A_VERSION = "0.3.0";
-/** The version of an agent that says none; A2A wants one. */
+/** The version in the card of an agent without a version, because A2A requires one. */
 const NO_VERSION = "0";
 const MODES = ["application/json"];
 
 /**
- * The A2A Agent Card of an agent, without its signature.
- *
- * Agents are reached through the platform, which speaks NEKTE for each: A2A's `transport` is an open word. (A2A 0.3
- * `AgentCard`; DelegateOS 14.2)
+ * Builds the unsigned A2A Agent Card of an agent. The card has the platform's address, because callers reach agents
+ * through the platform. The transport is `NEKTE`, which the platform serves for each agent; A2A allows any transport
+ * name. (A2A 0.3 `AgentCard`; DelegateOS 14.2)
  *
  * @param publicUrl the platform's address, without a trailing slash
  */
@@ -48,13 +47,16 @@ function skill({ id, cat = "", desc = "" }: CapabilityFull, tags: readonly strin
   return { id, name: id, description: desc, tags: [...new Set([cat, ...tags])].filter((tag) => tag !== "") };
 }
 
-/** The principal, and what the agent says of delegations. Numbers are numbers, as the published code writes them. */
+/**
+ * The card's `delegateos` member: the principal and the agent's delegation profile. Counts and prices are JSON numbers,
+ * as in DelegateOS's published code.
+ */
 function delegateos({ principal, delegation }: Agent): JsonObject {
-  const about: JsonObject = principal === "" ? {} : { principal };
-  if (delegation === undefined) return about;
+  const principalMembers: JsonObject = principal === "" ? {} : { principal };
+  if (delegation === undefined) return principalMembers;
   const { delegationPolicy: policy } = delegation;
   const json = toJson(PolicyCardSchema, delegation) as JsonObject;
-  if (policy === undefined) return { ...about, ...json };
+  if (policy === undefined) return { ...principalMembers, ...json };
   const delegationPolicy: JsonObject = {
     acceptsDelegation: policy.acceptsDelegation,
     maxChainDepth: Number(policy.maxChainDepth),
@@ -64,7 +66,7 @@ function delegateos({ principal, delegation }: Agent): JsonObject {
   if (policy.costPerTaskMicrocents !== undefined) {
     delegationPolicy.costPerTaskMicrocents = Number(policy.costPerTaskMicrocents);
   }
-  return { ...about, ...json, delegationPolicy };
+  return { ...principalMembers, ...json, delegationPolicy };
 }
 
 /** A key that signs cards. */
@@ -74,7 +76,7 @@ export interface CardSigner {
   sign(message: Uint8Array): Uint8Array;
 }
 
-/** A signed card in its canonical form, and the digest of what is signed. */
+/** A signed card in its canonical form, and the digest of the signed bytes. */
 export interface SignedCard {
   readonly text: Uint8Array;
   readonly digest: string;

@@ -1,75 +1,81 @@
 import { create } from "@bufbuild/protobuf";
-import { type Agent, AgentSchema, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
-import { toTimestamp } from "@depute/core";
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Agent,
+  AgentHealth,
+  AgentSchema,
+  AgentStatus,
+  AgentVisibility,
+} from "@depute/contracts/depute/registry/v1/agent_pb";
+import { decodeHex, toTimestamp } from "@depute/core";
 import { inherit } from "./instances.ts";
-import { healthAt, type LivenessView, leaseExpiry, NO_EXPIRY, NO_HEARTBEAT } from "./liveness.ts";
 
-/** An agent as the registry keeps it; times are epoch ms. */
+/** An agent's stored record; times are epoch ms. */
 export interface StoredAgent {
-  /** What holds: what its owner registered, and for an instance what it has from its base. */
+  /** The effective record. For an instance it includes the members that the base supplies. */
   readonly record: Agent;
-  /** What its owner registered, without what the registry sets. */
-  readonly own: Agent;
+  /** The members that the owner set, without those that the registry sets. */
+  readonly ownerMembers: Agent;
   readonly status: AgentStatus;
   readonly statusMessage: string;
-  /** Of the present version; 0 and empty for one from before versions were kept. */
+  /** Number and digest of the current version; 0 and empty for records from before versioning. */
   readonly revision: number;
   readonly digest: string;
   readonly capabilityIds: readonly string[];
   readonly createTime: number;
   readonly updateTime: number;
-  /** Epoch ms; NO_HEARTBEAT for none. */
+  /** Time in epoch ms; NO_HEARTBEAT if the agent has sent no heartbeat. */
   readonly heartbeatTime: number;
   readonly expireTime: number;
 }
 
-/** What a version is told by. */
-export interface VersionName {
+/** The number and digest that identify one version. */
+export interface VersionIdentity {
   readonly revision: number;
   readonly digest: string;
 }
 
 /**
- * An agent registered at `now`: new, or in place of `known`, whose capabilities, time of creation and last heartbeat it
- * keeps. It is active, whatever the known one was, and its lease begins.
+ * Registers an agent at `now`: a new one, or a replacement of `known`. A replacement keeps the capabilities, the time
+ * of creation and the last heartbeat. The agent becomes active, and its lease begins.
  *
- * @param base the record of the agent that it is an instance of
+ * @param base the record of the base, for an instance
  */
-export function register(
+export function createStoredAgent(
   agent: Agent,
-  known: StoredAgent | undefined,
+  registered: StoredAgent | undefined,
   now: number,
-  { revision, digest }: VersionName = { revision: 0, digest: "" },
+  { revision, digest }: VersionIdentity = { revision: 0, digest: "" },
   base?: Agent,
 ): StoredAgent {
-  const own = ownersPart(agent);
+  const ownersRecord = ownerRecord(agent);
   return {
-    own,
-    record: base === undefined ? own : inherit(own, base),
+    ownerMembers: ownersRecord,
+    record: base === undefined ? ownersRecord : inherit(ownersRecord, base),
     status: AgentStatus.ACTIVE,
     statusMessage: "",
     revision,
     digest,
-    capabilityIds: known?.capabilityIds ?? [],
-    createTime: known?.createTime ?? now,
+    capabilityIds: registered?.capabilityIds ?? [],
+    createTime: registered?.createTime ?? now,
     updateTime: now,
-    heartbeatTime: known?.heartbeatTime ?? NO_HEARTBEAT,
-    expireTime: leaseExpiry(now, Number(agent.leaseMs)),
+    heartbeatTime: registered?.heartbeatTime ?? NO_HEARTBEAT,
+    expireTime: leaseExpiry(now, leaseMsOf(agent)),
   };
 }
 
-/** Whether an agent can be handed work: not removed, and its lease has not run out. */
-export function isLiving(agent: StoredAgent, { asOf }: LivenessView): boolean {
+/** Whether an agent may take work: the agent is not removed, and its lease has not ended. */
+export function isLive(agent: StoredAgent, { asOf }: LivenessView): boolean {
   return agent.status !== AgentStatus.REMOVED && agent.expireTime > asOf;
 }
 
-/** The agent as it is answered. */
-export function present(agent: StoredAgent, view: LivenessView): Agent {
-  const message = ownersPart(agent.record);
+/** Converts a stored agent to its contract message. */
+export function toAgentMessage(agent: StoredAgent, view: LivenessView): Agent {
+  const message = ownerRecord(agent.record);
   message.status = agent.status;
   message.statusMessage = agent.statusMessage;
   message.revision = BigInt(agent.revision);
-  message.digest = agent.digest;
+  message.digest = digestBytes(agent.digest);
   message.health = healthAt(agent, view);
   message.capabilityIds = [...agent.capabilityIds];
   message.createTime = toTimestamp(agent.createTime);
@@ -79,12 +85,14 @@ export function present(agent: StoredAgent, view: LivenessView): Agent {
   return message;
 }
 
-/** What an owner says of an agent: the record without the members that the registry sets. */
-export function ownersPart(agent: Agent): Agent {
-  const { id, displayName, description, version, organization, principal, leaseMs } = agent;
+/** Returns the members of a record that the owner set, without those that the registry sets. */
+export function ownerRecord(agent: Agent): Agent {
+  const { id, displayName, description, version, organization, principal } = agent;
   const { tags, protocols, visibility, visibleTo } = agent;
   const part = create(AgentSchema, { id, displayName, description, version, organization, principal });
-  part.leaseMs = leaseMs;
+  // Writes the lease in whole milliseconds, and absent for zero, so that equal leases have equal digests.
+  const leaseMs = leaseMsOf(agent);
+  if (leaseMs !== 0) part.leaseDuration = durationFromMs(leaseMs);
   part.tags = [...tags];
   part.protocols = [...protocols];
   part.visibility = visibility;
@@ -92,11 +100,76 @@ export function ownersPart(agent: Agent): Agent {
   part.signedCard = agent.signedCard;
   if (agent.manifest !== undefined) part.manifest = agent.manifest;
   if (agent.nekte !== undefined) part.nekte = agent.nekte;
+  if (agent.a2aCard !== undefined) part.a2aCard = agent.a2aCard;
   if (agent.delegation !== undefined) part.delegation = agent.delegation;
   if (agent.card !== undefined) {
-    // How far an agent is trusted is not for itself to say.
+    // Removes the trust members, because only the registry may set them.
     const { trustScore: _, trustLevel: __, trustComponents: ___, ...card } = agent.card;
     part.card = card;
   }
   return part;
+}
+
+/** The heartbeat time of an agent that has sent no heartbeat. */
+export const NO_HEARTBEAT = 0;
+
+/** The expiry of a lease that never ends. It is a number, so that one comparison finds all live agents. */
+export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
+
+/** The times for liveness checks, in epoch ms. */
+export interface LivenessView {
+  readonly now: number;
+  /** A lease that ends after this time counts as running. It is `now`, or earlier while the removal guard holds. */
+  readonly asOf: number;
+}
+
+/** Returns the lease duration that an agent requests, in milliseconds; 0 for none. */
+export function leaseMsOf({ leaseDuration }: Agent): number {
+  return leaseDuration === undefined ? 0 : Math.trunc(durationMs(leaseDuration));
+}
+
+/** Converts a stored digest to the form in the contract: 32 bytes, or none for an empty text. */
+export function digestBytes(hex: string): Uint8Array {
+  return decodeHex(hex) ?? new Uint8Array();
+}
+
+/**
+ * Returns the expiry of a lease whose last extension was a registration or a heartbeat.
+ *
+ * @param extendedTime epoch ms
+ * @param leaseMs milliseconds; 0 for an agent without a lease
+ * @returns epoch ms; {@link NO_EXPIRY} without a lease
+ */
+export function leaseExpiry(extendedTime: number, leaseMs: number): number {
+  return leaseMs === 0 ? NO_EXPIRY : extendedTime + leaseMs;
+}
+
+/**
+ * An agent's health. From the millisecond of the expiry the agent is LOST, or SUSPECT while the removal guard holds.
+ *
+ * @param heartbeatTime epoch ms; {@link NO_HEARTBEAT} for none
+ */
+export function healthAt(
+  { expireTime, heartbeatTime }: { readonly expireTime: number; readonly heartbeatTime: number },
+  { now, asOf }: LivenessView,
+): AgentHealth {
+  if (expireTime > now) return heartbeatTime === NO_HEARTBEAT ? AgentHealth.UNKNOWN : AgentHealth.ALIVE;
+  return expireTime > asOf ? AgentHealth.SUSPECT : AgentHealth.LOST;
+}
+
+/** The principal whose visibility rights apply to a read. `all` stands for the platform, which sees every agent. */
+export type Viewer = "all" | { readonly principal: string };
+
+/** The members of a record that decide its visibility. */
+export type VisibilityFields = Pick<Agent, "principal" | "organization" | "visibility" | "visibleTo">;
+
+/**
+ * Decides whether a viewer sees an agent, from the record alone. Returns undefined if the record does not suffice and
+ * the store must be read.
+ */
+export function isVisibleByRecord(viewer: Viewer, sight: VisibilityFields): true | undefined {
+  if (viewer === "all") return true;
+  const isNarrow =
+    sight.visibility === AgentVisibility.ORGANIZATION || sight.visibility === AgentVisibility.NAMED;
+  return !isNarrow || sight.principal === viewer.principal || undefined;
 }

@@ -1,6 +1,13 @@
 import { AuthoritySource } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { describe, expect, test } from "vitest";
-import { authorityOf, effective, type Grant, holdingOf, keyOf, standingOf } from "./authority.ts";
+import {
+  aspKeyOf,
+  authorityOf,
+  authorityStanding,
+  findGrant,
+  type Grant,
+  grantsInForce,
+} from "./authority.ts";
 
 const { GRANTED, PROVEN, FIRST } = AuthoritySource;
 const by = (principal: string, source: AuthoritySource): Grant => ({ principal, source });
@@ -34,43 +41,43 @@ describe("the authority of a URI", () => {
   });
 });
 
-test("a first registration lapses beside a grant or a proof", () => {
+test("a grant or a proof supersedes a first registration", () => {
   const first = by("squatter", FIRST);
-  expect(effective([first])).toEqual([first]);
+  expect(grantsInForce([first])).toEqual([first]);
   for (const source of [GRANTED, PROVEN]) {
     const grants = [first, by("owner", source)];
-    expect(holdingOf(grants, "squatter")).toBeUndefined();
-    expect(holdingOf(grants, "owner")).toEqual(by("owner", source));
+    expect(findGrant(grants, "squatter")).toBeUndefined();
+    expect(findGrant(grants, "owner")).toEqual(by("owner", source));
   }
-  expect(holdingOf([first], "owner")).toBeUndefined();
+  expect(findGrant([first], "owner")).toBeUndefined();
 });
 
 test.each([
   ["who holds it", [by("me", FIRST)], "first", false, "holds"],
-  ["who holds it, whatever the policy", [by("me", GRANTED)], "granted", true, "holds"],
+  ["the holder, under any policy", [by("me", GRANTED)], "granted", true, "holds"],
   ["a stranger", [by("other", FIRST)], "first", false, "taken"],
   [
-    "who was first, once another was granted it",
+    "the first principal after a grant to another",
     [by("me", FIRST), by("other", GRANTED)],
     "first",
     false,
     "taken",
   ],
   ["the first", [], "first", false, "first"],
-  ["the first, where grants are asked for", [], "granted", false, "ungranted"],
+  ["the first principal, if a grant is required", [], "granted", false, "ungranted"],
   ["the first, where the domain speaks for itself", [], "first", true, "ungranted"],
 ] as const)("%s", (_name, grants, policy, isProvable, standing) => {
-  expect(standingOf(grants, "me", policy, isProvable)).toBe(standing);
+  expect(authorityStanding(grants, "me", policy, isProvable)).toBe(standing);
 });
 
 test("an agent's key is its principal, else the Ed25519 key of its card", () => {
   const card = (crv: string) => ({ signingPublicKey: { crv, x: "of the card" } });
-  const of = (principal: string, about?: unknown) =>
-    keyOf({ principal, card: about } as Parameters<typeof keyOf>[0]);
-  expect([of("mine", card("Ed25519")), of("", card("Ed25519")), of("", card("P-256")), of("")]).toEqual([
-    "mine",
-    "of the card",
-    "",
-    "",
-  ]);
+  const claim = (principal: string, claims?: unknown) =>
+    aspKeyOf({ principal, card: claims } as Parameters<typeof aspKeyOf>[0]);
+  expect([
+    claim("mine", card("Ed25519")),
+    claim("", card("Ed25519")),
+    claim("", card("P-256")),
+    claim(""),
+  ]).toEqual(["mine", "of the card", "", ""]);
 });

@@ -1,69 +1,78 @@
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AuthoritySource } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 
-/** A principal's grant of an authority, as far as rules ask. */
+/** The members of a grant that the rules read. */
 export interface Grant {
   readonly principal: string;
   readonly source: AuthoritySource;
 }
 
-/** Whether an unheld authority goes to the first principal that registers an agent below it. */
+/**
+ * The assignment of an authority without grants: to the first principal that registers an agent below it, or only by
+ * grant.
+ */
 export type AuthorityPolicy = "first" | "granted";
 
 const HOST = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
 const URI = /^agent:\/\/([^/]+)\/./;
 
 /**
- * The authority of an agent URI: a host name in lower case. Names of hosts have no case, so another spelling would be
- * another agent that reads the same.
+ * Returns the authority of an agent URI: the host name in lower case. Host names ignore case; without one spelling, two
+ * agents could have the same name.
  *
- * @returns undefined for a URI without one
+ * @returns undefined for a URI without an authority
  */
 export function authorityOf(uri: string): string | undefined {
   const host = URI.exec(uri)?.[1];
   return host !== undefined && HOST.test(host) ? host : undefined;
 }
 
-/** The grants that count: first registrations do not beside others. */
-export function effective<G extends Grant>(grants: readonly G[]): readonly G[] {
+/**
+ * Returns the grants in force. Grants of first registration do not count if the authority has a grant from another
+ * source.
+ */
+export function grantsInForce<G extends Grant>(grants: readonly G[]): readonly G[] {
   const strong = grants.filter(({ source }) => source !== AuthoritySource.FIRST);
   return strong.length > 0 ? strong : grants;
 }
 
-/** The grant by which a principal holds an authority; undefined when it does not. */
-export function holdingOf<G extends Grant>(grants: readonly G[], principal: string): G | undefined {
-  return effective(grants).find((grant) => grant.principal === principal);
+/**
+ * Returns the grant by which a principal holds an authority. Returns undefined if the principal does not hold the
+ * authority.
+ */
+export function findGrant<G extends Grant>(grants: readonly G[], principal: string): G | undefined {
+  return grantsInForce(grants).find((grant) => grant.principal === principal);
 }
 
-/** How a principal stands to an authority under which it registers an agent. */
+/** The relation of a principal to the authority of an agent that the principal registers. */
 export type Standing =
-  /** The principal holds it. */
+  /** The principal holds the authority. */
   | "holds"
-  /** No principal holds it; the first registration takes it. */
+  /** No principal holds the authority, and the first registration takes it. */
   | "first"
-  /** Others hold it. */
+  /** Other principals hold the authority. */
   | "taken"
-  /** No principal holds it; only a grant or a proof gives it. */
+  /** No principal holds the authority, and only a grant or a proof assigns it. */
   | "ungranted";
 
 /**
- * How a principal stands to an authority.
+ * Returns a principal's relation to an authority.
  *
- * @param isProvable whether the authority's domain is asked for its keys, so that being first gives nothing
+ * @param isProvable whether the domain publishes its keys; if so, the first registration assigns nothing
  */
-export function standingOf(
+export function authorityStanding(
   grants: readonly Grant[],
   principal: string,
   policy: AuthorityPolicy,
   isProvable: boolean,
 ): Standing {
-  if (holdingOf(grants, principal) !== undefined) return "holds";
+  if (findGrant(grants, principal) !== undefined) return "holds";
   if (grants.length > 0) return "taken";
   return policy === "first" && !isProvable ? "first" : "ungranted";
 }
 
-/** The key that an agent speaks by on ASP: its principal, else the key of its card. Empty for an agent without a key. */
-export function keyOf({ principal, card }: Pick<Agent, "principal" | "card">): string {
+/** Returns the agent's key on ASP: its principal, or else the card's signing key. Empty for an agent without a key. */
+export function aspKeyOf({ principal, card }: Pick<Agent, "principal" | "card">): string {
   const key = card?.signingPublicKey;
   return principal === "" && key?.crv === "Ed25519" ? key.x : principal;
 }

@@ -5,13 +5,13 @@ import { addOutcome, bayesianView, HALF_LIFE_MS, NO_OUTCOMES, type Outcome } fro
 const NOW = 1e12;
 const good: Outcome = { success: true, quality: 1, durationMs: 30_000 };
 const bad: Outcome = { success: false, quality: 0, durationMs: 600_000 };
-/** The first word of a proven organization. */
+/** The worth of the first outcome whose witness belongs to a proven organization. */
 const FULL = { standing: 1, repeats: 0 };
 const after = (...outcomes: Outcome[]) =>
   outcomes.reduce((state, each) => addOutcome(state, each, NOW, FULL), NO_OUTCOMES);
 
 describe("bayesianView", () => {
-  it("is a half of everything for who is not known, without confidence", () => {
+  it("is one half for an unknown agent, without confidence", () => {
     expect(bayesianView(NO_OUTCOMES, NOW)).toEqual({
       score: 0.5,
       reliability: 0.5,
@@ -21,7 +21,7 @@ describe("bayesianView", () => {
     });
   });
 
-  it("moves towards what happened, and is confident after ten outcomes", () => {
+  it("moves towards the outcomes, with full confidence after ten", () => {
     const ten = after(...Array<Outcome>(10).fill(good));
     expect(bayesianView(ten, NOW)).toMatchObject({ confidence: 1 });
     expect(bayesianView(ten, NOW).reliability).toBeCloseTo(10.5 / 11, 12);
@@ -29,7 +29,7 @@ describe("bayesianView", () => {
     expect(bayesianView(after(bad), NOW).score).toBeLessThan(0.5);
   });
 
-  it("moves a twentieth at most by the good word of strangers, and in full by a failure", () => {
+  it("moves at most a twentieth by strangers' good outcomes, and fully by a failure", () => {
     const strangers = Array.from({ length: 10_000 }).reduce<typeof NO_OUTCOMES>(
       (state) => addOutcome(state, good, NOW, { standing: 0.1, repeats: 0 }),
       NO_OUTCOMES,
@@ -40,27 +40,27 @@ describe("bayesianView", () => {
     expect(bayesianView(failed, NOW)).toEqual(bayesianView(after(bad), NOW));
   });
 
-  it("counts a success less for each more from one source", () => {
+  it("counts each further success from one source less", () => {
     const second = addOutcome(after(bad), good, NOW, { standing: 1, repeats: 1 });
     expect(bayesianView(second, NOW).reliability).toBeCloseTo(1 / 2.5, 12);
   });
 
-  it("counts what is a week older half", () => {
+  it("halves an outcome's weight each week", () => {
     const state = addOutcome(after(bad), good, NOW + HALF_LIFE_MS, FULL);
     expect(bayesianView(state, NOW + HALF_LIFE_MS).reliability).toBeCloseTo(1.5 / 2.5, 12);
   });
 
-  it("takes speed from a minute on", () => {
+  it("reduces speed for durations over a minute", () => {
     const speed = (durationMs: number) => bayesianView(after({ ...good, durationMs }), NOW).speed;
     expect(speed(0)).toBe(speed(60_000));
     expect(speed(120_000)).toBeCloseTo((0.5 + 0.5) / 2, 12);
   });
 
-  it("leaves quality alone where nothing judged it", () => {
+  it("leaves quality unchanged without a verification", () => {
     expect(bayesianView(after({ ...good, quality: undefined }), NOW).quality).toBe(0.5);
   });
 
-  it("stays between 0 and 1, and goes back to a half with time", () => {
+  it("stays between 0 and 1, and returns to one half with time", () => {
     const outcome = fc.record({
       success: fc.boolean(),
       quality: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined }),

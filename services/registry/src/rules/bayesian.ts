@@ -1,18 +1,18 @@
-/** How old an outcome is when it counts half, milliseconds. (DelegateOS 14.1, published reference code) */
+/** The age in milliseconds at which an outcome has half of its weight. (DelegateOS 14.1, published reference code) */
 export const HALF_LIFE_MS = 7 * 86_400_000;
-/** The duration that counts as quick, milliseconds. */
+/** The maximum duration in milliseconds that gets the full speed score. */
 const QUICK_MS = 60_000;
-/** What is believed before the first outcome, and as how many outcomes it counts. */
+/** The score of an agent without outcomes (PRIOR). It weighs as much as this number of outcomes (PRIOR_WEIGHT). */
 const PRIOR = 0.5;
 const PRIOR_WEIGHT = 1;
-/** Outcomes for full confidence. */
+/** The number of outcomes from which confidence is full. */
 const CONFIDENT_AT = 10;
 
-/** What the word of the one that tells of an outcome is worth. */
+/** The weight of an outcome. It depends on the witness. */
 export interface OutcomeWorth {
-  /** 0 to 1: good news moves the view from a half by this share. */
+  /** The witness's standing, from 0 to 1. It scales how far a value above one half exceeds one half. */
   readonly standing: number;
-  /** Good outcomes from the same source before. */
+  /** The number of earlier good outcomes from the same source. */
   readonly repeats: number;
 }
 
@@ -40,15 +40,15 @@ export const NO_OUTCOMES: BayesianState = {
 /** One outcome of work. */
 export interface Outcome {
   readonly success: boolean;
-  /** 0 to 1; undefined where nothing judged it. */
+  /** Quality of the work from 0 to 1; undefined if the work was not verified. */
   readonly quality: number | undefined;
   readonly durationMs: number;
 }
 
 /**
- * The sums with one outcome more, at `now`. A failure counts in full. A success counts less for each more from one source, and
- * what is good about it counts by the standing of the one that tells: any number of strangers moves the view no further than
- * one of them could.
+ * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source counts
+ * less. The witness's standing scales good values, so many outcomes of strangers raise the score no further than one
+ * stranger's.
  */
 export function addOutcome(
   state: BayesianState,
@@ -56,24 +56,25 @@ export function addOutcome(
   now: number,
   { standing, repeats }: OutcomeWorth,
 ): BayesianState {
-  const { weight, successes, qualityWeight, qualities, speeds } = aged(state, now);
+  const { weight, successes, qualityWeight, qualities, speeds } = ageTo(state, now);
   const { success, quality, durationMs } = outcome;
-  const one = success ? 1 / (1 + repeats) : 1;
-  const told = (value: number) => one * (value <= PRIOR ? value : PRIOR + (value - PRIOR) * standing);
+  const outcomeWeight = success ? 1 / (1 + repeats) : 1;
+  const weighted = (value: number) =>
+    outcomeWeight * (value <= PRIOR ? value : PRIOR + (value - PRIOR) * standing);
   return {
     time: Math.max(now, state.time),
     count: state.count + 1,
-    weight: weight + one,
-    successes: successes + told(success ? 1 : 0),
-    qualityWeight: qualityWeight + (quality === undefined ? 0 : one),
-    qualities: qualities + (quality === undefined ? 0 : told(quality)),
-    speeds: speeds + told(Math.min(1, QUICK_MS / Math.max(1, durationMs))),
+    weight: weight + outcomeWeight,
+    successes: successes + weighted(success ? 1 : 0),
+    qualityWeight: qualityWeight + (quality === undefined ? 0 : outcomeWeight),
+    qualities: qualities + (quality === undefined ? 0 : weighted(quality)),
+    speeds: speeds + weighted(Math.min(1, QUICK_MS / Math.max(1, durationMs))),
   };
 }
 
-/** DelegateOS's view of the sums at `now`, each 0 to 1. */
+/** Computes DelegateOS's scores from the sums at the time `now`. Each score is from 0 to 1. */
 export function bayesianView(state: BayesianState, now: number) {
-  const { weight, successes, qualityWeight, qualities, speeds } = aged(state, now);
+  const { weight, successes, qualityWeight, qualities, speeds } = ageTo(state, now);
   const reliability = posterior(successes, weight);
   const quality = posterior(qualities, qualityWeight);
   const speed = posterior(speeds, weight);
@@ -90,9 +91,9 @@ function posterior(sum: number, weight: number): number {
   return (sum + PRIOR * PRIOR_WEIGHT) / (weight + PRIOR_WEIGHT);
 }
 
-function aged(state: BayesianState, now: number): BayesianState {
-  const left = 0.5 ** (Math.max(0, now - state.time) / HALF_LIFE_MS);
-  const scaled = (value: number) => value * left;
+function ageTo(state: BayesianState, now: number): BayesianState {
+  const remainingShare = 0.5 ** (Math.max(0, now - state.time) / HALF_LIFE_MS);
+  const scaled = (value: number) => value * remainingShare;
   return {
     ...state,
     weight: scaled(state.weight),

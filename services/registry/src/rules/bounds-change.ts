@@ -1,18 +1,18 @@
 import { clone, equals } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
-import { ownersPart } from "./agent.ts";
+import { ownerRecord } from "./agent.ts";
 
 /**
- * Whether a record differs from the one before in nothing but what bounds the agent, and the word for its version, which a
- * new content needs.
+ * Whether two records differ only in the members that bound the agent. The version name may differ too, because changed
+ * content needs a new version.
  */
 export function isBoundsChange(before: Agent, after: Agent): boolean {
   const [was, is] = [before, after].map((agent) => {
-    const rest = clone(AgentSchema, ownersPart(agent));
-    delete rest.manifest;
-    delete rest.delegation;
-    rest.version = "";
-    return rest;
+    const unbounded = clone(AgentSchema, ownerRecord(agent));
+    delete unbounded.manifest;
+    delete unbounded.delegation;
+    unbounded.version = "";
+    return unbounded;
   }) as [Agent, Agent];
   return equals(AgentSchema, was, is);
 }

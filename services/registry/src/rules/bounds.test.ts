@@ -14,7 +14,7 @@ const agent = (manifest?: Manifest, more: Exclude<MessageInitShape<typeof AgentS
   create(AgentSchema, { ...more, id: "a", ...(manifest && { manifest: other({ ...manifest, id: "a" }) }) });
 const other = (manifest: Manifest) => create(AgentManifestSchema, manifest);
 const paths = (before: Agent | undefined, after: Agent, others = [] as ReturnType<typeof other>[]) =>
-  widenings(after, { own: before, others }).map(({ path }) => path);
+  widenings(after, { ownBounds: before, others }).map(({ path }) => path);
 
 const rule = (whenToDelegate: string, predicate?: string) => ({
   whenToDelegate,
@@ -41,13 +41,13 @@ const policy = (parts: object = {}) => ({
 const qa = { allowedAgents: ["qa"], delegateRules: { qa: rule("when done") } };
 const m = "agent.manifest";
 
-describe("what a change of an agent widens", () => {
+describe("the widenings of a change", () => {
   it.each<[string, Agent | undefined, Agent, string[]]>([
     ["nothing, the same again", agent(qa), agent(qa), []],
     ["nothing, a first registration", undefined, agent(qa), []],
     ["nothing, a first manifest", agent(), agent(qa), []],
     ["nothing, an agent without a manifest", agent(), agent(), []],
-    ["the manifest, when it is taken away", agent(qa), agent(), [m]],
+    ["a removed manifest", agent(qa), agent(), [m]],
     ["nothing, another prompt", agent({ systemPrompt: "a" }), agent({ systemPrompt: "b" }), []],
     ["nothing, a delegate less", agent(qa), agent({}), []],
     ["nothing, a rule less", agent(qa), agent({ allowedAgents: ["qa"] }), []],
@@ -58,32 +58,32 @@ describe("what a change of an agent widens", () => {
       [`${m}.allowed_agents["x"]`, `${m}.delegate_rules["x"]`],
     ],
     [
-      "a rule for a delegate that had none",
+      "a first rule for a delegate",
       agent({ allowedAgents: ["qa"] }),
       agent(qa),
       [`${m}.delegate_rules["qa"]`],
     ],
-    ["a delegate that is named twice", agent(), agent({ allowedAgents: ["x", "x"] }), []],
+    ["a duplicate delegate", agent(), agent({ allowedAgents: ["x", "x"] }), []],
     [
-      "another condition in words",
+      "a changed condition",
       agent(qa),
       agent({ ...qa, delegateRules: { qa: rule("whenever") } }),
       [`${m}.delegate_rules["qa"].when_to_delegate`],
     ],
     [
-      "nothing, a predicate where there was none",
+      "nothing for a first predicate",
       agent(qa),
       agent({ ...qa, delegateRules: { qa: rule("when done", "false") } }),
       [],
     ],
     [
-      "a predicate that is taken away",
+      "a removed predicate",
       agent({ ...qa, delegateRules: { qa: rule("when done", "false") } }),
       agent(qa),
       [`${m}.delegate_rules["qa"].predicate`],
     ],
     [
-      "another predicate",
+      "a changed predicate",
       agent({ ...qa, delegateRules: { qa: rule("when done", "false") } }),
       agent({ ...qa, delegateRules: { qa: rule("when done", "true") } }),
       [`${m}.delegate_rules["qa"].predicate`],
@@ -94,12 +94,7 @@ describe("what a change of an agent widens", () => {
       agent({ allowedAgents: ["constructor"], delegateRules: { constructor: rule("now") } }),
       [`${m}.allowed_agents["constructor"]`, `${m}.delegate_rules["constructor"]`],
     ],
-    [
-      "nothing, an overseer where there was none",
-      agent({ overseer: none }),
-      agent({ overseer: overseer("q") }),
-      [],
-    ],
+    ["nothing for a first overseer", agent({ overseer: none }), agent({ overseer: overseer("q") }), []],
     ["nothing, null for no overseer", agent({}), agent({ overseer: none }), []],
     ["nothing, no overseer for null", agent({ overseer: none }), agent({}), []],
     [
@@ -116,7 +111,7 @@ describe("what a change of an agent widens", () => {
       [`${m}.overseer`],
     ],
     [
-      "another overseer",
+      "a changed overseer",
       agent({ overseer: overseer("q") }),
       agent({ overseer: overseer("r") }),
       [`${m}.overseer`],
@@ -134,13 +129,13 @@ describe("what a change of an agent widens", () => {
       [`${m}.mcp_bindings["s"].allowed_tools["t"].scopes["w"]`, `${m}.mcp_bindings["s"].allowed_tools["u"]`],
     ],
     [
-      "nothing, bindings of one server split in two",
+      "nothing for bindings of one server split in two",
       agent({ mcpBindings: [binding("s", ["t", "u"], ["r"])] }),
       agent({ mcpBindings: [binding("s", ["t"], ["r"]), binding("s", ["u"], ["r"])] }),
       [],
     ],
     [
-      "a tool's scope that another binding's tool had",
+      "a scope that only another tool had",
       agent({ mcpBindings: [binding("s", ["t"], ["r"]), binding("s", ["u"], ["w"])] }),
       agent({ mcpBindings: [binding("s", ["t", "u"], ["r", "w"])] }),
       [
@@ -155,14 +150,9 @@ describe("what a change of an agent widens", () => {
       [`${m}.overseer`],
     ],
     ["nothing, a first policy", agent(), agent(undefined, policy()), []],
+    ["a removed policy", agent(undefined, policy()), agent(), ["agent.delegation.delegation_policy"]],
     [
-      "a policy that is taken away",
-      agent(undefined, policy()),
-      agent(),
-      ["agent.delegation.delegation_policy"],
-    ],
-    [
-      "nothing, narrower limits",
+      "nothing for narrower limits",
       agent(undefined, policy()),
       agent(
         undefined,
@@ -185,7 +175,7 @@ describe("what a change of an agent widens", () => {
     expect(paths(before, after)).toEqual(expected);
   });
 
-  it("compares a first manifest with what other manifests of the key allow together", () => {
+  it("compares a first manifest with the union of the key's other manifests", () => {
     const others = [
       other({ ...qa, mcpBindings: [binding("s", ["t"])] }),
       other({ allowedAgents: ["x"], delegateRules: { x: rule("now", "true") } }),
@@ -201,10 +191,10 @@ describe("what a change of an agent widens", () => {
     ]);
   });
 
-  it("says what was and what would be", () => {
+  it("contains the value before and after", () => {
     const words = "w".repeat(100);
     expect(
-      widenings(agent({ ...qa, delegateRules: { qa: rule(words) } }), { own: agent(qa), others: [] }),
+      widenings(agent({ ...qa, delegateRules: { qa: rule(words) } }), { ownBounds: agent(qa), others: [] }),
     ).toEqual([
       {
         path: `${m}.delegate_rules["qa"].when_to_delegate`,
@@ -214,7 +204,7 @@ describe("what a change of an agent widens", () => {
     ]);
   });
 
-  it("refuses to compare what would take too long", () => {
+  it("counts bindings beyond the comparison limit as wider", () => {
     const tools = Array.from({ length: 1000 }, (_, i) => `t${i}`);
     const huge = Array.from({ length: 100 }, () => binding("s", tools));
     expect(paths(agent({ mcpBindings: huge }), agent({ mcpBindings: huge }))).toEqual([`${m}.mcp_bindings`]);
@@ -236,7 +226,7 @@ describe("what a change of an agent widens", () => {
     ),
   });
 
-  it("finds every change by which a question is allowed that was not before", () => {
+  it("reports every change that newly allows a delegation", () => {
     fc.assert(
       fc.property(anyManifest, anyManifest, (was, is) => {
         const [before, after] = [was, is].map(({ rules, ...parts }) =>
@@ -252,7 +242,7 @@ describe("what a change of an agent widens", () => {
               to: {},
               justification: "why",
               orchestratorMay: true,
-              judge: (predicate) => ({ holds: predicate === "true" }),
+              evaluate: (predicate) => ({ holds: predicate === "true" }),
             }).decision === 1;
           expect(may(after) && !may(before)).toBe(false);
         }
@@ -272,11 +262,7 @@ describe("what a change of an agent widens", () => {
 
 describe("an operator's change of bounds", () => {
   it.each<[string, Agent, boolean]>([
-    [
-      "is one of the manifest, the limits and the version's word",
-      agent({}, { ...policy(), version: "2" }),
-      true,
-    ],
+    ["covers the manifest, the limits and the version name", agent({}, { ...policy(), version: "2" }), true],
     ["is none with another description", agent(qa, { description: "new" }), false],
     ["is none with another principal", agent(qa, { principal: "k" }), false],
   ])("%s", (_name, after, expected) => {

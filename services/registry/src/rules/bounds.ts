@@ -4,31 +4,32 @@ import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { toolWidenings } from "./tool-grants.ts";
 import type { Widening } from "./widening.ts";
 
-/** The members of a record that bound an agent. */
+/** The members of a record that limit what the agent may do. */
 export type Bounded = Pick<Agent, "manifest" | "delegation">;
 
-/** What a change is compared with. */
+/** The records that a change is compared with. */
 export interface BoundsBefore {
-  /** The last record of the agent, also a removed one's; undefined for a new id. */
-  readonly own: Bounded | undefined;
+  /** The agent's last record, even if the agent was removed; undefined for a new id. */
+  readonly ownBounds: Bounded | undefined;
   /** Manifests of other agents that bind the same key. */
   readonly others: readonly AgentManifest[];
 }
 
-/** Characters of a text that a widening repeats. */
-const SHOWN = 60;
+/** Maximum number of characters of a value that an error quotes. */
+const EXCERPT_CHARACTERS = 60;
 
 /**
- * Names each place where a record gives an agent more than it had. (CAP "Agent Definition")
- *
- * An agent that has a manifest is compared with that one. The first manifest of an agent is free, unless other manifests
- * bind its key: the key could use the new one for what these deny. Then it is compared with what they allow together.
- *
- * Depute's choice: a condition in words, a predicate and an overseer that change count as wider, because no program can
- * tell. Absent and null overseers are the same.
+ * Lists each member by which a record permits an agent more than before. (CAP "Agent Definition") An agent with a
+ * manifest is compared with that manifest. A first manifest is free unless other manifests bind its key: the key could
+ * use it for actions that the others deny. Then the comparison is with the union of those others. Depute's choice: a
+ * changed condition, predicate or overseer counts as wider, because no program can compare them. Absent and null
+ * overseers are equal.
  */
-export function widenings(after: Bounded, { own, others }: BoundsBefore): Widening[] {
-  return [...manifestWidenings(after.manifest, own?.manifest, others), ...limitWidenings(after, own)];
+export function widenings(after: Bounded, { ownBounds, others }: BoundsBefore): Widening[] {
+  return [
+    ...manifestWidenings(after.manifest, ownBounds?.manifest, others),
+    ...limitWidenings(after, ownBounds),
+  ];
 }
 
 function manifestWidenings(
@@ -55,9 +56,9 @@ function permissionWidenings(after: AgentManifest, before: readonly AgentManifes
 }
 
 function delegateWidenings({ allowedAgents }: AgentManifest, before: readonly AgentManifest[]): Widening[] {
-  const known = new Set(before.flatMap((manifest) => manifest.allowedAgents));
+  const knownAgents = new Set(before.flatMap((manifest) => manifest.allowedAgents));
   return [...new Set(allowedAgents)]
-    .filter((id) => !known.has(id))
+    .filter((id) => !knownAgents.has(id))
     .map((id) => ({
       path: `agent.manifest.allowed_agents["${id}"]`,
       before: "not allowed",
@@ -69,26 +70,29 @@ type Rule = AgentManifest["delegateRules"][string];
 
 function ruleWidenings({ delegateRules }: AgentManifest, before: readonly AgentManifest[]): Widening[] {
   return Object.entries(delegateRules).flatMap(([id, rule]) => {
-    const known = before.flatMap((manifest) => {
-      const own = Object.hasOwn(manifest.delegateRules, id) ? manifest.delegateRules[id] : undefined;
-      return own === undefined ? [] : [own];
+    const knownRules = before.flatMap((manifest) => {
+      const ownRule = Object.hasOwn(manifest.delegateRules, id) ? manifest.delegateRules[id] : undefined;
+      return ownRule === undefined ? [] : [ownRule];
     });
     const path = `agent.manifest.delegate_rules["${id}"]`;
-    const [first] = known;
-    if (first === undefined) return [{ path, before: "no rule", after: shown(rule.whenToDelegate) }];
-    const sameWords = known.filter(({ whenToDelegate }) => whenToDelegate === rule.whenToDelegate);
+    const [first] = knownRules;
+    if (first === undefined) return [{ path, before: "no rule", after: excerpt(rule.whenToDelegate) }];
+    const sameWords = knownRules.filter(({ whenToDelegate }) => whenToDelegate === rule.whenToDelegate);
     const [same] = sameWords;
     if (same === undefined) {
-      const [was, is] = [first.whenToDelegate, rule.whenToDelegate].map(shown);
+      const [was, is] = [first.whenToDelegate, rule.whenToDelegate].map(excerpt);
       return [{ path: `${path}.when_to_delegate`, before: was ?? "", after: is ?? "" }];
     }
     if (sameWords.some((one) => narrowsPredicate(rule, one))) return [];
-    const [was, is] = [same, rule].map(({ predicate = "" }) => shown(predicate));
+    const [was, is] = [same, rule].map(({ predicate = "" }) => excerpt(predicate));
     return [{ path: `${path}.predicate`, before: was ?? "", after: is ?? "" }];
   });
 }
 
-/** A predicate where there was none narrows; what another predicate allows no program can tell. */
+/**
+ * Whether a predicate does not widen the rule: it is the rule's first one, or it is unchanged. A different predicate
+ * counts as wider, because programs cannot compare two predicates.
+ */
 function narrowsPredicate(after: Rule, before: Rule): boolean {
   const [is, was] = [after.predicate ?? "", before.predicate ?? ""];
   return was === "" || was === is;
@@ -100,14 +104,14 @@ function overseerWidenings(after: AgentManifest, before: AgentManifest): Widenin
   return [{ path: "agent.manifest.overseer", before: was, after: is === "" ? "none" : is }];
 }
 
-/** The overseer that a manifest names; empty for none. */
+/** Returns the manifest's overseer; empty for none. */
 export function overseerOf(manifest: AgentManifest | undefined): string {
   return manifest?.overseer.case === "overseerId" ? manifest.overseer.value : "";
 }
 
-/** The limits of a delegation policy. The price is no limit. (DelegateOS 14.2) */
-function limitWidenings(after: Bounded, own: Bounded | undefined): Widening[] {
-  const [was, is] = [own?.delegation?.delegationPolicy, after.delegation?.delegationPolicy];
+/** Lists the limits of a delegation policy that were widened. The price does not count as a limit. (DelegateOS 14.2) */
+function limitWidenings(after: Bounded, ownBounds: Bounded | undefined): Widening[] {
+  const [was, is] = [ownBounds?.delegation?.delegationPolicy, after.delegation?.delegationPolicy];
   if (was === undefined) return [];
   const path = "agent.delegation.delegation_policy";
   if (is === undefined) return [{ path, before: "present", after: "absent" }];
@@ -126,8 +130,8 @@ function limitWidenings(after: Bounded, own: Bounded | undefined): Widening[] {
   ];
 }
 
-function shown(text: string): string {
+function excerpt(text: string): string {
   const points = Array.from(text);
   if (points.length === 0) return "none";
-  return points.length <= SHOWN ? text : `${points.slice(0, SHOWN).join("")}…`;
+  return points.length <= EXCERPT_CHARACTERS ? text : `${points.slice(0, EXCERPT_CHARACTERS).join("")}…`;
 }

@@ -1,17 +1,17 @@
 import { invalid } from "@depute/core";
 
-/** Which capability a caller means. */
+/** A caller's reference to a capability. */
 export interface CapabilityName {
   readonly id: string;
-  /** Whose it is; absent when the id alone has to be enough. */
+  /** The agent of the capability. If it is absent, the id alone must identify the capability. */
   readonly agentId?: string;
 }
 
 /**
- * Reads `capability` or `agent/capability`, and the agent that was named beside it. Capability ids hold no slash, so the
- * first one separates.
+ * Reads `capability` or `agent/capability`, and the separate agent id. The first slash is the separator, because ids of
+ * capabilities contain no slash.
  *
- * @throws DeputeError INVALID_REQUEST when a part is empty or two different agents are named
+ * @throws DeputeError INVALID_REQUEST when a part is empty or the two agents differ
  */
 export function readCapabilityName(name: string, agentId: string): CapabilityName {
   const slash = name.indexOf("/");
@@ -20,6 +20,6 @@ export function readCapabilityName(name: string, agentId: string): CapabilityNam
   const id = name.slice(slash + 1);
   if (owner === "" || id === "") throw invalid("capability_id", "must be `capability` or `agent/capability`");
   if (agentId !== "" && agentId !== owner)
-    throw invalid("agent_id", "is another agent than capability_id names");
+    throw invalid("agent_id", "differs from the agent in capability_id");
   return { id, agentId: owner };
 }

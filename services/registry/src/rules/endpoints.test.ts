@@ -25,14 +25,14 @@ describe("checkEndpoints", () => {
   ])("%s", (_, url, allowed) => {
     const check = () => checkEndpoints([{ field: "f", url }], ORIGINS);
     if (allowed) check();
-    else expect(check).toThrow("f: is at an address that the platform does not allow");
+    else expect(check).toThrow("f: has an origin that the platform does not allow");
   });
 
-  it("allows everything where nothing is configured", () => {
+  it("allows every origin without configuration", () => {
     expect(() => checkEndpoints([{ field: "f", url: "http://anywhere/" }], [])).not.toThrow();
   });
 
-  it("names every one at fault", () => {
+  it("reports every refused address", () => {
     const endpoints = ["a", "b"].map((field) => ({ field, url: "http://evil/" }));
     try {
       checkEndpoints(endpoints, ORIGINS);

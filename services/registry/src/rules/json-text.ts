@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { CanonicalError, canonicalJson, jsonFaultText, scanJson } from "@depute/core";
 
-/** A JSON value read from the bytes of a message, or what is wrong with them. */
+/** The JSON value that bytes contain, or the fault of the bytes. */
 export type JsonText =
   | { readonly value: JsonValue; readonly problem?: undefined }
   | { readonly problem: string };
@@ -9,11 +9,9 @@ export type JsonText =
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Reads JSON text that a caller sent as bytes.
- *
- * Refused beside what is no JSON: values without a canonical form (numbers out of range, lone surrogates, nesting over
- * 64), since they could not be hashed, members that stand twice, and members named `__proto__`, which get lost where
- * objects are copied.
+ * Reads JSON text from a caller's bytes. Besides malformed JSON, some valid JSON is refused. Numbers out of range, lone
+ * surrogates and nesting over 64 have no canonical form, so no hash. Duplicate members are ambiguous. Members named
+ * `__proto__` disappear when objects are copied.
  */
 export function readJsonText(bytes: Uint8Array): JsonText {
   let hasProto = false;
@@ -39,7 +37,7 @@ export function readJsonText(bytes: Uint8Array): JsonText {
   return { value };
 }
 
-/** The text to keep for a value that was read. */
+/** Returns the bytes that are stored for a parsed value. */
 export function writeJsonText(value: JsonValue): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(JSON.stringify(value));
 }

@@ -1,24 +1,24 @@
 import { DeputeError, decodeBase64Url, ErrorReason, parseStrictJson } from "@depute/core";
 
-/** Seconds for which a signed statement counts, and by which a signer's clock may be ahead. */
+/** Seconds for which a signed statement is valid. The signer's clock may be ahead by up to the same time. */
 export const STATEMENT_LIFE_S = 300;
 
-/** Whether an Ed25519 signature of the message holds under a key. Passed in, because rules import no Node module. */
+/** Verifies an Ed25519 signature. It is passed as an argument, because rules import no Node module. */
 export type VerifyEd25519 = (signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array) => boolean;
 
-/** What a JWS said, and whose it is. */
+/** The payload and the signer of a JWS. */
 export interface ReadJws {
   readonly claims: Readonly<Record<string, unknown>>;
-  /** The key that signed it, in base64url. */
+  /** The signing key in base64url. */
   readonly signer: string;
 }
 
 /**
- * Reads a JWS in compact form (RFC 7515) that one of some Ed25519 keys has signed.
+ * Reads a JWS in compact form (RFC 7515) that one of the given Ed25519 keys signed.
  *
- * @param type the header's `typ`, so that no JWS for another purpose passes for this one
+ * @param type the required `typ` header, which prevents the use of a statement for another purpose
  * @param keys in base64url
- * @throws DeputeError SIGNATURE_INVALID naming what is wrong
+ * @throws DeputeError SIGNATURE_INVALID naming the fault
  */
 export function readJws(text: string, type: string, keys: readonly string[], verify: VerifyEd25519): ReadJws {
   const parts = text.split(".");
@@ -30,19 +30,19 @@ export function readJws(text: string, type: string, keys: readonly string[], ver
   if (header.alg !== "EdDSA") throw refusedStatement("must be signed with EdDSA");
   if (header.typ !== type) throw refusedStatement(`must have the typ ${type}`);
   if (header.crit !== undefined || header.b64 !== undefined) {
-    throw refusedStatement("uses extensions that are not known here");
+    throw refusedStatement("uses unsupported extensions");
   }
   const message = new TextEncoder().encode(`${parts[0]}.${parts[1]}`);
   const signer = keys.find((key) => {
     const bytes = decodeBase64Url(key);
     return bytes?.length === 32 && verify(signature, message, bytes);
   });
-  if (signer === undefined) throw refusedStatement("is not signed by the key that it needs");
+  if (signer === undefined) throw refusedStatement("is not signed by the required key");
   return { claims, signer };
 }
 
 /**
- * Checks that a statement was made in the last minutes.
+ * Checks that a statement's age is at most {@link STATEMENT_LIFE_S} seconds.
  *
  * @param now epoch ms
  * @returns `iat`, in seconds since the epoch
@@ -50,7 +50,8 @@ export function readJws(text: string, type: string, keys: readonly string[], ver
  */
 export function checkFreshness(iat: unknown, now: number): number {
   if (typeof iat !== "number" || !Number.isFinite(iat)) throw refusedStatement("has no iat");
-  if (Math.abs(now / 1000 - iat) > STATEMENT_LIFE_S) throw refusedStatement("is not of the last 5 minutes");
+  if (Math.abs(now / 1000 - iat) > STATEMENT_LIFE_S)
+    throw refusedStatement("is older than 5 minutes, or from the future");
   return iat;
 }
 

@@ -8,7 +8,7 @@ import {
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { versionHash } from "./version-hash.ts";
 
-/** Level 2 to level 1: without the schemas and examples. (NEKTE 1) */
+/** Returns a capability at level 1, without schemas and examples. (NEKTE 1) */
 export function toSummary(full: CapabilityFull): CapabilitySummary {
   const summary = create(CapabilitySummarySchema, { id: full.id, h: full.h, desc: full.desc ?? "" });
   if (full.cat !== undefined) summary.cat = full.cat;
@@ -17,12 +17,12 @@ export function toSummary(full: CapabilityFull): CapabilitySummary {
   return summary;
 }
 
-/** Level 0: the id, the category and the version hash, and nothing else. (NEKTE 1) */
+/** Returns a capability at level 0, with only its id, category and version hash. (NEKTE 1) */
 export function toRef(capability: { id: string; cat?: string | undefined; h: string }): CapabilityRef {
   return create(CapabilityRefSchema, { id: capability.id, cat: capability.cat ?? "", h: capability.h });
 }
 
-/** A published capability with its version hash. */
+/** Returns a published capability with its version hash. */
 export function withHash(full: CapabilityFull, digest: string, length: number): CapabilityFull {
   return { ...full, h: versionHash(digest, length) };
 }

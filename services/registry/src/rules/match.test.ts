@@ -21,14 +21,14 @@ describe("wordsOf", () => {
 });
 
 describe("queryWords", () => {
-  it("counts a word once, whatever its case, and only so many", () => {
+  it("returns distinct words ignoring case, up to the limit", () => {
     expect(queryWords("Text TEXT text")).toEqual(["text"]);
     expect(queryWords(Array.from({ length: 40 }, (_, i) => `w${i}`).join(" "))).toHaveLength(16);
   });
 });
 
 describe("categoryKey", () => {
-  it("is one for two that differ in case", () => {
+  it("is equal for names that differ in case", () => {
     expect(categoryKey("NLP")).toBe(categoryKey("nlp"));
     expect(categoryKey("nlp")).not.toBe(categoryKey("nl"));
   });
@@ -50,11 +50,11 @@ describe("score", () => {
     expect(rate(query)).toBeCloseTo(expected, 12);
   });
 
-  it("takes a whole word that stands behind a part of one", () => {
+  it("finds a whole word after a prefix match", () => {
     expect(rate("text", searchText({ id: "context-text", category: "x", description: "" }))).toBe(1);
   });
 
-  it("lies between 0 and 1, and is over 0 only where a store that looks for the words would look", () => {
+  it("is between 0 and 1, and above 0 only for texts that a store's prefilter finds", () => {
     const words = fc.stringMatching(/^[a-c ]{0,12}$/);
     fc.assert(
       fc.property(words, words, words, words, (query, id, category, description) => {

@@ -1,48 +1,47 @@
-/** How much a query's word counts by the field that it stands in. */
+/** The weight of a match, by the field that contains the matching word. */
 const FIELD_WEIGHTS = [
   ["id", 1],
   ["category", 0.8],
   ["description", 0.6],
 ] as const;
 
-/** How much it counts by how it stands there. */
+/** The weight of a match, by the part of the word that matches. */
 const WHOLE_WORD = 1;
 const WORD_START = 0.75;
 const WITHIN_WORD = 0.5;
 
-/** Words of a query that count; further ones are not looked at. */
+/** Maximum number of words that a query searches for; further words are ignored. */
 export const MAX_QUERY_WORDS = 16;
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 
-/** The words of a text in one spelling: compatibility forms composed, in lower case, without punctuation. */
+/** Returns the normalized words of a text: in Unicode form NFKC, in lower case, and without punctuation. */
 export function wordsOf(text: string): string[] {
   return text.normalize("NFKC").toLowerCase().match(WORD) ?? [];
 }
 
-/** A category as it is compared: two that differ in case are one. */
+/** Returns the search key of a category, in which case is ignored. */
 export function categoryKey(category: string): string {
   return category.normalize("NFKC").toLowerCase();
 }
 
-/** The distinct words of a query, at most {@link MAX_QUERY_WORDS}. A query without words matches nothing. */
+/** Returns the distinct words of a query, {@link MAX_QUERY_WORDS} at most. A query without words matches nothing. */
 export function queryWords(query: string): string[] {
   return [...new Set(wordsOf(query))].slice(0, MAX_QUERY_WORDS);
 }
 
 /**
- * The words that free text is searched in: one line each for the id, the category and the description. A capability that
- * scores at all has a word of the query somewhere in this text, so that a store can look there first.
+ * Returns the searched text of a capability: id, category and description on a line each. The text of every capability
+ * with a score above zero contains a query word, so stores can prefilter by this text.
  */
 export function searchText(capability: { id: string; category: string; description: string }): string {
   return FIELD_WEIGHTS.map(([field]) => wordsOf(capability[field]).join(" ")).join("\n");
 }
 
 /**
- * How well a capability answers a query: 0 (not at all) to 1 (each word of the query is a word of the id).
- *
- * Each word counts once, where it counts most, and the score is their mean: a capability that has more of the words, and
- * has them in its name, comes first. The same inputs give the same score on every machine.
+ * The score of a capability for a query: 0 (no match) to 1 (each query word is a word of the id). Each word counts
+ * once, in its best field, and the score is their mean. Capabilities with more of the words, or with words in the id,
+ * score higher. Equal inputs give equal scores on every machine.
  *
  * @param words of {@link queryWords}
  * @param text of {@link searchText}
@@ -74,21 +73,24 @@ function standing(word: string, line: string): number {
 }
 
 /**
- * Whether a score is enough. The contract's threshold has single precision, so the score is compared with the same: what
- * scores 0.6 passes a threshold of 0.6. A capability that has no word of the query never passes.
+ * Whether a score reaches the threshold. The contract's threshold has single precision, so the score is rounded the
+ * same way: 0.6 passes 0.6. A capability without any query word never passes.
  */
 export function passes(value: number, threshold: number): boolean {
   return value > 0 && Math.fround(value) >= Math.fround(threshold);
 }
 
-/** What a ranked list is ordered by. */
+/** The sort key of an entry in a ranked list. */
 export interface Ranked {
   readonly score: number;
   readonly id: string;
   readonly agentId: string;
 }
 
-/** The order of a ranked list: best first, then by id and agent, so that no two places are equal. */
+/**
+ * Compares two entries of a ranked list. Higher scores come first; equal scores are ordered by id and agent, so no two
+ * entries are equal.
+ */
 export function compareRanked(a: Ranked, b: Ranked): number {
   return b.score - a.score || order(a.id, b.id) || order(a.agentId, b.agentId);
 }

@@ -50,11 +50,11 @@ describe("checkOwnership", () => {
     ["an instance of his", "a:1", undefined, his, "INVALID_REQUEST"],
     ["an instance of nothing", "a:1", undefined, undefined, "INVALID_REQUEST"],
     ["his instance of hers", "a:1", his, hers, "AGENT_EXISTS"],
-  ])("%s", (_, id, known, base, expected) => {
-    expect(reasonOf(() => checkOwnership(id, "hers", known, base))).toBe(expected);
+  ])("%s", (_, id, taken, base, expected) => {
+    expect(reasonOf(() => checkOwnership(id, "hers", taken, base))).toBe(expected);
   });
 
-  it("knows the base by the first colon", () => {
+  it("finds the base before the first colon", () => {
     expect(["a", "a:1", "a:b:c", "a:"].map(baseOf)).toEqual([undefined, "a", "a", "a"]);
   });
 });

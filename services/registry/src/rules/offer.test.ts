@@ -35,21 +35,17 @@ describe("readOffer", () => {
   it.each<[string, (offer: Offer) => void, string[]]>([
     ["nothing wrong", () => {}, []],
     [
-      "an end before its beginning",
+      "an end before its start",
       (o) => Object.assign(o, { validUntil: "2025-11-30T00:00:00Z" }),
       ["offer.valid_until"],
     ],
     ["an end at its beginning", (o) => Object.assign(o, { validUntil: o.validFrom }), ["offer.valid_until"]],
     [
-      "an end that is past",
+      "an end in the past",
       (o) => Object.assign(o, { validUntil: "2025-12-31T23:59:59Z" }),
       ["offer.valid_until"],
     ],
-    [
-      "a day that is none",
-      (o) => Object.assign(o, { validFrom: "2026-02-30T00:00:00Z" }),
-      ["offer.valid_from"],
-    ],
+    ["an invalid date", (o) => Object.assign(o, { validFrom: "2026-02-30T00:00:00Z" }), ["offer.valid_from"]],
     [
       "a target over the maximum",
       (o) => {
@@ -58,14 +54,14 @@ describe("readOffer", () => {
       ["offer.service_levels.target_completion_seconds"],
     ],
     [
-      "a usage-based price of nothing",
+      "a usage-based price without a unit",
       (o) => {
         if (o.pricing) o.pricing.pricingModel = PricingModel.USAGE_BASED;
       },
       ["offer.pricing.unit"],
     ],
     [
-      "a usage-based price of what no receipt reports",
+      "a usage-based price in a unit outside receipts",
       (o) => {
         if (o.pricing) Object.assign(o.pricing, { pricingModel: PricingModel.USAGE_BASED, unit: "pages" });
       },
@@ -81,7 +77,7 @@ describe("readOffer", () => {
       [],
     ],
     [
-      "a window that ends before it begins",
+      "a window that ends before its start",
       (o) => {
         const window = { notBefore: "2026-05-02T00:00:00Z", notAfter: "2026-05-01T00:00:00Z" };
         Object.assign(o, { executionWindow: window });
@@ -89,7 +85,7 @@ describe("readOffer", () => {
       ["offer.execution_window.not_after"],
     ],
     [
-      "a window that ends before the offer begins",
+      "a window that ends before the offer's start",
       (o) => Object.assign(o, { executionWindow: { notAfter: "2025-11-01T00:00:00Z" } }),
       ["offer.execution_window.not_after"],
     ],
@@ -114,14 +110,14 @@ describe("readOffer", () => {
 });
 
 describe("offerDigest", () => {
-  it("tells contents apart, and not versions", () => {
+  it("differs by content, not by version", () => {
     const digest = offerDigest(offerOf(), sha256Hex);
     expect(offerDigest(offerOf({ offerVersion: "7" }), sha256Hex)).toBe(digest);
     expect(offerDigest(offerOf({ title: "Other" }), sha256Hex)).not.toBe(digest);
     expect(offerDigest(offerOf({ allowedBuyerAgents: { values: [] } }), sha256Hex)).not.toBe(digest);
   });
 
-  it("leaves the offer as it was", () => {
+  it("does not change the offer", () => {
     const offer = offerOf({ offerVersion: "7" });
     offerDigest(offer, sha256Hex);
     expect(offer).toEqual(clone(OfferSchema, offerOf({ offerVersion: "7" })));
@@ -148,7 +144,7 @@ describe("nextVersion", () => {
     [2, ["1", "2"], "3"],
     [2, ["a", "3"], "4"],
     [3, ["4", "5", "x"], "6"],
-  ])("after %d versions, of which %j", (count, taken, expected) => {
-    expect(nextVersion(count, (version) => taken.includes(version))).toBe(expected);
+  ])("after %d versions, of which %j", (count, usedVersions, expected) => {
+    expect(nextVersion(count, (version) => usedVersions.includes(version))).toBe(expected);
   });
 });

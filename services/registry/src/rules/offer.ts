@@ -11,31 +11,33 @@ import {
 } from "@depute/core";
 import type { Sha256Hex } from "./version-hash.ts";
 
-/** What a usage-based price may be for: the members of a receipt's `usage`. (Agenta execution_receipt.schema.json) */
+/**
+ * The units that a usage-based price may name: the members of a receipt's `usage`. (Agenta
+ * execution_receipt.schema.json)
+ */
 export const USAGE_UNITS: readonly string[] = ["input_units", "output_units", "compute_seconds"];
 
-/** An offer that is whole, with its times as epoch ms. */
+/** A valid offer. Times are epoch ms. */
 export interface ReadOffer {
   readonly offer: Offer;
   readonly validFrom: number;
-  /** Number.MAX_SAFE_INTEGER for an offer without an end, so that one comparison finds what is valid. */
+  /** Epoch ms. Number.MAX_SAFE_INTEGER for an offer without an end, so that one comparison finds valid offers. */
   readonly validUntil: number;
-  /** The words that it is found by, in lower case, each once. */
+  /** The distinct search words in lower case. */
   readonly capabilities: readonly string[];
-  /** Who may buy; undefined for everyone, empty for nobody. */
+  /** The buyers that the offer permits. Undefined permits all buyers; an empty list permits none. */
   readonly buyers: readonly string[] | undefined;
 }
 
-// Deeper than protobuf's own limit on nesting.
+// Maximum nesting of an offer in canonical JSON. It is never reached, because protobuf's own limit is lower.
 const MAX_DEPTH = 256;
 
 /**
- * Reads an offer, and refuses one that contradicts itself. (Agenta offer.schema.json)
+ * Reads an offer and refuses inconsistent ones. (Agenta offer.schema.json) Depute's choice: an offer that has already
+ * ended is refused. A usage-based price must name a unit of receipts, because its amount could never be computed
+ * otherwise.
  *
- * Depute's choice: an offer whose end is past is refused too, and a usage-based price has to name a unit that a receipt
- * can report, because otherwise its price could never be computed.
- *
- * @param organization that the seller is registered with
+ * @param organization the seller's registered organization
  * @param now epoch ms
  * @throws DeputeError INVALID_REQUEST with every fault
  */
@@ -46,14 +48,14 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
   };
   const time = (field: string, text: string | undefined) => {
     const value = text === undefined || !isDateTimeFormat(text) ? undefined : parseOffsetTime(text);
-    if (text !== undefined && value === undefined) fault(field, "is no date of the calendar");
+    if (text !== undefined && value === undefined) fault(field, "is not a calendar date");
     return value;
   };
   for (const [field, uri] of [
     ["terms_url", offer.termsUrl],
     ["seller_agent.endpoint", offer.sellerAgent?.endpoint],
   ] as const) {
-    if (uri !== undefined && !isUriFormat(uri)) fault(field, "is no URI that the schema takes");
+    if (uri !== undefined && !isUriFormat(uri)) fault(field, "is not a URI that the schema permits");
   }
   const validFrom = time("valid_from", offer.validFrom);
   const validUntil = time("valid_until", offer.validUntil);
@@ -68,7 +70,7 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
     if (notBefore !== undefined && notAfter <= notBefore) {
       fault("execution_window.not_after", "must be after not_before");
     } else if (validFrom !== undefined && notAfter <= validFrom) {
-      fault("execution_window.not_after", "must be after valid_from: nothing could be bought in time");
+      fault("execution_window.not_after", "must be after valid_from; otherwise no execution fits the window");
     }
   }
   const levels = offer.serviceLevels;
@@ -80,7 +82,7 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
     fault("pricing.unit", `must be one of ${USAGE_UNITS.join(", ")} for a usage-based price`);
   }
   if (offer.sellerAgent?.organizationId !== organization) {
-    fault("seller_agent.organization_id", "must be the organization that the seller is registered with");
+    fault("seller_agent.organization_id", "must be the seller's registered organization");
   }
   if (violations.length > 0 || validFrom === undefined) {
     const summary = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
@@ -95,16 +97,16 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
   };
 }
 
-/** A capability of an offer as it is compared. */
+/** Returns the word by which searches compare a capability of an offer. */
 export function capabilityWord(capability: string): string {
   return capability.normalize("NFKC").toLowerCase();
 }
 
 /**
- * The digest of an offer's content: SHA-256, 64 lower-case hex digits, of the canonical JSON (RFC 8785) of its protobuf
- * JSON without its version.
+ * Returns the digest of an offer's content: SHA-256 of the canonical JSON (RFC 8785) of the offer's protobuf JSON
+ * without its version. It has 64 hex digits in lower case.
  *
- * @throws CanonicalError when a text or a number of it has no JSON form
+ * @throws CanonicalError when a string or number has no JSON form
  */
 export function offerDigest(offer: Offer, sha256: Sha256Hex): string {
   const content = clone(OfferSchema, offer);
@@ -112,7 +114,7 @@ export function offerDigest(offer: Offer, sha256: Sha256Hex): string {
   return sha256(canonicalBytes(toJson(OfferSchema, content), MAX_DEPTH));
 }
 
-/** Whether a version may be bought at a time. Its end does not belong to its validity. */
+/** Whether a version is for sale at a time. At the end time it is no longer for sale. */
 export function isOpen(
   offer: { readonly withdrawn: boolean; readonly validFrom: number; readonly validUntil: number },
   now: number,
@@ -120,9 +122,7 @@ export function isOpen(
   return !offer.withdrawn && offer.validFrom <= now && now < offer.validUntil;
 }
 
-/**
- * The version for an offer that names none: the next number, counted from the versions that there are, that is not taken.
- */
+/** Generates a version name: the lowest unused number that exceeds the number of versions. */
 export function nextVersion(count: number, isTaken: (version: string) => boolean): string {
   let number = count + 1;
   while (isTaken(String(number))) number += 1;

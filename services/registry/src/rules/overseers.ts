@@ -1,14 +1,14 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { baseOf } from "./registration.ts";
 
-/** Overseers above one another; a chain that is longer is refused like a cycle. */
+/** Maximum accepted length of a chain of overseers. A longer chain is refused like a cycle. */
 export const MAX_OVERSEERS = 64;
 
 /**
- * Refuses an agent whose overseers lead back to it, since its results would wait for themselves. An overseer that is an
- * instance counts as its base. (CAP "Quality control")
+ * Refuses a cycle of overseers, because the agent's results would wait for the agent's own approval. An overseer that
+ * is an instance counts as its base. (CAP "Quality control")
  *
- * @param overseerOf the registered overseer of an agent; undefined where there is none, or no such agent
+ * @param overseerOf the registered overseer of an agent; undefined if the agent is unknown or has none
  * @throws DeputeError INVALID_REQUEST
  */
 export async function checkOverseers(

@@ -28,8 +28,8 @@ const refusal = (text: string, key?: string) => {
   throw new Error("was taken");
 };
 
-describe("a card that its owner has signed", () => {
-  it("is kept in its canonical form, whatever the order of its members", () => {
+describe("a card with its owner's signature", () => {
+  it("is stored in canonical form for any order of members", () => {
     const text = signedCard(OWNER, CARD);
     const pretty = JSON.stringify(JSON.parse(text), undefined, 2);
     const card = read(pretty);
@@ -38,13 +38,15 @@ describe("a card that its owner has signed", () => {
     expect(card?.endpoints.map(({ url }) => url)).toEqual(["https://acme.com/a2a", "https://acme.com/grpc"]);
   });
 
-  it("may have others' signatures beside its owner's", () => {
-    const [own, another] = [OWNER, OTHER].map((each) => JSON.parse(signedCard(each, CARD)).signatures[0]);
-    expect(read(JSON.stringify({ ...CARD, signatures: [another, own] }))).toBeDefined();
+  it("may have further signatures", () => {
+    const [ownSignature, another] = [OWNER, OTHER].map(
+      (each) => JSON.parse(signedCard(each, CARD)).signatures[0],
+    );
+    expect(read(JSON.stringify({ ...CARD, signatures: [another, ownSignature] }))).toBeDefined();
     expect(refusal(JSON.stringify({ ...CARD, signatures: [another] })).message).toContain("is not signed");
   });
 
-  it("is none where there is none", () => {
+  it("is undefined without a card", () => {
     expect(readOwnerCard({ signedCard: new Uint8Array(), principal: "" }, verifyEd25519)).toBeUndefined();
   });
 });
@@ -60,13 +62,13 @@ describe("refuses", () => {
 
   it.each<[string, string, string]>([
     ["what is no JSON", "{", "is not JSON"],
-    ["what is no object", "[]", "is no JSON object"],
+    ["what is no object", "[]", "is not a JSON object"],
     ["half a surrogate pair", '{"name":"\\ud800"}', "no canonical form"],
     ["a member that objects have already", '{"__proto__":{}}', "__proto__"],
     ["a card without a name", signed({ name: "" }), "has no name"],
     ["a card without an address", signed({ url: 5 }), "has no url"],
     ["a card without a version", signed({ version: undefined }), "has no version"],
-    ["a card that says nothing of DelegateOS", signed({ delegateos: undefined }), "delegateos"],
+    ["a card without a DelegateOS member", signed({ delegateos: undefined }), "delegateos"],
     ["another's card", signed({ delegateos: { principal: OTHER.principal } }), "delegateos"],
     ["a card that is not signed", JSON.stringify(CARD), "has no signatures"],
     ["signatures that are none", JSON.stringify({ ...CARD, signatures: {} }), "has no signatures"],

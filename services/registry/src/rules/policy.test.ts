@@ -6,7 +6,7 @@ import { checkDelegation, checkToolAccess, type DelegationQuestion } from "./pol
 
 const D = PolicyDecision;
 
-/** The text's own project manager, and an allowed agent that no rule is for. */
+/** The manifest of the project manager in CAP's specification, plus one allowed agent without a rule. */
 const manifest = create(AgentManifestSchema, {
   id: "pm-1",
   allowedAgents: ["analyst-1", "intern-1", "pm-1", "toString"],
@@ -32,7 +32,7 @@ describe("checkDelegation", () => {
       to: bare,
       justification: "it does",
       orchestratorMay: true,
-      judge: (predicate) => (predicate === "?" ? { failure: "why" } : { holds: predicate === "true" }),
+      evaluate: (predicate) => (predicate === "?" ? { failure: "why" } : { holds: predicate === "true" }),
       ...parts,
     });
 
@@ -60,7 +60,7 @@ describe("checkDelegation", () => {
     expect(ask(parts).decision).toBe(decision);
   });
 
-  it("says the rule's condition once it goes by one", () => {
+  it("contains the condition of the applied rule", () => {
     const whenToDelegate = "When a subtask requires deep data analysis.";
     expect(ask({}).whenToDelegate).toBe(whenToDelegate);
     expect(ask({ justification: "" }).whenToDelegate).toBe(whenToDelegate);
@@ -83,7 +83,7 @@ describe("a rule with a predicate", () => {
       to: bare,
       justification,
       orchestratorMay: true,
-      judge: (source) => (source === "?" ? { failure: "why" } : { holds: source === "true" }),
+      evaluate: (source) => (source === "?" ? { failure: "why" } : { holds: source === "true" }),
     });
 
   it.each<[string, string, string, PolicyDecision]>([

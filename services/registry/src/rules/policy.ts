@@ -3,50 +3,53 @@ import { PolicyDecision } from "@depute/contracts/depute/registry/v1/policy_serv
 import type { Verdict } from "./predicate.ts";
 import { baseOf } from "./registration.ts";
 
-/** CAP's participants that are no agents. */
+/** The ids of CAP's roles, which take part in delegations but are not agents. */
 export const USER = "user";
 export const ORCHESTRATOR = "orchestrator";
 
-/** Whether an id is a role of CAP. */
+/** Whether an id names a role of CAP. */
 export function isRole(id: string): boolean {
   return id === USER || id === ORCHESTRATOR;
 }
 
-/** What is known of a party; undefined for one that is not registered. A role needs none. */
+/**
+ * A registered agent in a delegation. Where a `Party` is optional, undefined means that the agent is not registered.
+ * CAP's roles need no registration.
+ */
 export interface Party {
   readonly manifest?: AgentManifest | undefined;
 }
 
-/** One delegation that is asked about. */
+/** The facts on which the decision about one delegation depends. */
 export interface DelegationQuestion {
   readonly fromId: string;
   readonly toId: string;
   readonly from: Party | undefined;
   readonly to: Party | undefined;
   readonly justification: string;
-  /** Whether the platform lets the orchestrator delegate. */
+  /** Whether the platform permits delegations by the orchestrator. */
   readonly orchestratorMay: boolean;
-  /** What a predicate says of this delegation. */
-  readonly judge: (predicate: string) => Verdict;
+  /** Evaluates a predicate for this delegation. */
+  readonly evaluate: (predicate: string) => Verdict;
 }
 
 export interface DelegationAnswer {
   readonly decision: PolicyDecision;
-  /** The condition of the rule that it went by, and the predicate, empty where there is none. */
+  /** The condition and predicate of the rule that was applied; empty if none was. */
   readonly whenToDelegate: string;
   readonly predicate: string;
-  /** Why the predicate could not be decided, or empty. */
+  /** The reason why the predicate could not be evaluated; empty if it could. */
   readonly predicateFailure: string;
 }
 
 /**
- * Whether one agent may delegate to another: only to its allowed_agents, only where a rule says when, and only with a
- * stated reason. (CAP "Delegation")
- *
- * Depute's choice: an allowed agent without a rule cannot be delegated to, because the text makes every delegation depend
- * on the rule; the reason is recorded and not judged, because a condition in words is for who reads it, while a predicate
- * beside it is for a program, and one that cannot be decided is not met; `orchestrator`, which has no manifest, may delegate
- * to every agent where the platform is set so, and `user` to none.
+ * Decides whether one agent may delegate to another. Three conditions: the target is in allowed_agents, a rule has a
+ * condition for the target, and the caller states a reason. (CAP "Delegation") Depute's choices:
+ * - An allowed agent without a rule is refused, because CAP bases every delegation on a rule.
+ * - The reason is recorded and not evaluated, because conditions in words are for people. Programs evaluate the
+ *   predicate; if its evaluation fails, the condition is not met.
+ * - `orchestrator` has no manifest. It may delegate to every agent if the platform's setting permits it. `user` may not
+ *   delegate to any.
  */
 export function checkDelegation(question: DelegationQuestion): DelegationAnswer {
   const { fromId, toId, from, to } = question;
@@ -71,7 +74,7 @@ export function checkDelegation(question: DelegationQuestion): DelegationAnswer 
   });
   if (question.justification.trim() === "") return answer(PolicyDecision.NO_JUSTIFICATION);
   if (predicate === "") return answer(PolicyDecision.ALLOWED);
-  const verdict = question.judge(predicate);
+  const verdict = question.evaluate(predicate);
   if ("failure" in verdict) return answer(PolicyDecision.PREDICATE_FAILED, verdict.failure);
   return answer(verdict.holds ? PolicyDecision.ALLOWED : PolicyDecision.PREDICATE_NOT_MET);
 }
@@ -80,17 +83,17 @@ function denied(decision: PolicyDecision): DelegationAnswer {
   return { decision, whenToDelegate: "", predicate: "", predicateFailure: "" };
 }
 
-/** One tool that is asked about. */
+/** The facts on which the decision about one call of a tool depends. */
 export interface ToolQuestion {
   readonly serverId: string;
   readonly tool: string;
-  /** Empty where the call needs none. */
+  /** The scope that the call names; empty for none. */
   readonly scope: string;
 }
 
 /**
- * Whether an agent may call a tool: one binding of the server has to allow the tool and hold the scope. (CAP "MCP
- * Integration")
+ * Decides whether an agent may call a tool. At least one binding of the server must allow the tool and hold the scope.
+ * (CAP "MCP Integration")
  */
 export function checkToolAccess(
   agent: Party | undefined,

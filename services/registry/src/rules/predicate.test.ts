@@ -14,7 +14,7 @@ const FACTS: PredicateFacts = {
   },
 };
 
-describe("says of the facts of a delegation", () => {
+describe("evaluates to", () => {
   it.each<[string, boolean]>([
     ["true", true],
     ["task.priority >= 5 && task.depth < 3", true],
@@ -51,7 +51,7 @@ describe("says of the facts of a delegation", () => {
     expect("failure" in verdict ? verdict.failure : verdict).toContain(why);
   });
 
-  it("shortens why", () => {
+  it("shortens the reason of a failure", () => {
     const verdict = readPredicate(`task['${"x".repeat(900)}'] == 1`)(FACTS);
     expect("failure" in verdict && verdict.failure.length).toBeLessThanOrEqual(200);
   });
@@ -59,33 +59,33 @@ describe("says of the facts of a delegation", () => {
 
 describe("refuses", () => {
   it.each<[string, string, string]>([
-    ["what is no expression", "task.priority <", "is no CEL expression"],
-    ["an empty one", "", "is no CEL expression"],
+    ["a malformed expression", "task.priority <", "is not a CEL expression"],
+    ["an empty expression", "", "is not a CEL expression"],
     ["an unknown name", "now > 5", "names now"],
-    ["an unknown fact", "task.prioritty > 5", "names task.prioritty, which is no fact"],
-    ["trust of who delegates", "from.trust > 5", "names from.trust"],
-    ["a fact of a fact", "task.priority.depth > 5", "which is no fact"],
+    ["an unknown fact", "task.prioritty > 5", "names task.prioritty, which is not a fact"],
+    ["trust of the delegator", "from.trust > 5", "names from.trust"],
+    ["a fact of a fact", "task.priority.depth > 5", "which is not a fact"],
     ["an unknown fact in has()", "has(task.owner)", "names task.owner"],
     ["a regular expression", "justification.matches('(a+)+$')", "calls matches"],
-    ["a search in a text that is made", "(justification + justification).contains('b')", "asks contains"],
-    ["a search for a text that is made", "justification.endsWith('b' + justification)", "asks endsWith"],
+    ["a search in a computed text", "(justification + justification).contains('b')", "calls contains"],
+    ["a search for a computed text", "justification.endsWith('b' + justification)", "calls endsWith"],
     ["a macro over a list", "to.tags.all(a, to.tags.all(b, a == b))", "macro over a list"],
-    ["what maps a list", "to.tags.map(t, t + t) == []", "macro over a list"],
-    ["a map", "{'a': 1} == {'a': 1}", "makes a map"],
-    ["a message", "google.protobuf.Duration{} == task.depth", "makes a map or a message"],
-    ["a call of what is not known", "fetch('http://x')", "calls fetch"],
+    ["a macro that maps a list", "to.tags.map(t, t + t) == []", "macro over a list"],
+    ["a map", "{'a': 1} == {'a': 1}", "creates a map"],
+    ["a message", "google.protobuf.Duration{} == task.depth", "creates a map or a message"],
+    ["a call of an unknown function", "fetch('http://x')", "calls fetch"],
     ["a time", "timestamp('2020-01-01T00:00:00Z') == task.depth", "calls timestamp"],
-    ["a name of every object", "to.constructor == 1", "names to.constructor"],
+    ["a member of every object", "to.constructor == 1", "names to.constructor"],
     ["too many characters", `true ${"|| true ".repeat(150)}`, "more than 1000 characters"],
     ["too many parts", `1${"+1".repeat(200)} == 1`, "more than 200 parts"],
-    ["deep nesting", `${"(".repeat(499)}1${")".repeat(499)}`, "is no CEL expression"],
-    ["half a surrogate pair", "justification == '\\ud800'", "is no CEL expression"],
+    ["deep nesting", `${"(".repeat(499)}1${")".repeat(499)}`, "is not a CEL expression"],
+    ["half a surrogate pair", "justification == '\\ud800'", "is not a CEL expression"],
   ])("%s", (_, source, why) => {
     expect(() => readPredicate(source)).toThrow(why);
   });
 });
 
-it("is quick, whatever it is and is asked", () => {
+it("has bounded cost for every permitted predicate", () => {
   const justification = "a".repeat(4_000);
   const sources = [
     `justification.contains('b${"a".repeat(900)}')`,
@@ -101,7 +101,7 @@ it("is quick, whatever it is and is asked", () => {
 describe("of a manifest", () => {
   const predicates = new Predicates();
 
-  it("names each that is at fault", () => {
+  it("reports every invalid predicate", () => {
     const rules = {
       a: { predicate: "true" },
       b: { predicate: "tru" },
@@ -114,19 +114,19 @@ describe("of a manifest", () => {
     ]);
   });
 
-  it("reads no more than it may have", () => {
+  it("compiles no predicate beyond the limit", () => {
     const rules = Object.fromEntries(
       Array.from({ length: 9 }, (_, i) => [`a${i}`, { predicate: `${" ".repeat(995)}tru${i}` }]),
     );
     expect(checkPredicates(rules, predicates)).toEqual([
-      { delegate: "a8", problem: "makes more than 8000 characters of predicates" },
+      { delegate: "a8", problem: "exceeds 8000 characters of predicates in the manifest" },
     ]);
   });
 
-  it("is read once, and denies where it is not fit any more", () => {
+  it("is compiled once, and fails if no longer permitted", () => {
     expect(predicates.read("1 == 1")).toBe(predicates.read("1 == 1"));
     for (let i = 0; i < 1_100; i++) predicates.read(`${i} == 1`);
-    expect(predicates.judge("1 == 1", FACTS)).toEqual({ holds: true });
-    expect(predicates.judge("nothing", FACTS)).toHaveProperty("failure");
+    expect(predicates.evaluate("1 == 1", FACTS)).toEqual({ holds: true });
+    expect(predicates.evaluate("nothing", FACTS)).toHaveProperty("failure");
   });
 });

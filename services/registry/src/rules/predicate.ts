@@ -2,7 +2,7 @@ import { celEnv, isCelError, parse, plan } from "@bufbuild/cel";
 
 type Expr = NonNullable<ReturnType<typeof parse>["expr"]>;
 
-/** What predicates are evaluated on. Whole numbers are bigints, as CEL's `int`. */
+/** The variables of a predicate. Whole numbers are bigints, the form of CEL's `int`. */
 export interface PredicateFacts {
   readonly from: PartyFacts;
   readonly to: PartyFacts & { readonly trust: number };
@@ -10,30 +10,33 @@ export interface PredicateFacts {
   readonly task: Readonly<Record<string, string | bigint | string[]>>;
 }
 
-/** What predicates know of an agent. */
+/** The facts about one agent. */
 export interface PartyFacts {
   readonly id: string;
   readonly principal: string;
-  /** Absent where the principal is no member of the organization that the record names. */
+  /** The organization in the record; absent unless the principal is its member. */
   readonly organization?: string;
   readonly tags: string[];
 }
 
-/** What a predicate says of some facts. */
+/** The result of evaluating a predicate. */
 export type Verdict =
   | { readonly holds: boolean }
-  /** It could not be decided; why, in at most 200 characters. */
+  /** The evaluation failed. The reason has at most 200 characters. */
   | { readonly failure: string };
 
-/** A predicate that was read and found fit. */
+/** A predicate that is compiled and permitted. */
 export type Predicate = (facts: PredicateFacts) => Verdict;
 
-/** The source is no expression that may be a predicate; the message says why. */
+/** Thrown if a source is not a permitted predicate; the message has the reason. */
 export class PredicateError extends Error {
   override readonly name = "PredicateError";
 }
 
-/** Characters that a predicate may have, and all of a manifest's; parts that one may have. */
+/**
+ * Maximum number of characters of one predicate (MAX_PREDICATE), of characters of all predicates of a manifest
+ * (MAX_PREDICATES), and of nodes of one predicate (MAX_PARTS).
+ */
 export const MAX_PREDICATE = 1_000;
 export const MAX_PREDICATES = 8_000;
 const MAX_PARTS = 200;
@@ -41,7 +44,10 @@ const MAX_FAILURE = 200;
 
 const VARIABLES = ["from", "to", "justification", "task"];
 const PARTY = ["id", "principal", "organization", "tags"];
-/** What stands behind a dot, since a misspelt name would deny everything later. */
+/**
+ * The permitted members of each variable. A misspelt member would deny every delegation later, so registration refuses
+ * it.
+ */
 const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   from: PARTY,
   to: [...PARTY, "trust"],
@@ -50,8 +56,8 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * What a predicate may call. Each part is then evaluated at most once, and costs no more than the length of what it gets:
- * macros over lists would be evaluated once for each member, and what a regular expression costs its length does not tell.
+ * The permitted functions. Each node is evaluated at most once, at a cost linear in its input. Macros and regular
+ * expressions are excluded: macros evaluate a node once per list element, and regular expressions have no such bound.
  */
 const FUNCTIONS = new Set([
   ...["_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"],
@@ -59,13 +65,16 @@ const FUNCTIONS = new Set([
   ...["size", "contains", "startsWith", "endsWith", "int", "uint", "double", "string"],
 ]);
 
-/** Looking for one long text in another costs the product of their lengths, so both are to be short: facts, or written out. */
+/**
+ * Functions that search substrings. Their cost is the product of both lengths, so both arguments must be short: facts
+ * or literals.
+ */
 const TEXT_FUNCTIONS = new Set(["contains", "startsWith", "endsWith"]);
 
 const ENVIRONMENT = celEnv();
 
 /**
- * Reads a predicate: a CEL expression over the facts of one delegation.
+ * Compiles a predicate: a CEL expression over the facts of one delegation.
  *
  * @throws PredicateError
  */
@@ -73,11 +82,11 @@ export function readPredicate(source: string): Predicate {
   if (source.length > MAX_PREDICATE) throw new PredicateError(`has more than ${MAX_PREDICATE} characters`);
   const parsed = parseOnly(source);
   checkParts(parsed.expr);
-  const evaluate = plan(ENVIRONMENT, parsed);
+  const evaluateExpression = plan(ENVIRONMENT, parsed);
   return (facts) => {
-    // Names that are not bound are errors of CEL, and so are these, whatever they are.
+    // CEL throws for unbound names. Such an error becomes a failed evaluation, like any other.
     try {
-      const result: unknown = evaluate(facts as never);
+      const result: unknown = evaluateExpression(facts as never);
       if (typeof result === "boolean") return { holds: result };
       return { failure: shorten(isCelError(result) ? result.message : "is neither true nor false") };
     } catch (error) {
@@ -90,8 +99,8 @@ function parseOnly(source: string) {
   try {
     return parse(source);
   } catch (error) {
-    // Deep nesting ends in a RangeError.
-    throw new PredicateError(`is no CEL expression: ${shorten(messageOf(error))}`);
+    // A RangeError also arrives here, because the parser throws it for deep nesting.
+    throw new PredicateError(`is not a CEL expression: ${shorten(messageOf(error))}`);
   }
 }
 
@@ -103,7 +112,7 @@ function shorten(text: string): string {
   return Array.from(text).slice(0, MAX_FAILURE).join("");
 }
 
-/** Looks at every part, at most {@link MAX_PARTS}. */
+/** Checks every node. A predicate has at most {@link MAX_PARTS} nodes. */
 function checkParts(root: Expr): void {
   const waiting: (Expr | undefined)[] = [root];
   let parts = 0;
@@ -116,7 +125,11 @@ function checkParts(root: Expr): void {
   }
 }
 
-/** @returns the parts of a part */
+/**
+ * Checks one node.
+ *
+ * @returns the child nodes
+ */
 function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined)[] {
   switch (kind) {
     case "constExpr":
@@ -126,9 +139,9 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
       throw new PredicateError(`names ${shorten(value.name)}, which is none of ${VARIABLES.join(", ")}`);
     case "selectExpr": {
       const { operand, field } = value;
-      const of = operand?.exprKind.case === "identExpr" ? operand.exprKind.value.name : "";
-      if (Object.hasOwn(MEMBERS, of) && MEMBERS[of]?.includes(field)) return [operand];
-      throw new PredicateError(`names ${shorten(`${of}.${field}`)}, which is no fact`);
+      const variable = operand?.exprKind.case === "identExpr" ? operand.exprKind.value.name : "";
+      if (Object.hasOwn(MEMBERS, variable) && MEMBERS[variable]?.includes(field)) return [operand];
+      throw new PredicateError(`names ${shorten(`${variable}.${field}`)}, which is not a fact`);
     }
     case "callExpr": {
       if (!FUNCTIONS.has(value.function)) {
@@ -136,7 +149,9 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
       }
       const parts = [value.target, ...value.args];
       if (TEXT_FUNCTIONS.has(value.function) && parts.some((part) => part?.exprKind.case === "callExpr")) {
-        throw new PredicateError(`asks ${value.function} of what is neither a fact nor written out`);
+        throw new PredicateError(
+          `calls ${value.function} on an expression that is neither a fact nor a literal`,
+        );
       }
       return parts;
     }
@@ -144,31 +159,31 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
       return value.elements;
     default:
       throw new PredicateError(
-        kind === "comprehensionExpr" ? "uses a macro over a list" : "makes a map or a message",
+        kind === "comprehensionExpr" ? "uses a macro over a list" : "creates a map or a message",
       );
   }
 }
 
-/** Predicates kept read. */
+/** Maximum number of cached predicates. */
 const MAX_KEPT = 1_000;
 
-/** Predicates by their source, so that a question does not read them again: the newest {@link MAX_KEPT}. */
+/** Caches compiled predicates by their source. The cache keeps the newest {@link MAX_KEPT} predicates. */
 export class Predicates {
-  readonly #kept = new Map<string, Predicate>();
+  readonly #predicates = new Map<string, Predicate>();
 
   /** @throws PredicateError */
   read(source: string): Predicate {
-    let predicate = this.#kept.get(source);
+    let predicate = this.#predicates.get(source);
     if (predicate !== undefined) return predicate;
     predicate = readPredicate(source);
-    const [oldest] = this.#kept.size >= MAX_KEPT ? this.#kept.keys() : [];
-    if (oldest !== undefined) this.#kept.delete(oldest);
-    this.#kept.set(source, predicate);
+    const [oldest] = this.#predicates.size >= MAX_KEPT ? this.#predicates.keys() : [];
+    if (oldest !== undefined) this.#predicates.delete(oldest);
+    this.#predicates.set(source, predicate);
     return predicate;
   }
 
-  /** What a registered predicate says; one that is not read any more is not decided. */
-  judge(source: string, facts: PredicateFacts): Verdict {
+  /** Evaluates a registered predicate. Returns a failure if the source no longer compiles. */
+  evaluate(source: string, facts: PredicateFacts): Verdict {
     try {
       return this.read(source)(facts);
     } catch (error) {
@@ -181,20 +196,20 @@ export class Predicates {
 /**
  * Checks the predicates of a manifest's rules.
  *
- * @returns what is wrong, by the delegate that the rule is for
+ * @returns every fault, with the delegate of the faulty rule
  */
 export function checkPredicates(
   rules: Readonly<Record<string, { readonly predicate?: string | undefined }>>,
   predicates: Predicates,
 ): { readonly delegate: string; readonly problem: string }[] {
   const problems: { delegate: string; problem: string }[] = [];
-  let left = MAX_PREDICATES;
+  let remaining = MAX_PREDICATES;
   for (const [delegate, { predicate }] of Object.entries(rules)) {
     if (predicate === undefined) continue;
-    left -= predicate.length;
-    // What is too much is not read.
-    if (left < 0)
-      return [{ delegate, problem: `makes more than ${MAX_PREDICATES} characters of predicates` }];
+    remaining -= predicate.length;
+    // Predicates beyond the limit are not compiled.
+    if (remaining < 0)
+      return [{ delegate, problem: `exceeds ${MAX_PREDICATES} characters of predicates in the manifest` }];
     try {
       predicates.read(predicate);
     } catch (error) {

@@ -12,7 +12,7 @@ const sha256 = (data: Uint8Array) => createHash("sha256").update(data).digest("h
 const read = (...capabilities: ReturnType<typeof capability>[]) => readPublication(capabilities, sha256);
 
 describe("readJsonText", () => {
-  it("reads what it writes", () => {
+  it("round-trips", () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false }) as fc.Arbitrary<JsonValue>, (value) => {
         fc.pre(!JSON.stringify(value).includes("__proto__") && JSON.stringify(value).isWellFormed());
@@ -27,7 +27,7 @@ describe("readJsonText", () => {
     ["two values", bytes("1 2"), /not JSON/],
     ["a comment", bytes("// {}"), /not JSON/],
     ["a byte order mark", bytes("\ufeff{}"), /not JSON/],
-    ["bytes that are no text", Uint8Array.of(0x22, 0xc3, 0x22), /not UTF-8/],
+    ["bytes that are not UTF-8", Uint8Array.of(0x22, 0xc3, 0x22), /not UTF-8/],
     ["half a character", bytes('"\\ud800"'), /no canonical form/],
     ["a number out of range", bytes("-1e999"), /no canonical form/],
     ["a hidden member", bytes('[{"\\u005f_proto__":1}]'), /__proto__/],
@@ -37,10 +37,10 @@ describe("readJsonText", () => {
 });
 
 describe("readPublication", () => {
-  it("keeps the checked text, without white space", () => {
-    const [kept] = read({ ...capability("a"), inputSchema: bytes('{ "type": "object" }') });
-    expect(kept?.message.inputSchema).toEqual(json({ type: "object" }));
-    expect(kept?.input).toEqual({ type: "object" });
+  it("stores the parsed text without white space", () => {
+    const [published] = read({ ...capability("a"), inputSchema: bytes('{ "type": "object" }') });
+    expect(published?.message.inputSchema).toEqual(json({ type: "object" }));
+    expect(published?.input).toEqual({ type: "object" });
   });
 
   it("refuses a schema with two members of one name", () => {
@@ -48,7 +48,7 @@ describe("readPublication", () => {
     expect(() => read(sent)).toThrow('the member "type" stands twice in one object');
   });
 
-  it("gives one digest to two that differ in everything but their schemas", () => {
+  it("gives equal digests to capabilities with equal schemas", () => {
     const [one] = read(capability("a", { desc: "one", cat: "x", examples: [{ in: {}, out: {} }] }));
     const [two] = read({ ...capability("b", { desc: "two" }), agentHint: "hint", h: "00000000" });
     expect(one?.digest).toBe(two?.digest);
@@ -59,7 +59,7 @@ describe("readPublication", () => {
     expect(() => read(capability(id))).toThrow("capabilities[0].id");
   });
 
-  it.each(["a", "a-b", "a.b", "a:b", "--", "..."])("takes the id %j", (id) => {
+  it.each(["a", "a-b", "a.b", "a:b", "--", "..."])("accepts the id %j", (id) => {
     expect(read(capability(id))).toHaveLength(1);
   });
 });
@@ -69,7 +69,7 @@ describe("schemasToCheck", () => {
   const published = (...capabilities: ReturnType<typeof capability>[]) =>
     new Map(read(...capabilities).map(({ message }) => [message.id, message]));
 
-  it("names each schema and each example by its place in the request", () => {
+  it("reports the request path of each schema and example", () => {
     const schemas = schemasToCheck(read(capability("zero"), one()), new Map());
     expect(schemas.map(({ field, examples }) => [field, examples])).toEqual([
       ["capabilities[0].input_schema", []],
@@ -87,7 +87,7 @@ describe("schemasToCheck", () => {
     ["another schema", { ...one(), outputSchema: json({}) }, 2],
     ["another example", capability("one", { examples: [{ in: { a: 1 }, out: { b: 3 } }] }), 2],
     [
-      "an example more",
+      "one more example",
       capability("one", { examples: [...Array(2)].map(() => ({ in: { a: 1 }, out: { b: 2 } })) }),
       2,
     ],
@@ -98,12 +98,12 @@ describe("schemasToCheck", () => {
 });
 
 describe("levels", () => {
-  it("leave out more and more", () => {
-    const [kept] = read({ ...capability("a", { desc: "d", cat: "c" }), agentHint: "hint" });
-    if (kept === undefined) throw new Error("nothing was read");
-    const full = withHash(kept.message, kept.digest, 16);
-    expect(full.h).toBe(kept.digest.slice(0, 16));
-    expect(kept.message.h).toBe("");
+  it("contain less at each lower level", () => {
+    const [published] = read({ ...capability("a", { desc: "d", cat: "c" }), agentHint: "hint" });
+    if (published === undefined) throw new Error("nothing was read");
+    const full = withHash(published.message, published.digest, 16);
+    expect(full.h).toBe(published.digest.slice(0, 16));
+    expect(published.message.h).toBe("");
     const head = { id: "a", cat: "c", h: full.h };
     const summary = { ...head, desc: "d", cost: full.cost, agentHint: "hint" };
     expect({ ...toSummary(full) }).toEqual({ $typeName: "nekte.v1.CapabilitySummary", ...summary });

@@ -9,26 +9,27 @@ import { DeputeError, ErrorReason, type FieldViolation } from "@depute/core";
 import { readJsonText, writeJsonText } from "./json-text.ts";
 import { type Sha256Hex, versionDigest } from "./version-hash.ts";
 
-/** A capability that was read and found whole; its schemas are still to be compiled. */
+/** A valid capability. The verifier has not compiled its schemas yet. */
 export interface ReadCapability {
-  /** As it is kept: JSON texts rewritten from what was read, `h` empty. */
+  /** The stored form, with normalized JSON texts and an empty `h`. */
   readonly message: CapabilityFull;
   readonly category: string;
   readonly input: JsonValue;
   readonly output: JsonValue;
   readonly examples: readonly { readonly input: JsonValue; readonly output: JsonValue }[];
-  /** The 64 digits that the version hash is a prefix of. */
+  /** The digest, 64 hexadecimal digits. The version hash is a prefix of the digest. */
   readonly digest: string;
 }
 
-// `agent/capability` is read up to its first slash, stands in lists, and is the resource that a token grants, where `*`
-// is a pattern, `.`, `..`, `%` and backslash are refused, and `-` stands for free work: what could deceive is refused.
+// Matches ids of capabilities that are refused. A capability id becomes part of `agent/capability`, of lists, and of a
+// token's resource. In resources, `*` is a pattern, `-` means work without a capability, and `.`, `..`, `%` and
+// backslash are refused.
 const UNFIT_FOR_IDS = /[\p{C}\p{Z}/\\*%]|^(?:-|\.|\.\.)$/u;
 
 /**
- * Reads the set of capabilities that an agent publishes. (NEKTE 1)
- *
- * Beside the limits of the contract: each id once, and fit to stand in a resource; a category, and both schemas, since the version hash is made of them and calls are checked against them; JSON that is JSON.
+ * Reads the set of capabilities that an agent publishes. (NEKTE 1) These rules add to the contract's limits. Each id is
+ * unique and fit for a resource. A category and both schemas are required: they make the version hash, and calls are
+ * checked against them. JSON members are well-formed.
  *
  * @throws DeputeError INVALID_REQUEST with every fault of every capability
  */
@@ -87,7 +88,7 @@ class Faults {
     this.found.push({ field: `${this.#at}.${field}`, description });
   }
 
-  /** The value, or null beside a fault. */
+  /** Returns the parsed value. For malformed JSON, records the fault and returns null. */
   read(field: string, bytes: Uint8Array): JsonValue {
     const text = readJsonText(bytes);
     if (text.problem === undefined) return text.value;

@@ -1,18 +1,18 @@
 import { toJson } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { canonicalBytes } from "@depute/core";
-import { ownersPart } from "./agent.ts";
+import { ownerRecord } from "./agent.ts";
 import type { Sha256Hex } from "./version-hash.ts";
 
-// Deeper than protobuf's own limit on nesting.
+// Maximum nesting of a record in canonical JSON. It is never reached, because protobuf's own limit is lower.
 const MAX_DEPTH = 256;
 
 /**
- * The digest that a version of an agent is told by: SHA-256, 64 lower-case hex digits, of the canonical JSON (RFC 8785) of
- * the record's protobuf JSON, without the members that the registry sets.
+ * The digest of an agent's version: SHA-256, 64 hex digits in lower case. The hashed text is the canonical JSON (RFC
+ * 8785) of the record's protobuf JSON, without the members that the registry sets.
  *
- * @throws CanonicalError when a text or a number of it has no JSON form
+ * @throws CanonicalError when a string or number has no JSON form
  */
 export function recordDigest(agent: Agent, sha256: Sha256Hex): string {
-  return sha256(canonicalBytes(toJson(AgentSchema, ownersPart(agent)), MAX_DEPTH));
+  return sha256(canonicalBytes(toJson(AgentSchema, ownerRecord(agent)), MAX_DEPTH));
 }

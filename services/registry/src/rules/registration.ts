@@ -1,45 +1,45 @@
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 
-/** What a registration is checked against. */
+/** The registered agent that a registration is checked against. */
 export interface Registered {
   readonly principal: string;
 }
 
 /**
- * The agent that an id is an instance of: what stands before its first colon; undefined for an id without one.
- * Permissions of an agent hold for its instances. (CAP "Agent Definition", instances)
+ * Returns the base of an instance: the part of the id before its first colon; undefined without a colon. Permissions of
+ * an agent apply to its instances. (CAP "Agent Definition", instances)
  */
 export function baseOf(id: string): string | undefined {
   const colon = id.indexOf(":");
   return colon < 0 ? undefined : id.slice(0, colon);
 }
 
-/** An Ed25519 public key in base64url: 43 characters, the last one without spare bits. */
+/** Matches an Ed25519 public key in base64url: 43 characters. The unused bits of the last character are zero. */
 const KEY = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /**
- * The agent that a registration is about. Without a principal the agent is the caller's own.
+ * Returns the record with its principal, which is the caller unless the record names another.
  *
- * @param caller the caller's principal; one that is no key, as `local`, owns no agent this way
+ * @param caller the caller's principal; a value that is not a key, such as `local`, is not assigned
  */
-export function ownedBy(agent: Agent, caller: string): Agent {
+export function withDefaultPrincipal(agent: Agent, caller: string): Agent {
   return agent.principal === "" && KEY.test(caller) ? { ...agent, principal: caller } : agent;
 }
 
 /**
- * Checks that an id is the principal's to register: not another's, and an instance only of an agent of its own, because
- * the instance is allowed whatever its base is.
+ * Checks that a principal may register an id: the id is free or belongs to the principal. The base of an instance must
+ * belong to the principal, because an instance has the permissions of its base.
  *
  * @throws DeputeError AGENT_EXISTS, INVALID_REQUEST
  */
 export function checkOwnership(
   id: string,
   principal: string,
-  known: Registered | undefined,
+  registeredAgent: Registered | undefined,
   base: Registered | undefined,
 ): void {
-  if (known !== undefined && known.principal !== principal) {
+  if (registeredAgent !== undefined && registeredAgent.principal !== principal) {
     throw new DeputeError(ErrorReason.AGENT_EXISTS, `the id ${id} belongs to another principal`, {
       metadata: { agent: id },
     });
@@ -54,8 +54,8 @@ export function checkOwnership(
 }
 
 /**
- * Checks that a card does not claim what the registration does not: its signing key is the principal that proves to hold
- * the agent's key, since whoever reads the card believes messages signed by it.
+ * Checks that the card's signing key is the principal. Readers of the card trust messages that the key signs, and only
+ * for the principal has possession been proven.
  *
  * @throws DeputeError INVALID_REQUEST
  */
@@ -66,7 +66,9 @@ export function checkCard({ card, principal }: Agent): void {
   throw invalid("agent.card.signing_public_key", "must be the agent's principal");
 }
 
-/** The words that an agent is filtered by, each with a letter for its kind; the same word twice is one. */
+/**
+ * Returns the distinct search keys of an agent. The first letter of a key shows its kind, such as a tag or a protocol.
+ */
 export function searchKeys({
   tags,
   protocols,

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  atStart,
-  countedFrom,
+  countStart,
   type GuardState,
-  judge,
+  initialGuardState,
   MAX_HOLD_MS,
+  maxRunningCounted,
+  nextGuardState,
   OPEN,
-  runningThatMatter,
   WARM_UP_MS,
 } from "./removal-guard.ts";
 
@@ -19,9 +19,9 @@ const holding = (since: number, until = since): GuardState => ({
   until,
 });
 
-describe("judge", () => {
+describe("nextGuardState", () => {
   it.each<[string, GuardState, number, number, boolean]>([
-    ["nobody vanished", OPEN, 100, 0, false],
+    ["no ended lease", OPEN, 100, 0, false],
     ["a few of few", OPEN, 0, 9, false],
     ["ten of ten", OPEN, 0, 10, true],
     ["30 % of many", OPEN, 70, 30, false],
@@ -32,39 +32,39 @@ describe("judge", () => {
     ["16 % still missing", holding(NOW - 1_000), 84, 16, true],
     ["too few still missing", holding(NOW - 1_000), 0, 9, false],
     ["all back", holding(NOW - 1_000), 100, 0, false],
-    ["given up", holding(NOW - MAX_HOLD_MS), 0, 100, false],
+    ["held too long", holding(NOW - MAX_HOLD_MS), 0, 100, false],
     ["held whatever is there", holding(NOW - 1_000, NOW + 1), 100, 0, true],
   ])("%s", (_, state, running, vanished, holds) => {
-    expect(judge(state, { running, vanished }, NOW).holds).toBe(holds);
+    expect(nextGuardState(state, { running, vanished }, NOW).holds).toBe(holds);
   });
 
-  it("lets the time stand still a minute before, and leaves it there", () => {
-    const tripped = judge(OPEN, { running: 0, vanished: 50 }, NOW);
+  it("freezes the reference time one minute back", () => {
+    const tripped = nextGuardState(OPEN, { running: 0, vanished: 50 }, NOW);
     expect(tripped).toMatchObject({ asOf: NOW - 60_000, since: NOW });
-    expect(countedFrom(tripped, NOW + 5_000)).toBe(NOW - 60_000);
-    expect(judge(tripped, { running: 0, vanished: 50 }, NOW + 5_000)).toBe(tripped);
+    expect(countStart(tripped, NOW + 5_000)).toBe(NOW - 60_000);
+    expect(nextGuardState(tripped, { running: 0, vanished: 50 }, NOW + 5_000)).toBe(tripped);
   });
 
-  it("is the same by the counts that matter as by all", () => {
+  it("decides alike with capped and full counts", () => {
     const states = fc.constantFrom<GuardState>(OPEN, holding(NOW - 1_000));
     fc.assert(
       fc.property(states, fc.nat(100_000), fc.nat(20_000), (state, running, vanished) => {
-        const counted = Math.min(running, runningThatMatter(vanished));
-        expect(judge(state, { running: counted, vanished }, NOW)).toEqual(
-          judge(state, { running, vanished }, NOW),
+        const counted = Math.min(running, maxRunningCounted(vanished));
+        expect(nextGuardState(state, { running: counted, vanished }, NOW)).toEqual(
+          nextGuardState(state, { running, vanished }, NOW),
         );
       }),
     );
   });
 
-  it("never holds longer than its limit, whatever the counts are", () => {
+  it("never holds longer than its limit, for any counts", () => {
     const counts = fc.record({ running: fc.nat(1_000), vanished: fc.nat(1_000) });
     fc.assert(
       fc.property(fc.array(counts, { minLength: 1, maxLength: 50 }), (series) => {
         let state: GuardState = OPEN;
         series.forEach((each, i) => {
           const now = NOW + i * 30_000;
-          state = judge(state, each, now);
+          state = nextGuardState(state, each, now);
           if (state.holds) expect(now - state.since).toBeLessThan(MAX_HOLD_MS);
         });
       }),
@@ -72,16 +72,16 @@ describe("judge", () => {
   });
 });
 
-describe("atStart", () => {
+describe("initialGuardState", () => {
   it.each<[string, number | undefined, GuardState]>([
     ["at the first start", undefined, OPEN],
-    ["without an absence", NOW, OPEN],
+    ["without downtime", NOW, OPEN],
     [
-      "after an absence",
+      "after downtime",
       NOW - 90_000,
       { holds: true, asOf: NOW - 90_000, since: NOW, until: NOW + WARM_UP_MS },
     ],
   ])("%s", (_, lastUp, expected) => {
-    expect(atStart(lastUp, NOW)).toEqual(expected);
+    expect(initialGuardState(lastUp, NOW)).toEqual(expected);
   });
 });

@@ -1,56 +1,63 @@
-/** How far back leases that ended count as having vanished together, milliseconds. */
+/** Leases that end within this period count as one mass expiry, in milliseconds. */
 export const WINDOW_MS = 60_000;
-/** Fewer than this vanish together whenever they like. */
+/** Minimum number of ended leases at which the guard can trip. */
 export const MIN_VANISHED = 10;
-/** More than this share of all leases does not vanish by itself. */
+/** If the ended leases exceed this share of all leases, the guard trips. */
 export const TRIP_SHARE = 0.3;
-/** The guard lets go when fewer than {@link MIN_VANISHED}, or no more than this share, are still missing. */
+/**
+ * The guard releases when fewer than {@link MIN_VANISHED} of the ended leases, or at most this share of all leases,
+ * have not been extended again.
+ */
 export const RELEASE_SHARE = 0.15;
-/** The longest that the guard holds, milliseconds: by then those who are missing are gone. */
+/** Maximum time for which the guard holds, in milliseconds. Agents that are still missing then count as lost. */
 export const MAX_HOLD_MS = 600_000;
-/** How long agents have to find a registry again that was away, milliseconds. */
+/** Time in which agents may reconnect after a restart of the registry, in milliseconds. */
 export const WARM_UP_MS = 60_000;
 
-/** Whether the guard holds, and since when; times are epoch ms. */
+/** The state of the guard; times are epoch ms. */
 export type GuardState =
   | { readonly holds: false }
   | {
       readonly holds: true;
-      /** Leases that ended after this count as running. */
+      /** A lease that ends after this time counts as running. */
       readonly asOf: number;
       readonly since: number;
-      /** It holds until then whatever the counts say. */
+      /** The guard holds until this time, whatever the counts are. */
       readonly until: number;
     };
 
-/** Leases of agents that are not removed, those without an end left out. */
+/** Counts of leases that have an end. Leases of removed agents are not counted. */
 export interface LeaseCounts {
-  /** Those that run. */
+  /** Number of leases that still run. */
   readonly running: number;
-  /** Those that ended after {@link countedFrom}. */
+  /** Number of leases that ended after {@link countStart}. */
   readonly vanished: number;
 }
 
 export const OPEN: GuardState = { holds: false };
 
-/** From when on ended leases are counted. */
-export function countedFrom(state: GuardState, now: number): number {
+/** Returns the start of the interval in which ended leases are counted. */
+export function countStart(state: GuardState, now: number): number {
   return state.holds ? state.asOf : now - WINDOW_MS;
 }
 
-/** How many running leases have to be counted before more of them change no judgement. */
-export function runningThatMatter(vanished: number): number {
+/** Returns how far running leases must be counted. A higher count would not change the guard's decision. */
+export function maxRunningCounted(vanished: number): number {
   return vanished < MIN_VANISHED ? 0 : Math.ceil(vanished / Math.min(TRIP_SHARE, RELEASE_SHARE));
 }
 
 /**
- * The removal guard. Agents leave discovery by themselves when their lease runs out; when many do so together, it is more
- * likely that they cannot reach the registry than that they are all gone, and a registry that turned empty would stop
- * everybody's work. So when, within a minute, at least 10 leases and more than 30 % of all ran out, the time by which
- * leases are judged stands still a minute ago: those agents are SUSPECT and still found. It goes on when fewer than
- * 10, or no more than 15 %, are missing, and in any case after 10 minutes.
+ * The removal guard. Agents leave discovery when their lease expires. When many expire together, a network fault is
+ * likelier than the loss of all agents, and an empty registry would stop all work. So the guard trips when, within a
+ * minute, at least 10 leases and more than 30 % of all expire. It then freezes the reference time one minute earlier,
+ * so the agents become SUSPECT and stay discoverable. It releases when fewer than 10, or at most 15 %, are missing, and
+ * at the latest after 10 minutes.
  */
-export function judge(state: GuardState, { running, vanished }: LeaseCounts, now: number): GuardState {
+export function nextGuardState(
+  state: GuardState,
+  { running, vanished }: LeaseCounts,
+  now: number,
+): GuardState {
   const all = running + vanished;
   if (!state.holds) {
     if (vanished < MIN_VANISHED || vanished <= TRIP_SHARE * all) return OPEN;
@@ -62,12 +69,12 @@ export function judge(state: GuardState, { running, vanished }: LeaseCounts, now
 }
 
 /**
- * The state to start with. Nobody could extend a lease while the registry was away: what ran out meanwhile is suspect
- * until its agents had a minute to come back.
+ * Returns the initial state. No agent could extend its lease while the registry was down. Agents whose leases expired
+ * meanwhile are SUSPECT for one minute, in which they can reconnect.
  *
- * @param lastUp when the registry last ran, epoch ms; undefined at its first start
+ * @param lastUp the time at which the registry last ran, epoch ms; undefined at its first start
  */
-export function atStart(lastUp: number | undefined, now: number): GuardState {
+export function initialGuardState(lastUp: number | undefined, now: number): GuardState {
   if (lastUp === undefined || lastUp >= now) return OPEN;
   return { holds: true, asOf: lastUp, since: now, until: now + WARM_UP_MS };
 }

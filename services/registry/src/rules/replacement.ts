@@ -2,15 +2,15 @@ import { clone } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
 
 /**
- * What an agent's owner said of it, with another key: as its principal, and as its card's signing key. A card that the key
- * before has signed is not this one's word.
+ * Returns the owner's record under another key. The new key replaces the principal and the card's signing key. A card
+ * that the previous key signed is removed.
  */
 export function withPrincipal(agent: Agent, principal: string): Agent {
   const replaced = clone(AgentSchema, agent);
   const key = replaced.card?.signingPublicKey;
   if (key !== undefined && key.crv === "Ed25519" && key.x === agent.principal) {
     key.x = principal;
-    // The id was that of the key before.
+    // The `kid` is deleted, because it identifies the previous key.
     delete key.kid;
   }
   replaced.principal = principal;

@@ -2,19 +2,19 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { ReadCapability } from "./publication.ts";
 
-/** A schema that is to be compiled, and the examples that are to fit it. */
+/** A schema to compile, and the examples that must satisfy it. */
 export interface SchemaToCheck {
-  /** Where it stands in the request. */
+  /** The path of the schema in the request. */
   readonly field: string;
   readonly schema: JsonValue;
   readonly examples: readonly { readonly field: string; readonly value: JsonValue }[];
 }
 
 /**
- * The schemas of a publication that have to be checked. One that the agent has published before, with the same
- * examples, was checked then: an agent that publishes the same again at each start costs nothing.
+ * Returns the schemas of a publication that must be checked. An unchanged schema with unchanged examples has passed
+ * before, so a repeated publication costs nothing.
  *
- * @param published what the agent has published before, by id
+ * @param published the agent's published capabilities, by id
  */
 export function schemasToCheck(
   capabilities: readonly ReadCapability[],
@@ -34,7 +34,7 @@ export function schemasToCheck(
   });
 }
 
-/** How many questions that makes: one for each example, and one for a schema without. */
+/** Returns the number of calls to the verifier: one for each example, and one for a schema without examples. */
 export function countChecks(schemas: readonly SchemaToCheck[]): number {
   return schemas.reduce((count, { examples }) => count + Math.max(1, examples.length), 0);
 }

@@ -1,57 +1,57 @@
 import { checkFreshness, readJws, refusedStatement as refused, type VerifyEd25519 } from "./jws.ts";
 
-/** The `typ` of a registration statement, so that no other JWS of the key passes for one. */
+/** The `typ` of a registration statement. It prevents the use of other JWS by the same key as registrations. */
 export const STATEMENT_TYPE = "depute-registration+jwt";
 
-/** The `typ` of a statement by which an agent gets another key. */
+/** The `typ` of a statement that replaces an agent's key. */
 export const REPLACEMENT_TYPE = "depute-key-replacement+jwt";
 
-/** What the statements of both keys have to say. */
+/** The claims that the statements of both keys must match. */
 export interface ExpectedReplacement {
   readonly agentId: string;
-  /** The key until now and the new one, in base64url. */
+  /** The previous key (`from`) and the new key (`to`), in base64url. */
   readonly from: string;
   readonly to: string;
   readonly audience: string;
-  /** Epoch ms. */
+  /** Current time in epoch ms. */
   readonly now: number;
-  /** When the record last changed, epoch ms; undefined where it is not changed any more. */
+  /** Time of the record's last change in epoch ms; undefined if the record does not change any more. */
   readonly recordTime: number | undefined;
 }
 
-/** What a statement has to say. */
+/** The claims that a registration statement must match. */
 export interface ExpectedStatement {
   readonly agentId: string;
   /** The agent's key in base64url. */
   readonly principal: string;
   readonly digest: string;
   readonly audience: string;
-  /** Epoch ms. */
+  /** Current time in epoch ms. */
   readonly now: number;
-  /** When the record that is replaced last changed, epoch ms; undefined for a new one. */
+  /** Time of the last change of the replaced record in epoch ms; undefined for a new agent. */
   readonly recordTime: number | undefined;
 }
 
 /**
- * Checks that the agent's key has signed that this record be registered: a JWS (RFC 7515) over exactly this content, for
- * this platform, now. Being bound to the content, it is worth nothing to a thief; being older than the record, it cannot
- * bring an earlier one back.
+ * Checks that the agent's key signed this registration: a JWS (RFC 7515) over this content, platform and time. A thief
+ * of the statement can register no other content. A statement older than the record is refused, so it cannot restore an
+ * earlier record.
  *
- * @throws DeputeError SIGNATURE_INVALID naming what is wrong
+ * @throws DeputeError SIGNATURE_INVALID naming the fault
  */
 export function checkStatement(statement: string, expected: ExpectedStatement, verify: VerifyEd25519): void {
   const { claims } = readJws(statement, STATEMENT_TYPE, [expected.principal], verify);
   if (claims.sub !== expected.agentId) throw refused("is about another agent");
   if (claims.aud !== expected.audience) throw refused("is for another platform");
-  if (claims.digest !== expected.digest) throw refused("is about another content");
+  if (claims.digest !== expected.digest) throw refused("is about different content");
   checkTime(claims.iat, expected);
 }
 
 /**
- * Checks that a key has signed that an agent goes from one key to another, on this platform, now.
+ * Checks that a key has just signed the replacement of one key by another on this platform.
  *
- * @param signer which of the two keys
- * @throws DeputeError SIGNATURE_INVALID naming what is wrong
+ * @param signer which of the two keys must have signed
+ * @throws DeputeError SIGNATURE_INVALID naming the fault
  */
 export function checkReplacement(
   statement: string,

@@ -2,10 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import { CapabilityRefSchema, CapabilitySummarySchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { describe, expect, it } from "vitest";
 import { capability } from "../testing/capability.ts";
-import { jsonOf, type LevelledCapability, tokensOf } from "./tokens.ts";
+import { countTokens, type LevelledCapability, nekteJson } from "./tokens.ts";
 
 const ref: LevelledCapability = {
-  case: "ref",
+  case: "reference",
   value: create(CapabilityRefSchema, { id: "sum", cat: "math", h: "0123abcd" }),
 };
 const summary: LevelledCapability = {
@@ -23,7 +23,7 @@ const full: LevelledCapability = {
   value: capability("sum", { examples: [{ in: { a: 1 }, out: { b: "é" } }] }),
 };
 
-describe("jsonOf", () => {
+describe("nekteJson", () => {
   it.each<[string, LevelledCapability, unknown]>([
     ["level 0", ref, { id: "sum", cat: "math", h: "0123abcd" }],
     [
@@ -46,18 +46,18 @@ describe("jsonOf", () => {
       },
     ],
   ])("%s is what NEKTE's JSON has", (_, each, expected) => {
-    expect(JSON.parse(jsonOf(each))).toEqual(expected);
-    expect(jsonOf(each)).toBe(JSON.stringify(JSON.parse(jsonOf(each))));
+    expect(JSON.parse(nekteJson(each))).toEqual(expected);
+    expect(nekteJson(each)).toBe(JSON.stringify(JSON.parse(nekteJson(each))));
   });
 });
 
-describe("tokensOf", () => {
+describe("countTokens", () => {
   it.each<[string, LevelledCapability[]]>([
     ["nothing", []],
     ["one", [ref]],
     ["several", [ref, summary, full]],
   ])("%s costs a quarter of the characters of the list", (_, list) => {
-    const text = JSON.stringify(list.map((each) => JSON.parse(jsonOf(each))));
-    expect(tokensOf(list)).toBe(Math.ceil(text.length / 4));
+    const text = JSON.stringify(list.map((each) => JSON.parse(nekteJson(each))));
+    expect(countTokens(list)).toBe(Math.ceil(text.length / 4));
   });
 });

@@ -5,34 +5,34 @@ import type {
   CostHint,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 
-/** Characters that NEKTE's library counts as one token. */
+/** Number of characters that count as one token, the same as in NEKTE's library. */
 const CHARACTERS_PER_TOKEN = 4;
 
 /** A capability at one of the three levels. */
 export type LevelledCapability =
-  | { readonly case: "ref"; readonly value: CapabilityRef }
+  | { readonly case: "reference"; readonly value: CapabilityRef }
   | { readonly case: "summary"; readonly value: CapabilitySummary }
   | { readonly case: "full"; readonly value: CapabilityFull };
 
 const utf8 = new TextDecoder();
 
 /**
- * What capabilities cost the context of who reads them, in tokens: a quarter of the characters of the JSON list, rounded
- * up. It is measured on the list that is answered, not estimated beforehand. (NEKTE 1; NEKTE library)
+ * The number of tokens that capabilities take in a reader's context: a quarter of the characters of the JSON list,
+ * rounded up. The actual answer is measured, not estimated. (NEKTE 1; NEKTE library)
  */
-export function tokensOf(capabilities: readonly LevelledCapability[]): number {
-  const characters = capabilities.reduce((sum, capability) => sum + jsonOf(capability).length, 0);
+export function countTokens(capabilities: readonly LevelledCapability[]): number {
+  const characters = capabilities.reduce((sum, capability) => sum + nekteJson(capability).length, 0);
   const brackets = 2 + Math.max(0, capabilities.length - 1);
   return Math.ceil((characters + brackets) / CHARACTERS_PER_TOKEN);
 }
 
-/** A capability as NEKTE's JSON has it. */
-export function jsonOf(capability: LevelledCapability): string {
+/** Returns NEKTE's JSON form of a capability. */
+export function nekteJson(capability: LevelledCapability): string {
   const { value } = capability;
   const members = [member("id", value.id)];
   if (value.cat !== undefined) members.push(member("cat", value.cat));
   members.push(member("h", value.h));
-  if (capability.case === "ref") return object(members);
+  if (capability.case === "reference") return object(members);
   const { desc, cost, agentHint } = capability.value;
   if (desc !== undefined) members.push(member("desc", desc));
   if (cost !== undefined) members.push(member("cost", costOf(cost)));
@@ -56,7 +56,7 @@ function member(name: string, value: unknown): string {
   return `"${name}":${JSON.stringify(value)}`;
 }
 
-/** A member whose value was kept as JSON text. */
+/** Writes a member whose value is stored as JSON text. */
 function text(name: string, json: Uint8Array): string {
   return `"${name}":${utf8.decode(json)}`;
 }

@@ -7,16 +7,17 @@ import {
 } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import type { Component, Effect } from "./trust.ts";
 
-/** The least score of who endorses. */
+/** Minimum score with which an agent may endorse. */
 export const MIN_ENDORSER_SCORE = 30;
-/** Endorsements that an agent may have. */
+/** Maximum number of endorsements about one agent. */
 export const MAX_ENDORSEMENTS = 50;
 
 const gain = (component: Component, weight: number): Effect => ({ component, gain: weight });
 const breach = (component: Component, severity: number): Effect => ({ component, breach: severity });
 
 /**
- * What an attested outcome does. A success counts where a verification gave it a quality: a worker's own word proves nothing.
+ * Returns the effects of an attested outcome. A success counts only if a verification measured its quality, because
+ * workers could claim success.
  */
 export function attestationEffects({ success, quality }: AttestationOutcome): Effect[] {
   if (!success) return [breach("commitmentFulfillment", 2), breach("behavioralConsistency", 1)];
@@ -30,13 +31,13 @@ export function attestationEffects({ success, quality }: AttestationOutcome): Ef
 }
 
 /**
- * What the end of a session does. Gains need a stake. A breach counts in full, because the agent has signed what it broke. An
- * invitation without an answer counts where its sender is known: strangers may invite anybody.
+ * Returns the effects of a session's end. Gains need a stake. A breach counts in full, because the agent signed the
+ * obligation. An unanswered invitation counts only if its sender is known, because strangers may invite any agent.
  *
- * @param isKnown whether the counterpart is more than a stranger
+ * @param isKnown whether the counterpart is known; strangers are not
  */
 export function sessionEffects({ result, severity, staked }: SessionOutcome, isKnown: boolean): Effect[] {
-  const badly = Math.max(1, severity);
+  const breachSeverity = Math.max(1, severity);
   const gains = (...effects: Effect[]) => (staked ? effects : []);
   switch (result) {
     case SessionResult.COMPLETED:
@@ -49,36 +50,39 @@ export function sessionEffects({ result, severity, staked }: SessionOutcome, isK
       return isKnown ? [breach("communicationHistory", 1), breach("behavioralConsistency", 1)] : [];
     case SessionResult.VIOLATED:
       return [
-        breach("securityPosture", badly),
-        breach("communicationHistory", badly),
-        breach("behavioralConsistency", badly),
+        breach("securityPosture", breachSeverity),
+        breach("communicationHistory", breachSeverity),
+        breach("behavioralConsistency", breachSeverity),
       ];
     case SessionResult.FULFILLED:
       return gains(gain("commitmentFulfillment", 1), gain("behavioralConsistency", 0.5));
     case SessionResult.BREACHED:
-      return [breach("commitmentFulfillment", badly), breach("behavioralConsistency", badly)];
+      return [
+        breach("commitmentFulfillment", breachSeverity),
+        breach("behavioralConsistency", breachSeverity),
+      ];
     case SessionResult.PAID:
       return gains(gain("economicReliability", 1));
     case SessionResult.NOT_PAID:
-      return [breach("economicReliability", badly), breach("behavioralConsistency", 1)];
+      return [breach("economicReliability", breachSeverity), breach("behavioralConsistency", 1)];
     default:
       return [];
   }
 }
 
-/** Whether an outcome is work with a stake or a verified result, so that it may be rated. */
+/** Whether evidence is about work with a stake or a verified result. Only such work can be rated. */
 export function isSubstantial(kind: Evidence["kind"]): boolean {
   if (kind.case === "attestation") return kind.value.quality !== undefined;
   return kind.case === "session" && kind.value.staked;
 }
 
-/** What a rating of substantial work does: three stars are neither praise nor blame. */
+/** Returns the effects of a rating of substantial work. Three stars are neutral. */
 export function ratingEffects({ stars }: Rating): Effect[] {
   if (stars < 3) return [breach("responseQuality", stars < 2 ? 2 : 1)];
   return stars === 3 ? [] : [gain("responseQuality", (stars - 3) / 2)];
 }
 
-/** What an endorsement does. */
+/** Returns the effects of an endorsement. */
 export function endorsementEffects(): Effect[] {
   return [gain("peerEndorsements", 1)];
 }

@@ -2,11 +2,11 @@ import { invalid } from "@depute/core";
 import { checkFreshness, readJws, refusedStatement, type VerifyEd25519 } from "./jws.ts";
 import { COMPONENTS, type Component, type Effect } from "./trust.ts";
 
-/** The `typ` of an operator's import. */
+/** The `typ` of an import that an operator signed. */
 export const IMPORT_TYPE = "depute-trust+jwt";
 
 /**
- * What an operator's signed import says: components to set.
+ * Reads an operator's signed import: the components of trust that it sets.
  *
  * @param operators keys in base64url
  * @throws DeputeError SIGNATURE_INVALID, INVALID_REQUEST
@@ -26,10 +26,10 @@ export function readImport(
   if (entries.length === 0) throw invalid("evidence.import.statement", "sets no component");
   return entries.map(([name, value]) => {
     if (!COMPONENTS.includes(name as Component)) {
-      throw invalid("evidence.import.statement", "names a component that is none");
+      throw invalid("evidence.import.statement", "names an unknown component");
     }
     if (typeof value !== "number" || !(value >= 0 && value <= 100)) {
-      throw invalid("evidence.import.statement", `sets ${name} to something that is not 0 to 100`);
+      throw invalid("evidence.import.statement", `sets ${name} outside 0 to 100`);
     }
     return { component: name as Component, set: value };
   });

@@ -40,7 +40,7 @@ const staked = (result: SessionResult, isStaked: boolean, isKnown = true) =>
   sessionEffects(create(SessionOutcomeSchema, { result, staked: isStaked }), isKnown);
 const breached = (severity: number) =>
   sessionEffects(create(SessionOutcomeSchema, { result: SessionResult.BREACHED, severity }), false);
-/** The first word of a proven organization. */
+/** The worth of the first outcome whose witness belongs to a proven organization. */
 const FULL = worthOf(1, [], NOW);
 const after = (state: TrustState, effects: readonly Effect[], now = NOW, worth = FULL) =>
   trustScore(applyEvidence(state, effects, now, worth)) - trustScore(state);
@@ -61,13 +61,13 @@ const effects: fc.Arbitrary<Effect[]> = fc.constantFrom(
 );
 
 describe("trustScore", () => {
-  it("weighs eight components, of 1 in all", () => {
+  it("has eight weights with the sum 1", () => {
     expect(Object.values(WEIGHTS)).toHaveLength(8);
     expect(Object.values<number>(WEIGHTS).reduce((a, b) => a + b)).toBeCloseTo(1, 12);
     expect(trustScore(even(73))).toBeCloseTo(73, 9);
   });
 
-  it("begins low, also for who has proven a key", () => {
+  it("starts low, also for an agent with a proven key", () => {
     expect(trustScore(unknownTrust(false, NOW))).toBe(0);
     expect(trustLevel(trustScore(unknownTrust(true, NOW)), LEVELS)).toBe(0);
   });
@@ -106,7 +106,7 @@ describe("evidence", () => {
     );
   });
 
-  it("gains less the more there is already", () => {
+  it("gains less at higher values", () => {
     fc.assert(
       fc.property(values, values, (a, b) => {
         const low = stateOf(a.map((value, i) => Math.min(value, b[i] ?? 0)));
@@ -126,21 +126,21 @@ describe("evidence", () => {
 
   it.each([50, 70, 90])("at %d a serious breach outweighs ten successes", (value) => {
     const kept4 = create(SessionOutcomeSchema, { result: SessionResult.FULFILLED, staked: true });
-    const kept = Array.from({ length: 10 }).reduce<TrustState>(
+    const capped = Array.from({ length: 10 }).reduce<TrustState>(
       (state) => applyEvidence(state, sessionEffects(kept4, true), NOW, FULL),
       even(value),
     );
-    const end = applyEvidence(kept, breached(3), NOW, FULL);
+    const end = applyEvidence(capped, breached(3), NOW, FULL);
     expect(trustScore(end)).toBeLessThan(value);
   });
 
-  it("costs more the worse a breach is, and never gains by one", () => {
+  it("loses more with a more severe breach, and never gains", () => {
     const losses = [1, 2, 3, 4, 5].map((severity) => -after(even(80), breached(severity)));
     expect(losses).toEqual([...losses].sort((a, b) => a - b));
     expect(losses[0]).toBeGreaterThan(0);
   });
 
-  it("counts by its witness's standing, and less for each more from one source", () => {
+  it("scales with the witness's standing, and shrinks with repetition", () => {
     const gain = (standing: number, gains: number) => {
       const source = { time: NOW, gains: { peerEndorsements: gains } };
       return after(even(5), endorsementEffects(), NOW, worthOf(standing, [source], NOW));
@@ -152,21 +152,21 @@ describe("evidence", () => {
     expect(gain(STRANGER_STANDING, 0)).toBeLessThan(gain(0.5, 0));
   });
 
-  it("of strangers raises no component above 10, and lowers none that is above", () => {
+  it("from strangers raises no component above 10, and lowers none above it", () => {
     const strangers = worthOf(STRANGER_STANDING, [], NOW);
     expect(after(even(10), success, NOW, strangers)).toBe(0);
     expect(after(even(60), success, NOW, strangers)).toBe(0);
     expect(after(even(9.99), success, NOW, strangers)).toBeGreaterThan(0);
   });
 
-  it("counts a breach in full, whoever tells of it", () => {
+  it("counts a breach in full for any witness", () => {
     const strangers = worthOf(STRANGER_STANDING, [{ time: NOW, gains: {} }], NOW);
     expect(after(even(80), breached(3), NOW, strangers)).toBe(after(even(80), breached(3)));
   });
 
   it.each<[string, Effect[]]>([
     [
-      "a success that nothing verified",
+      "a success without a verification",
       attestationEffects(create(AttestationOutcomeSchema, { success: true })),
     ],
     ["a session that was closed in order", staked(SessionResult.COMPLETED, false)],
@@ -189,14 +189,14 @@ describe("evidence", () => {
 });
 
 describe("decay", () => {
-  it("costs nothing for a month, and half of what can fade in half a year", () => {
+  it("removes nothing in the first month, then half of the fading part each half year", () => {
     expect(decay(even(80), NOW + 30 * DAY)).toEqual(even(80));
     const faded = decay(even(80), NOW + 210 * DAY);
     expect(faded.components.commitmentFulfillment).toBeCloseTo(40, 9);
     expect(faded.components.identityVerification).toBe(80);
   });
 
-  it("takes more the longer it lasts, never all, and the same however often it is looked at", () => {
+  it("grows with time, never removes all, and does not depend on the number of reads", () => {
     const days = fc.integer({ min: 0, max: 2_000 });
     fc.assert(
       fc.property(values, days, days, (start, a, b) => {

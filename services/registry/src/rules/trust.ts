@@ -13,50 +13,51 @@ export const WEIGHTS = {
 export type Component = keyof typeof WEIGHTS;
 export const COMPONENTS = Object.keys(WEIGHTS) as Component[];
 
-/** The components of one agent, each 0 to 100, as of a time in epoch ms. */
+/** The components of one agent, each from 0 to 100, at a time in epoch ms. */
 export interface TrustState {
   readonly components: Readonly<Record<Component, number>>;
   readonly time: number;
   readonly count: number;
 }
 
-/** What one piece of evidence does to one component. */
+/** The effect of one piece of evidence on one component. */
 export type Effect =
-  /** Raises it, by a weight of 0 to 1 and by what the witness's word is worth. */
+  /** Raises the component, by a weight from 0 to 1 and by the witness's worth. */
   | { readonly component: Component; readonly gain: number }
-  /** Takes away by a severity of 1 to 5. */
+  /** Reduces the component, by a severity from 1 to 5. */
   | { readonly component: Component; readonly breach: number }
-  /** Says what it is, 0 to 100. */
+  /** Sets the component to a value from 0 to 100. */
   | { readonly component: Component; readonly set: number };
 
-/** What a witness's word is worth for gains. */
+/** The weight of a witness for gains. */
 export interface Worth {
-  /** 0 to 1: a gain counts by this share. */
+  /** The share of a gain that counts, from 0 to 1. */
   readonly standing: number;
-  /** Gains end here, 0 to 100. */
+  /** The maximum value to which gains raise a component, from 0 to 100. */
   readonly ceiling: number;
-  /** How many gains of a component came from the same source already. */
+  /** The number of earlier gains of a component from the same source. */
   readonly repeats: (component: Component) => number;
 }
 
 /**
- * How much a full gain is, and where its growth bends: a gain at `v` is a * ln(1 + (100 - v) / b). After n gains from the same
- * source the next one is divided by (1 + n) to a power above 1, so that all gains from one source have a bound.
+ * A full gain at the value `v` is GAIN * ln(1 + (100 - v) / GAIN_BEND). After n gains from one source, the next gain is
+ * divided by (1 + n) ^ REPEAT_POWER. The power is above 1, so the sum of all gains from one source is bounded.
  */
 const GAIN = 4;
 const GAIN_BEND = 20;
 const REPEAT_POWER = 1.2;
-/** The share that a breach takes, by its severity. */
+/** The share of a component that a breach removes, by the severity of the breach. */
 const BREACH_SHARES = [0, 0.15, 0.25, 0.4, 0.6, 0.8] as const;
-/** Idling costs nothing for so long, and then half of a component in so long; milliseconds. */
+/** The idle time before trust fades, in milliseconds. */
 export const IDLE_GRACE_MS = 30 * 86_400_000;
+/** The half-life of a component after the idle time, in milliseconds. */
 export const IDLE_HALF_LIFE_MS = 180 * 86_400_000;
-/** What proof of an agent's key at its registration is worth. */
+/** The value of the identity component for an agent that proved its key at registration. */
 const KEY_PROVEN = 50;
 
 /**
- * What an agent begins with. Depute's choice: nothing but what is known, so that a new identity is never better than a
- * spoilt one.
+ * Returns the trust of a new agent: 0 in each component, except identity if its key is proven. Depute chose 0, so that
+ * an agent with low trust gains nothing by a new registration.
  */
 export function unknownTrust(hasKey: boolean, now: number): TrustState {
   const components = Object.fromEntries(COMPONENTS.map((component) => [component, 0])) as Record<
@@ -67,43 +68,43 @@ export function unknownTrust(hasKey: boolean, now: number): TrustState {
   return { components, time: now, count: 0 };
 }
 
-/** The weighted sum of the components, 0 to 100. */
+/** Returns the weighted sum of the components, from 0 to 100. */
 export function trustScore(state: TrustState): number {
   const sum = COMPONENTS.reduce((total, name) => total + WEIGHTS[name] * state.components[name], 0);
   return Math.min(100, Math.max(0, sum));
 }
 
-/** The score in what idling leaves and what it takes from. */
+/** Splits the score into the part that stays and the part that fades with idle time. */
 export function scoreParts(state: TrustState): { lasting: number; fading: number } {
   const lasting = WEIGHTS.identityVerification * state.components.identityVerification;
   return { lasting, fading: trustScore(state) - lasting };
 }
 
-/** The level of a score: how many thresholds it has reached. */
+/** Returns the level of a score: the number of thresholds that it reaches. */
 export function trustLevel(score: number, thresholds: readonly number[]): number {
   return thresholds.filter((threshold) => score >= threshold).length;
 }
 
 /**
- * What is left after a time without evidence: all of it for a month, and then by half in half a year. Who an agent is does
- * not fade. Depute's choice of constants, because the text publishes none; "idle decay is exponential". (ASP concepts,
- * trust scoring)
+ * Returns the state after time without evidence. Trust stays unchanged for a month, and then halves every half year.
+ * Verified identity does not fade. Depute chose these constants, because ASP publishes none and says only "idle decay
+ * is exponential". (ASP concepts, trust scoring)
  */
 export function decay(state: TrustState, now: number): TrustState {
   const idle = now - state.time - IDLE_GRACE_MS;
   if (idle <= 0) return state;
-  const left = 0.5 ** (idle / IDLE_HALF_LIFE_MS);
+  const remainingShare = 0.5 ** (idle / IDLE_HALF_LIFE_MS);
   const components = { ...state.components };
   for (const name of COMPONENTS) {
-    if (name !== "identityVerification") components[name] *= left;
+    if (name !== "identityVerification") components[name] *= remainingShare;
   }
   return { ...state, components };
 }
 
 /**
- * The state after one piece of evidence at `now`. Growth is logarithmic, so that each further step is smaller, and goes by what
- * the witness's word is worth. A breach takes a share whoever tells of it, so that an agent with more trust loses more. (ASP
- * concepts, trust scoring)
+ * Returns the state after one piece of evidence at `now`. Growth is logarithmic, so each further gain is smaller. Gains
+ * scale with the witness's worth. A breach removes a share whatever the witness, so an agent with more trust loses
+ * more. (ASP concepts, trust scoring)
  */
 export function applyEvidence(
   state: TrustState,

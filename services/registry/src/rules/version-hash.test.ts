@@ -44,7 +44,7 @@ describe("versionDigest", () => {
 
   const schemas = fc.jsonValue({ noUnicodeString: false, maxDepth: 4 }) as fc.Arbitrary<JsonValue>;
 
-  it("does not depend on the order of members", () => {
+  it("ignores the order of members", () => {
     fc.assert(
       fc.property(schemas, schemas, (input, output) => {
         expect(digestOf(reversed(input), reversed(output))).toBe(digestOf(input, output));
@@ -52,7 +52,7 @@ describe("versionDigest", () => {
     );
   });
 
-  it("changes with any schema, and knows input from output", () => {
+  it("changes with either schema, and distinguishes input from output", () => {
     fc.assert(
       fc.property(schemas, schemas, schemas, (input, output, other) => {
         const same = JSON.stringify(sorted(input)) === JSON.stringify(sorted(other));
@@ -84,7 +84,7 @@ describe("isOfVersion", () => {
   });
 });
 
-/** The same value with the members of every object in the opposite order. */
+/** Reverses the members of every object. */
 function reversed(value: JsonValue): JsonValue {
   return rebuilt(value, (keys) => keys.reverse());
 }
@@ -99,7 +99,7 @@ function rebuilt(value: JsonValue, arrange: (keys: string[]) => string[]): JsonV
   const copy: Record<string, JsonValue> = {};
   for (const key of arrange(Object.keys(value))) {
     const member = rebuilt(value[key] as JsonValue, arrange);
-    // Assignment would set the prototype for a member named __proto__.
+    // Defines the member, because an assignment to __proto__ would set the prototype.
     Object.defineProperty(copy, key, { value: member, enumerable: true, writable: true, configurable: true });
   }
   return copy;

@@ -1,8 +1,8 @@
-/** One place where a change of an agent gives it more than before. */
+/** A member of a record by which a change permits an agent more than before. */
 export interface Widening {
-  /** From the request message: `agent.manifest.allowed_agents["qa-1"]`. */
+  /** A path in the request message, such as `agent.manifest.allowed_agents["qa-1"]`. */
   readonly path: string;
-  /** In words, for a person. */
+  /** The previous value, described for people. */
   readonly before: string;
   readonly after: string;
 }

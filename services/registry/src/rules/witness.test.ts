@@ -15,9 +15,9 @@ import {
   type Source,
   STRANGER_STANDING,
   sourceNames,
-  standingOf,
   type Witness,
   withGains,
+  witnessStanding,
   worthOf,
 } from "./witness.ts";
 
@@ -37,9 +37,9 @@ describe("standing", () => {
     ["of a stranger", witness(agent("a", "k"), 49.9), STRANGER_STANDING],
     ["of an established agent", witness(agent("a", "k"), 50), 0.5],
     ["of a premium agent", witness(agent("a", "k"), 92), 0.92],
-  ])("%s", (_, given, expected) => {
-    expect(standingOf(given, LEVEL_2)).toBe(expected);
-    expect(isKnown(standingOf(given, LEVEL_2))).toBe(expected > STRANGER_STANDING);
+  ])("%s", (_, witness, expected) => {
+    expect(witnessStanding(witness, LEVEL_2)).toBe(expected);
+    expect(isKnown(witnessStanding(witness, LEVEL_2))).toBe(expected > STRANGER_STANDING);
   });
 });
 
@@ -55,18 +55,18 @@ describe("the witness of verified work", () => {
     expect(bestWitness(seller, buyer, verifier, LEVEL_2)).toBe(isVerifier ? verifier : buyer);
   });
 
-  it("is the counterpart, if its word is worth more", () => {
+  it("is the counterpart, if its standing is higher", () => {
     const proven = witness(agent("buyer", "kb", "org:buyer"));
     expect(bestWitness(seller, proven, witness(agent("auditor", "ka"), 80), LEVEL_2)).toBe(proven);
   });
 });
 
 describe("a source", () => {
-  it("is an agent, its key and each of its organizations", () => {
+  it("has the names of an agent, its key and its organizations", () => {
     expect(sourceNames(agent("a", "k", "o1", "o2"))).toEqual(["aa", "pk", "oo1", "oo2"]);
   });
 
-  it("counts gains by component, and they fade by half in half a year", () => {
+  it("counts gains by component, with a half-life of half a year", () => {
     const effects: Effect[] = [
       { component: "peerEndorsements", gain: 1 },
       { component: "responseQuality", breach: 1 },
@@ -79,13 +79,13 @@ describe("a source", () => {
     expect(worthOf(1, [twice], NOW).repeats("responseQuality")).toBe(0);
   });
 
-  it("counts by the name with most gains", () => {
-    const of = (gains: number): Source => ({ time: NOW, gains: { peerEndorsements: gains } });
-    expect(worthOf(1, [of(1), of(7), of(3)], NOW).repeats("peerEndorsements")).toBe(7);
+  it("counts the name with the most gains", () => {
+    const source = (gains: number): Source => ({ time: NOW, gains: { peerEndorsements: gains } });
+    expect(worthOf(1, [source(1), source(7), source(3)], NOW).repeats("peerEndorsements")).toBe(7);
   });
 });
 
-/** Agents that say good things of each other, as the rules take it. */
+/** A group of agents that give positive evidence about each other. */
 class World {
   readonly #trust = new Map<string, TrustState>();
   readonly #sources = new Map<string, Source>();
@@ -99,7 +99,7 @@ class World {
     return trustScore(this.#trust.get(agentId) ?? unknownTrust(true, NOW));
   }
 
-  /** Everything good that one agent can say of another. */
+  /** Gives all kinds of positive evidence from one agent to another. */
   praise(subject: Affiliation, counterpart: Affiliation): void {
     const staked = (result: SessionResult) => create(SessionOutcomeSchema, { result, staked: true });
     const { COMPLETED, FULFILLED, PAID } = SessionResult;
@@ -109,18 +109,18 @@ class World {
       ratingEffects(create(RatingSchema, { stars: 5 })),
       endorsementEffects(),
     ];
-    const told = witness(counterpart, this.score(counterpart.agentId));
+    const counterpartWitness = witness(counterpart, this.score(counterpart.agentId));
     const names = sourceNames(counterpart).map((name) => `${subject.agentId}<${name}`);
     for (const effects of kinds) {
       const sources = names.flatMap((name) => this.#sources.get(name) ?? []);
-      const worth = worthOf(standingOf(told, LEVEL_2), sources, NOW);
+      const worth = worthOf(witnessStanding(counterpartWitness, LEVEL_2), sources, NOW);
       const before = this.#trust.get(subject.agentId) ?? unknownTrust(true, NOW);
       this.#trust.set(subject.agentId, applyEvidence(before, effects, NOW, worth));
       for (const name of names) this.#sources.set(name, withGains(this.#sources.get(name), effects, NOW));
     }
   }
 
-  /** Every agent in turn praises another one. */
+  /** Lets every agent give positive evidence to another. */
   play(sessions: number): void {
     const { length } = this.#agents;
     for (let i = 0; i < sessions; i++) {
@@ -146,7 +146,7 @@ describe("farming", () => {
     expect(best).toBeLessThan(QUARTER);
   });
 
-  it("by one proven counterpart brings no agent to level 2, however often it praises", () => {
+  it("by one proven counterpart never raises an agent to level 2", () => {
     const [sybil, friend] = [agent("sybil", "key"), agent("friend", "other", "org")];
     const world = new World([sybil, friend]);
     for (let i = 0; i < 10_000; i++) world.praise(sybil, friend);
@@ -154,7 +154,7 @@ describe("farming", () => {
     expect(world.score("sybil")).toBeLessThan(LEVEL_2);
   });
 
-  it("does not pay, while honest work with several organizations does", () => {
+  it("gains less than honest work with several organizations", () => {
     const honest = agent("honest", "key");
     const buyers = Array.from({ length: 12 }, (_, i) => agent(`buyer-${i}`, `key-${i}`, `org-${i}`));
     const world = new World([honest, ...buyers]);

@@ -1,41 +1,42 @@
 import { type Affiliation, haveOneOwner } from "@depute/core";
 import { type Component, type Effect, IDLE_HALF_LIFE_MS, type Worth } from "./trust.ts";
 
-/** What the word of a stranger is worth: of an agent without a proven organization and without trust of its own. */
+/** The standing of a stranger: an agent without a proven organization and without earned trust. */
 export const STRANGER_STANDING = 0.1;
 /**
- * The value above which strangers raise no component. Keys cost nothing, so this bounds what any number of them does: the
- * score rises by at most 8, from 10 to 18, which is below a quarter of the way to level 2.
+ * Maximum component value to which strangers' gains lead. Keys are free, so this limits the effect of many keys.
+ * Strangers raise the total score by at most 8, from 10 to 18: less than a quarter of the way to level 2.
  */
 export const STRANGER_CEILING = 10;
 
-/** An agent that vouches for what happened. */
+/** An agent that vouches for an outcome. */
 export interface Witness {
   readonly affiliation: Affiliation;
-  /** Its own score now. */
+  /** The witness's current score. */
   readonly score: number;
 }
 
 /**
- * What a witness's word is worth, 0 to 1. Depute's choice: what no stranger can invent is an organization that an operator has
- * proven, and trust that was earned before. An agent is established from level 2 on, and counts by its score.
+ * The standing of a witness, from 0 to 1. Depute's choice: proven organizations and earlier trust count, because
+ * strangers can fake neither. An agent from level 2 on counts by its score.
  *
  * @param established the score at which level 2 begins
  */
-export function standingOf({ affiliation, score }: Witness, established: number): number {
+export function witnessStanding({ affiliation, score }: Witness, established: number): number {
   if (affiliation.organizations.length > 0) return 1;
   return score >= established ? score / 100 : STRANGER_STANDING;
 }
 
-/** Whether a witness is more than a stranger. */
+/** Whether a witness is known, meaning not a stranger. */
 export function isKnown(standing: number): boolean {
   return standing > STRANGER_STANDING;
 }
 
 /**
- * The witness whose word counts most: the counterpart, or a verifier of another owner than both.
+ * Returns the witness with the highest standing: the counterpart, or a verifier whose owner is not the owner of a
+ * party.
  *
- * @param verifier undefined where no third party verified
+ * @param verifier undefined without a verification by a third party
  */
 export function bestWitness(
   subject: Affiliation,
@@ -46,21 +47,26 @@ export function bestWitness(
   if (verifier === undefined) return counterpart;
   const parties = [subject, counterpart.affiliation];
   if (parties.some((party) => haveOneOwner(party, verifier.affiliation))) return counterpart;
-  return standingOf(verifier, established) > standingOf(counterpart, established) ? verifier : counterpart;
+  return witnessStanding(verifier, established) > witnessStanding(counterpart, established)
+    ? verifier
+    : counterpart;
 }
 
-/** Gains of one agent that came from one source, as of a time in epoch ms. They fade as trust does. */
+/** The gains of one agent from one source, at a time in epoch ms. Gains fade like trust. */
 export interface Source {
   readonly time: number;
   readonly gains: Readonly<Partial<Record<Component, number>>>;
 }
 
-/** The names of the sources that a witness is: the agent, its key and its organizations, so that none of them starts anew. */
+/**
+ * Returns the names of a witness's sources: the agent, its key and its organizations. So evidence from a new key or
+ * agent of the same owner counts as repeated.
+ */
 export function sourceNames({ agentId, principal, organizations }: Affiliation): string[] {
   return [`a${agentId}`, `p${principal}`, ...organizations.map((organization) => `o${organization}`)];
 }
 
-/** What sources are worth together: the one with most gains counts. */
+/** Returns the worth of evidence from several sources. Repeats are those of the source with the most earlier gains. */
 export function worthOf(standing: number, sources: readonly Source[], now: number): Worth {
   return {
     standing,
@@ -70,7 +76,7 @@ export function worthOf(standing: number, sources: readonly Source[], now: numbe
   };
 }
 
-/** A source with the gains of one more piece of evidence. */
+/** Returns a source with the gains of one more piece of evidence. */
 export function withGains(source: Source | undefined, effects: readonly Effect[], now: number): Source {
   const gains: Partial<Record<Component, number>> = {};
   for (const component of Object.keys(source?.gains ?? {}) as Component[]) {

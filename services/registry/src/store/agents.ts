@@ -19,22 +19,20 @@ import {
   text,
   type WriteTx,
 } from "@depute/store";
-import type { AgentIndex } from "../agent-index/agent-index.ts";
-import type { StoredAgent } from "../rules/agent.ts";
-import { type LivenessView, NO_HEARTBEAT } from "../rules/liveness.ts";
-import { baseOf } from "../rules/registration.ts";
+import { type LivenessView, NO_HEARTBEAT, type StoredAgent, type Viewer } from "../rules/agent.ts";
+import { baseOf, organizationKey, searchKeys } from "../rules/registration.ts";
 import { bindKey } from "./bound-keys.ts";
-import { indexAgent } from "./indexing.ts";
-import { putViewers, sees, sightCondition, type Viewer } from "./sight.ts";
+import { firstPassing } from "./first-passing.ts";
+import { findPlaces, type Place } from "./key-walk.ts";
+import { isVisible, replaceViewers, visibilityCondition } from "./visibility.ts";
 
 const N_ROW = row({ n: integer });
-const VISIBILITY_ROW = row({ visibility: integer });
+const KNOWN_ROW = row({ visibility: integer, record: bytes });
 const ID_ROW = row({ id: text });
 
-/** What is held in memory of agents; the functions that write an agent keep it true. */
+/** The in-memory cache of agents. Every function that writes an agent also updates the cache. */
 export interface AgentMemory {
-  readonly index: AgentIndex;
-  /** Agents that were asked for last, by their ids. */
+  /** Recently read agents, by id. */
   readonly recent: ReadCache<StoredAgent>;
 }
 
@@ -56,7 +54,7 @@ type AgentRow = RowOf<typeof AGENT_ROW>;
 const COLUMNS = `a.status, a.status_message, a.revision, a.digest, a.create_time, a.update_time, a.capability_ids,
   a.record, a.own, l.heartbeat_time, l.expire_time`;
 
-/** The agent of that id, removed ones too. */
+/** Finds an agent by id, even if it was removed. */
 export async function findAgent(tx: ReadTx, id: string): Promise<StoredAgent | undefined> {
   const row = await tx.get(
     AGENT_ROW,
@@ -66,13 +64,13 @@ export async function findAgent(tx: ReadTx, id: string): Promise<StoredAgent | u
   return row && toStored(row);
 }
 
-/** The same for a viewer: an agent that is not to be seen is none. */
+/** Finds an agent if the viewer may see it; otherwise returns undefined. */
 export async function findVisible(tx: ReadTx, id: string, viewer: Viewer): Promise<StoredAgent | undefined> {
   const agent = await findAgent(tx, id);
-  return agent !== undefined && (await sees(tx, viewer, agent.record)) ? agent : undefined;
+  return agent !== undefined && (await isVisible(tx, viewer, agent.record)) ? agent : undefined;
 }
 
-/** The instances of an agent, removed ones too, in the order of their ids. */
+/** Lists the instances of an agent, including removed ones, in the order of their ids. */
 export async function listInstances(tx: ReadTx, baseId: string, limit: number): Promise<StoredAgent[]> {
   const rows = await tx.all(
     AGENT_ROW,
@@ -83,7 +81,7 @@ export async function listInstances(tx: ReadTx, baseId: string, limit: number): 
   return rows.map(toStored);
 }
 
-/** Agents that `bound_keys` names for a key, removed ones too, in the order of their ids. */
+/** Lists the agents with a row for a key in `bound_keys`, including removed agents, in the order of their ids. */
 export async function listBoundAgents(
   tx: ReadTx,
   principal: string,
@@ -100,18 +98,20 @@ export async function listBoundAgents(
   return rows.map(toStored);
 }
 
-/** How many instances an agent has, removed ones too. */
+/** Counts the instances of an agent, including removed ones. */
 export async function countInstances(tx: ReadTx, baseId: string): Promise<number> {
   const row = await tx.get(N_ROW, "SELECT COUNT(*) AS n FROM agents WHERE base_id = ?", [baseId]);
   return row?.n ?? 0;
 }
 
-/** Writes a whole record: a new one, or in place of the one with its id; whom it is visible to and what it is found by, too. */
+/** Inserts or replaces a whole record, with its viewers and search keys. */
 export async function putRecord(tx: WriteTx, memory: AgentMemory, agent: StoredAgent): Promise<void> {
-  const { record, own } = agent;
+  const { record, ownerMembers: ownMembers } = agent;
   memory.recent.forget(tx, record.id);
   const baseId = baseOf(record.id) ?? null;
-  const known = await tx.get(VISIBILITY_ROW, "SELECT visibility FROM agents WHERE id = ?", [record.id]);
+  const previousRow = await tx.get(KNOWN_ROW, "SELECT visibility, record FROM agents WHERE id = ?", [
+    record.id,
+  ]);
   await tx.run(
     `INSERT INTO agents
        (id, principal, organization, version, status, status_message, revision, digest, visibility, create_time,
@@ -136,18 +136,34 @@ export async function putRecord(tx: WriteTx, memory: AgentMemory, agent: StoredA
       agent.updateTime,
       JSON.stringify(agent.capabilityIds),
       toBinary(AgentSchema, record),
-      baseId === null ? null : toBinary(AgentSchema, own),
+      baseId === null ? null : toBinary(AgentSchema, ownMembers),
       baseId,
     ],
   );
-  if (record.visibleTo.length > 0 || known?.visibility === AgentVisibility.NAMED) {
-    await putViewers(tx, record.id, record.visibleTo);
+  if (record.visibleTo.length > 0 || previousRow?.visibility === AgentVisibility.NAMED) {
+    await replaceViewers(tx, record.id, record.visibleTo);
   }
   if (baseId === null) await bindKey(tx, agent);
-  await indexAgent(tx, memory.index, agent);
+  await putKeys(tx, record, previousRow && fromBinary(AgentSchema, previousRow.record));
 }
 
-/** Writes what changes without a new record: the status, the capabilities' ids, the time of the change. */
+/** Writes those search keys of a record that differ from the previous record's. */
+async function putKeys(tx: WriteTx, record: Agent, before: Agent | undefined): Promise<void> {
+  const [keys, old] = [searchKeys(record), before === undefined ? [] : searchKeys(before)];
+  const change = async (sql: string, changed: readonly string[]) => {
+    if (changed.length > 0) await tx.run(sql, [record.id, JSON.stringify(changed)]);
+  };
+  await change(
+    "DELETE FROM agent_keys WHERE agent_id = ? AND key IN (SELECT value FROM json_each(?))",
+    old.filter((key) => !keys.includes(key)),
+  );
+  await change(
+    "INSERT INTO agent_keys (agent_id, key) SELECT ?, value FROM json_each(?)",
+    keys.filter((key) => !old.includes(key)),
+  );
+}
+
+/** Updates the columns beside the record: the status, the ids of the capabilities, and the update time. */
 export async function putState(tx: WriteTx, memory: AgentMemory, agent: StoredAgent): Promise<void> {
   memory.recent.forget(tx, agent.record.id);
   await tx.run(
@@ -160,39 +176,63 @@ export async function putState(tx: WriteTx, memory: AgentMemory, agent: StoredAg
       agent.record.id,
     ],
   );
-  await indexAgent(tx, memory.index, agent);
 }
 
-/** Which agents a list holds; empty members do not narrow it. */
+/** Selects the agents of a list. Empty members do not filter. */
 export interface AgentFilter {
   readonly status: AgentStatus;
   readonly health: AgentHealth;
   readonly capabilityId: string;
   readonly organization: string;
   readonly principal: string;
+  /** Tags and protocols in the form of `searchKeys`. The list contains agents that have all of them. */
+  readonly keys: readonly string[];
 }
 
-/** Where a list goes on, and for whom and when it is read. */
+/** The start of a list, its length, its viewer and the reference time of liveness. */
 export interface AgentPage {
-  /** The id that the list goes on behind; empty for its beginning. */
+  /** The id after which the list starts; empty for the beginning. */
   readonly after: string;
   readonly limit: number;
   readonly view: LivenessView;
   readonly viewer: Viewer;
 }
 
-/** Agents looked at in one statement, and statements of one list: what one call may cost, however few it finds. */
+/**
+ * Bounds the cost of one list: maximum rows that one SQL statement reads (WALK), and maximum statements (MAX_WALKS).
+ */
 const WALK = 2_000;
 const MAX_WALKS = 5;
 
-/** What a list found, and the id behind which it did not look any more when it stopped early. */
+/** The agents of a list. `stoppedAt` is the last id that was read if the list stopped early. */
 export interface AgentList {
   readonly agents: readonly StoredAgent[];
   readonly stoppedAt: string | undefined;
 }
 
-/** Agents that the viewer sees, in the order of their ids: at most `limit`, of a bounded stretch of the list. */
+/** Lists at most `limit` visible agents in the order of their ids. Reads a bounded number of rows. */
 export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<AgentList> {
+  return filter.keys.length === 0 ? walkAgents(tx, filter, page) : listByKeys(tx, filter, page);
+}
+
+async function listByKeys(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<AgentList> {
+  const { capabilityId, organization } = filter;
+  const id = capabilityId || undefined;
+  const query = {
+    resource: id === undefined ? ("agents" as const) : ("capabilities" as const),
+    keys: organization === "" ? filter.keys : [...filter.keys, organizationKey(organization)],
+    id,
+  };
+  const { items, stoppedAt } = await firstPassing(
+    { id: capabilityId, agentId: page.after },
+    page.limit,
+    (after, limit) => findPlaces(tx, query, after, limit),
+    (places) => agentsAt(tx, filter, places, page),
+  );
+  return { agents: items, stoppedAt: stoppedAt?.agentId };
+}
+
+async function walkAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<AgentList> {
   const agents: StoredAgent[] = [];
   let { after } = page;
   for (let walks = 0; walks < MAX_WALKS; walks++) {
@@ -207,33 +247,27 @@ export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPag
   return { agents, stoppedAt: after };
 }
 
-/** The next agents of a list, `limit` at most, however far they are away. */
-export async function agentsBehind(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<StoredAgent[]> {
-  const { sql, params } = listQuery(filter, page);
-  return (await tx.all(AGENT_ROW, `${sql} LIMIT ?`, [...params, page.limit])).map(toStored);
-}
-
-/** Those of some agents that a filter keeps and the viewer sees, in the order of their ids. */
-export async function agentsAmong(
+/**
+ * Reads the agents at the given places, without those that fail the filter or are invisible, in the order of their ids.
+ */
+async function agentsAt(
   tx: ReadTx,
   filter: AgentFilter,
-  ids: readonly string[],
+  places: readonly Place[],
   { view, viewer }: AgentPage,
 ): Promise<StoredAgent[]> {
   const { conditions, params } = agentConditions(filter, view, viewer);
-  const offered = "EXISTS (SELECT 1 FROM capabilities c WHERE c.agent_id = a.id AND c.id = ?)";
-  const byCapability = filter.capabilityId !== "";
   const rows = await tx.all(
     AGENT_ROW,
     `SELECT ${COLUMNS} FROM json_each(?) j CROSS JOIN agents a CROSS JOIN leases l
-     WHERE a.id = j.value AND l.agent_id = a.id AND ${[...conditions, ...(byCapability ? [offered] : [])].join(" AND ")}
+     WHERE a.id = j.value AND l.agent_id = a.id AND ${conditions.join(" AND ")}
      ORDER BY a.id`,
-    [JSON.stringify(ids), ...params, ...(byCapability ? [filter.capabilityId] : [])],
+    [JSON.stringify(places.map(({ agentId }) => agentId)), ...params],
   );
   return rows.map(toStored);
 }
 
-/** The last id of the next stretch of the list; undefined when it goes to the end. */
+/** Returns the id of the last of the next `WALK` rows; undefined if fewer remain. */
 async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<string | undefined> {
   const [id, table, condition, params] = walkBy(filter);
   const row = await tx.get(
@@ -244,7 +278,7 @@ async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<
   return row?.id;
 }
 
-/** The index that a list walks along. */
+/** Chooses the table and the condition by whose index a list reads its rows. */
 function walkBy(filter: AgentFilter): [id: string, table: string, condition: string, params: SqlValue[]] {
   const { capabilityId, organization, principal, status } = filter;
   if (capabilityId !== "") return ["agent_id", "capabilities", "id = ?", [capabilityId]];
@@ -253,7 +287,7 @@ function walkBy(filter: AgentFilter): [id: string, table: string, condition: str
   return ["id", "agents", "status = ?", [status]];
 }
 
-/** The list's statement without its limit. Exported so that a test can ask how it is run. */
+/** The SQL statement of a list, without its LIMIT clause. Exported so that tests can read its query plan. */
 export function listQuery(
   filter: AgentFilter,
   { after, until, view, viewer }: Omit<AgentPage, "limit"> & { until?: string | undefined },
@@ -273,7 +307,7 @@ export function listQuery(
   };
 }
 
-/** What an agent has to meet, on `agents a` and `leases l`, but for what it offers. */
+/** Returns the SQL conditions of a filter on `agents a` and `leases l`, except those on capabilities. */
 function agentConditions(filter: AgentFilter, view: LivenessView, viewer: Viewer) {
   const conditions: string[] = ["a.status = ?"];
   const params: SqlValue[] = [filter.status];
@@ -290,20 +324,23 @@ function agentConditions(filter: AgentFilter, view: LivenessView, viewer: Viewer
   if (filter.health === AgentHealth.SUSPECT)
     where("l.expire_time > ? AND l.expire_time <= ?", view.asOf, view.now);
   if (filter.health === AgentHealth.LOST) where("l.expire_time <= ?", view.asOf);
-  const sight = sightCondition(viewer);
+  const sight = visibilityCondition(viewer);
   if (sight.sql !== "") where(sight.sql, ...sight.params);
   return { conditions, params };
 }
 
-/** The tables, beginning with the one that the narrowest filter has an index of: a cross join keeps SQLite to the order. */
+/**
+ * Returns the FROM clause. It begins with the table whose index fits the narrowest filter; a cross join makes SQLite
+ * keep this order.
+ */
 function tablesFor(filter: AgentFilter): [tables: string, id: string] {
   if (filter.capabilityId !== "") {
     const tables = "capabilities c CROSS JOIN agents a CROSS JOIN leases l";
     return [`${tables} WHERE a.id = c.agent_id AND l.agent_id = c.agent_id`, "c.agent_id"];
   }
-  const named = filter.organization !== "" || filter.principal !== "";
-  if (!named && (filter.health === AgentHealth.SUSPECT || filter.health === AgentHealth.LOST)) {
-    // The expression keeps SQLite from walking all leases in the order of their keys to save the sorting of a few.
+  const isByOwner = filter.organization !== "" || filter.principal !== "";
+  if (!isByOwner && (filter.health === AgentHealth.SUSPECT || filter.health === AgentHealth.LOST)) {
+    // Without this concatenation, SQLite would walk all leases in key order to avoid a sort of a few rows.
     return ["leases l CROSS JOIN agents a WHERE a.id = l.agent_id", "(a.id || '')"];
   }
   return ["agents a CROSS JOIN leases l WHERE l.agent_id = a.id", "a.id"];
@@ -313,7 +350,7 @@ function toStored(row: AgentRow): StoredAgent {
   const record: Agent = fromBinary(AgentSchema, row.record);
   return {
     record,
-    own: row.own === null ? record : fromBinary(AgentSchema, row.own),
+    ownerMembers: row.own === null ? record : fromBinary(AgentSchema, row.own),
     status: row.status,
     statusMessage: row.status_message,
     revision: row.revision,

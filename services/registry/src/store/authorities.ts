@@ -3,7 +3,7 @@ import { integer, memberOf, type ReadTx, row, text, type WriteTx } from "@depute
 
 const AGENT_ID_ROW = row({ agent_id: text });
 
-/** The tables of authorities: who holds them, and which agent has which URI. */
+/** The tables for grants of authorities, and for the agent of each URI. */
 export const AUTHORITIES = `
       CREATE TABLE authority_grants (
         authority TEXT NOT NULL,         -- a host name in lower case
@@ -11,6 +11,7 @@ export const AUTHORITIES = `
         source BIGINT NOT NULL,          -- AuthoritySource
         granted_by TEXT NOT NULL,
         create_time BIGINT NOT NULL,
+        organization TEXT NOT NULL,      -- that owns the grant; empty for none
         PRIMARY KEY (authority, principal)
       );
       CREATE TABLE agent_uris (
@@ -19,14 +20,19 @@ export const AUTHORITIES = `
       );
       CREATE UNIQUE INDEX agent_uris_by_agent ON agent_uris (agent_id)`;
 
-/** A principal's grant of an authority; the time is epoch ms. */
+/** The grant of an authority to a principal. The time is epoch ms. */
 export interface StoredGrant {
   readonly authority: string;
   readonly principal: string;
   readonly source: AuthoritySource;
   readonly grantedBy: string;
   readonly createTime: number;
+  /** The organization that owns the grant: the grantor's organization; empty for none. */
+  readonly organization: string;
 }
+
+/** A grant before it is stored. */
+export type NewGrant = Omit<StoredGrant, "createTime" | "organization">;
 
 const GRANT_ROW = row({
   authority: text,
@@ -34,11 +40,12 @@ const GRANT_ROW = row({
   source: memberOf(AuthoritySource),
   granted_by: text,
   create_time: integer,
+  organization: text,
 });
 
-const COLUMNS = "authority, principal, source, granted_by, create_time";
+const COLUMNS = "authority, principal, source, granted_by, create_time, organization";
 
-/** The grants of an authority in the order of the principals, behind `after`. */
+/** Lists the grants of an authority in the order of their principals, starting after `after`. */
 export async function listGrants(
   tx: ReadTx,
   authority: string,
@@ -57,13 +64,13 @@ export async function listGrants(
   }));
 }
 
-/** Makes a grant, or another one of the one that the principal has. */
+/** Inserts a grant, or replaces the principal's grant. */
 export async function putGrant(tx: WriteTx, grant: StoredGrant): Promise<void> {
   await tx.run(
-    `INSERT INTO authority_grants (${COLUMNS}) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (authority, principal) DO UPDATE SET source = excluded.source,
-       granted_by = excluded.granted_by, create_time = excluded.create_time`,
-    [grant.authority, grant.principal, grant.source, grant.grantedBy, grant.createTime],
+    `INSERT INTO authority_grants (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (authority, principal) DO UPDATE SET source = excluded.source, granted_by = excluded.granted_by,
+       create_time = excluded.create_time, organization = excluded.organization`,
+    [grant.authority, grant.principal, grant.source, grant.grantedBy, grant.createTime, grant.organization],
   );
 }
 
@@ -71,13 +78,13 @@ export async function removeGrant(tx: WriteTx, authority: string, principal: str
   await tx.run("DELETE FROM authority_grants WHERE authority = ? AND principal = ?", [authority, principal]);
 }
 
-/** The id of the agent that has a URI. */
+/** Finds the id of the agent that has a URI. */
 export async function findAgentOfUri(tx: ReadTx, uri: string): Promise<string | undefined> {
   const row = await tx.get(AGENT_ID_ROW, "SELECT agent_id FROM agent_uris WHERE uri = ?", [uri]);
   return row?.agent_id;
 }
 
-/** Moves a URI to an agent, and replaces the URI that the agent had; undefined removes it. */
+/** Assigns a URI to an agent in place of its previous one. Undefined removes the previous URI. */
 export async function putUri(tx: WriteTx, agentId: string, uri: string | undefined): Promise<void> {
   await tx.run("DELETE FROM agent_uris WHERE agent_id = ?", [agentId]);
   if (uri === undefined) return;

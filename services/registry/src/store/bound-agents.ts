@@ -3,13 +3,13 @@ import type { ReadTx } from "@depute/store";
 import type { StoredAgent } from "../rules/agent.ts";
 import { listBoundAgents } from "./agents.ts";
 
-/** Agents read in one statement, and agents of one key that a question looks at. */
+/** Number of agents that one SQL statement reads (BATCH), and the maximum number of agents of one key. */
 const BATCH = 50;
 export const MAX_BOUND_AGENTS = 1_000;
 
 /**
- * The agents whose manifests bind a key, in the order of their ids: removed and deprecated ones too, no instances, which have
- * their base's manifest. At most `MAX_BOUND_AGENTS`.
+ * Returns the agents whose manifests bind a key, in the order of their ids, at most `MAX_BOUND_AGENTS`. Removed and
+ * deprecated agents are included. Instances are not, because they have their base's manifest.
  */
 export async function* boundAgents(tx: ReadTx, principal: string): AsyncGenerator<StoredAgent> {
   let after = "";
@@ -22,7 +22,7 @@ export async function* boundAgents(tx: ReadTx, principal: string): AsyncGenerato
   }
 }
 
-/** The manifests of other agents that bind a key. */
+/** Returns the manifests of other agents with the same key. */
 export async function otherManifests(
   tx: ReadTx,
   principal: string,

@@ -1,7 +1,10 @@
 import type { WriteTx } from "@depute/store";
 import type { StoredAgent } from "../rules/agent.ts";
 
-/** Notes that an agent's manifest binds its key. It does so for good: a replaced key stays bound, too. */
+/**
+ * Records that an agent's manifest binds its key. The row is permanent, so the manifest binds a key even after the
+ * agent got another key.
+ */
 export async function bindKey(tx: WriteTx, { record }: StoredAgent): Promise<void> {
   if (record.principal === "" || record.manifest === undefined) return;
   await tx.run("INSERT INTO bound_keys (principal, agent_id) VALUES (?, ?) ON CONFLICT DO NOTHING", [

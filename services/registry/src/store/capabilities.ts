@@ -3,7 +3,6 @@ import { AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/a
 import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import {
   bytes,
-  integer,
   optional,
   type ReadTx,
   type RowOf,
@@ -12,23 +11,24 @@ import {
   text,
   type WriteTx,
 } from "@depute/store";
-import { type LivenessView, NO_HEARTBEAT } from "../rules/liveness.ts";
+import { type LivenessView, NO_HEARTBEAT, type Viewer } from "../rules/agent.ts";
 import { categoryKey, searchText } from "../rules/match.ts";
 import type { ReadCapability } from "../rules/publication.ts";
-import { postgresText } from "./postgres-text-index.ts";
-import { sightCondition, type Viewer } from "./sight.ts";
-import { fts5, type TextDocument, type TextIndex } from "./text-index.ts";
+import { firstPassing } from "./first-passing.ts";
+import { findPlaces, type Place } from "./key-walk.ts";
+import type { TextDocument } from "./text-index.ts";
+import { textIndexOf } from "./text-indexes.ts";
 import { trustCondition } from "./trust.ts";
+import { visibilityCondition } from "./visibility.ts";
 
 const ID_CATEGORY_KEY_WORDS_ROW = row({ id: text, category_key: text, words: text });
 const ID_RECORD_ROW = row({ id: text, record: bytes });
 const ID_AGENT_ID_ROW = row({ id: text, agent_id: text });
-const N_ROW = row({ n: integer });
 const ID_WORDS_ROW = row({ id: text, words: text });
 const RECORD_ROW = row({ record: bytes });
 
-/** A capability as the lists need it. */
-export interface Offer {
+/** A capability with the columns that lists need. */
+export interface CapabilityRow {
   readonly agentId: string;
   readonly agentVersion: string;
   readonly agentPrincipal: string;
@@ -37,39 +37,36 @@ export interface Offer {
   readonly digest: string;
 }
 
-/** With everything that was published. */
-export interface FullOffer extends Offer {
+/** A capability with its published message. */
+export interface FullCapability extends CapabilityRow {
   readonly full: CapabilityFull;
 }
 
-/** Which capabilities are looked for; absent members do not narrow it. */
+/** Selects the capabilities of a list. Absent members do not filter. */
 export interface CapabilityFilter {
   readonly agentId?: string | undefined;
   readonly id?: string | undefined;
   readonly category?: string | undefined;
-  /** Words that their agent has all of, as `searchKeys` writes them. */
+  /**
+   * Search keys of the agent in the form of `searchKeys`. The list contains capabilities of agents that have all of
+   * them.
+   */
   readonly keys?: readonly string[] | undefined;
-  /** Unspecified: those that live, the suspect ones included. */
+  /** The required health of the agent. Unspecified means live agents, including SUSPECT ones. */
   readonly health?: AgentHealth | undefined;
-  /** The least trust score of their agent, 0 to 100. */
+  /** The agent's minimum trust score, from 0 to 100. */
   readonly minTrust?: number | undefined;
 }
 
-/** Who looks, and by what time leases are judged. */
-export interface OfferSight {
+/** The principal that lists capabilities, and the reference time for the agents' liveness. */
+export interface CapabilityView {
   readonly viewer: Viewer;
   readonly view: LivenessView;
 }
 
-/** A place in the order by id and agent; both empty for its beginning. */
-export interface CapabilityPosition {
-  readonly id: string;
-  readonly agentId: string;
-}
+export const BEGINNING: Place = { id: "", agentId: "" };
 
-export const BEGINNING: CapabilityPosition = { id: "", agentId: "" };
-
-const OFFER_ROW = row({
+const SELECTED_ROW = row({
   agent_id: text,
   version: text,
   principal: text,
@@ -79,14 +76,14 @@ const OFFER_ROW = row({
   words: optional(text),
   record: optional(bytes),
 });
-type OfferRow = RowOf<typeof OFFER_ROW>;
+type SelectedRow = RowOf<typeof SELECTED_ROW>;
 
 const COLUMNS = "c.agent_id, a.version, a.principal, c.id, c.category, c.digest";
 
 /**
- * Puts a whole new set of capabilities in the place of an agent's old one.
+ * Replaces all capabilities of an agent.
  *
- * @param keys what they are filtered by: the agent's `searchKeys`
+ * @param keys the agent's `searchKeys`
  */
 export async function replaceCapabilities(
   tx: WriteTx,
@@ -114,7 +111,7 @@ export async function replaceCapabilities(
   await indexCapabilities(tx, agentId, keys);
 }
 
-/** Makes an agent's capabilities found by its keys, and by free text beside them. */
+/** Adds an agent's capabilities to the indexes of keys and of text. */
 export async function indexCapabilities(
   tx: WriteTx,
   agentId: string,
@@ -140,18 +137,15 @@ export async function indexCapabilities(
   );
   const documents = rows.map((row): TextDocument => {
     const [name = "", category = "", description = ""] = row.words.split("\n");
-    return { id: row.id, name, category, description, keys: [textKey(row.category_key), ...keys] };
+    return { id: row.id, name, category, description, keys: [categoryWord(row.category_key), ...keys] };
   });
   await textIndexOf(tx).replace(tx, agentId, documents);
 }
 
-/** The free text of the database that a transaction is on. */
-const textIndexOf = (tx: ReadTx): TextIndex => (tx.dialect === "sqlite" ? fts5 : postgresText);
+/** Returns the search key of a category. */
+const categoryWord = (category: string) => `c${category}`;
 
-/** A category among the keys. */
-const textKey = (category: string) => `c${category}`;
-
-/** What an agent has published, living or not, by id. */
+/** Reads the published capabilities of an agent, live or not, by id. */
 export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<string, CapabilityFull>> {
   const rows = await tx.all(ID_RECORD_ROW, "SELECT id, record FROM capabilities WHERE agent_id = ?", [
     agentId,
@@ -159,214 +153,178 @@ export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<stri
   return new Map(rows.map((row) => [row.id, fromBinary(CapabilityFullSchema, row.record)]));
 }
 
-/** Capabilities looked at in one statement, and statements of one list: what one call may cost, however few it finds. */
+/**
+ * Bounds the cost of one list: maximum rows that one SQL statement reads (WALK), and maximum statements (MAX_WALKS).
+ */
 const WALK = 1_000;
 const MAX_WALKS = 2;
 
-/** What a list found, and where it stopped looking when it stopped early. */
-export interface OfferList {
-  readonly offers: readonly Offer[];
-  readonly stoppedAt: CapabilityPosition | undefined;
+/** The capabilities of a list. `stoppedAt` is the last place that was read if the list stopped early. */
+export interface CapabilityList {
+  readonly rows: readonly CapabilityRow[];
+  readonly stoppedAt: Place | undefined;
+}
+
+/** The start of a list of capabilities, its viewer and its length. */
+export interface CapabilityPage extends CapabilityView {
+  readonly after: Place;
+  readonly limit: number;
+  /** Whether the list ignores the limit of rows and continues until it has enough results. */
+  readonly toTheEnd?: boolean;
 }
 
 /**
- * Capabilities that the viewer sees, in the order of id and agent, behind `after`: at most `limit`, of a bounded stretch of
- * the walk, unless `toTheEnd`.
+ * Lists at most `limit` visible capabilities in the order of id and agent, starting after `after`. Reads a bounded
+ * number of rows.
  */
-export async function listOffers(
+export async function listCapabilities(
   tx: ReadTx,
   filter: CapabilityFilter,
-  list: OfferSight & { after: CapabilityPosition; limit: number; toTheEnd?: boolean },
-): Promise<OfferList> {
-  const narrowed = withCategoryKey(filter);
-  const rarest = await rarestKey(tx, narrowed.keys ?? []);
-  const offers: Offer[] = [];
+  list: CapabilityPage,
+): Promise<CapabilityList> {
+  const { agentId, id, category, keys: agentKeys = [], ...rest } = filter;
+  const keys = keysOf(filter);
+  if (agentId !== undefined || keys.length === 0) return walkCapabilities(tx, filter, list);
+  const { items, stoppedAt } = await firstPassing(
+    list.after,
+    list.limit,
+    (after, limit) => findPlaces(tx, { resource: "capabilities", keys, id }, after, limit),
+    (places) => capabilitiesAt(tx, rest, places, list),
+  );
+  return { rows: items, stoppedAt };
+}
+
+/** Returns the search keys of a filter and of its category. */
+function keysOf({ keys = [], category }: CapabilityFilter): readonly string[] {
+  return category === undefined ? keys : [...keys, categoryWord(categoryKey(category))];
+}
+
+/** Implements `listCapabilities` for one agent or for a filter without keys. */
+async function walkCapabilities(
+  tx: ReadTx,
+  filter: CapabilityFilter,
+  list: CapabilityPage,
+): Promise<CapabilityList> {
+  const capabilityRows: CapabilityRow[] = [];
   let { after } = list;
   for (let walks = 0; list.toTheEnd === true || walks < MAX_WALKS; walks++) {
-    const until = await walkEnd(tx, narrowed, after, rarest);
-    const query = offersQuery(narrowed, { after, until }, list, rarest);
-    const rows = await tx.all(OFFER_ROW, `SELECT ${COLUMNS} ${query.sql} LIMIT ?`, [
+    const until = await walkEnd(tx, filter, after);
+    const query = capabilitiesQuery(filter, { after, until }, list);
+    const rows = await tx.all(SELECTED_ROW, `SELECT ${COLUMNS} ${query.sql} LIMIT ?`, [
       ...query.params,
-      list.limit - offers.length,
+      list.limit - capabilityRows.length,
     ]);
-    offers.push(...rows.map(toOffer));
-    if (until === undefined || offers.length >= list.limit) return { offers, stoppedAt: undefined };
+    capabilityRows.push(...rows.map(toCapabilityRow));
+    if (until === undefined || capabilityRows.length >= list.limit)
+      return { rows: capabilityRows, stoppedAt: undefined };
     after = until;
   }
-  return { offers, stoppedAt: after };
+  return { rows: capabilityRows, stoppedAt: after };
 }
 
-/** Beside other keys a category is one of them: one index then tells of all, and the rarest is walked. */
-function withCategoryKey(filter: CapabilityFilter): CapabilityFilter {
-  const { keys = [], category } = filter;
-  if (
-    keys.length === 0 ||
-    category === undefined ||
-    filter.agentId !== undefined ||
-    filter.id !== undefined
-  ) {
-    return filter;
-  }
-  return { ...filter, keys: [...keys, textKey(categoryKey(category))], category: undefined };
-}
-
-/** The last place of the next stretch of the walk; undefined when it goes to the end. */
-async function walkEnd(
-  tx: ReadTx,
-  filter: CapabilityFilter,
-  after: CapabilityPosition,
-  rarest: string | undefined,
-): Promise<CapabilityPosition | undefined> {
-  // An agent has fewer capabilities than a stretch.
+/** Returns the place of the last of the next `WALK` rows; undefined if fewer remain. */
+async function walkEnd(tx: ReadTx, filter: CapabilityFilter, after: Place): Promise<Place | undefined> {
+  // The capabilities of one agent are fewer than `WALK`, so one statement reads them all.
   if (filter.agentId !== undefined) return undefined;
-  const { table, condition, params } = walkBy(filter, rarest);
+  const [condition, params] = filter.id === undefined ? ["", []] : ["id = ? AND ", [filter.id]];
   const row = await tx.get(
     ID_AGENT_ID_ROW,
-    `SELECT id, agent_id FROM ${table} WHERE ${condition}(id, agent_id) > (?, ?)
+    `SELECT id, agent_id FROM capabilities WHERE ${condition}(id, agent_id) > (?, ?)
      ORDER BY id, agent_id LIMIT 1 OFFSET ?`,
     [...params, after.id, after.agentId, WALK - 1],
   );
   return row && { id: row.id, agentId: row.agent_id };
 }
 
-/** The index that a list walks along, in the order of its answer. */
-function walkBy(filter: CapabilityFilter, rarest: string | undefined) {
-  if (filter.id !== undefined)
-    return { table: "capabilities", condition: "id = ? AND ", params: [filter.id] };
-  if (rarest !== undefined) return { table: "capability_keys", condition: "key = ? AND ", params: [rarest] };
-  if (filter.category === undefined) return { table: "capabilities", condition: "", params: [] };
-  const params = [categoryKey(filter.category)];
-  return { table: "capabilities", condition: "category_key = ? AND ", params };
-}
-
-/** Keys are counted up to here to find the rarest: beyond it a walk finds a page soon enough. */
-const MAX_COUNTED = 4_000;
-
-async function rarestKey(tx: ReadTx, keys: readonly string[]): Promise<string | undefined> {
-  if (keys.length < 2) return keys[0];
-  let rarest: { key: string; count: number } | undefined;
-  for (const key of keys) {
-    const row = await tx.get(
-      N_ROW,
-      "SELECT COUNT(*) AS n FROM (SELECT 1 FROM capability_keys WHERE key = ? LIMIT ?) AS counted",
-      [key, MAX_COUNTED],
-    );
-    const count = row?.n ?? 0;
-    if (rarest === undefined || count < rarest.count) rarest = { key, count };
-  }
-  return rarest?.key;
-}
-
-/** Capabilities that free text is weighed for, the best by the index first. */
+/** Maximum number of capabilities that get a score. The index returns the best ones first. */
 export const MAX_WEIGHED = 1_000;
 
-/** What free text finds: capabilities with the words that they are weighed by. */
-export interface TextOffers {
-  readonly found: readonly (CapabilityPosition & { readonly words: string })[];
-  /** Whether there were more than are weighed. */
+/** The matches of a text search: capabilities with the words for their score. */
+export interface TextMatchList {
+  readonly matches: readonly (Place & { readonly words: string })[];
+  /** Whether the index has more matches than it returned. */
   readonly truncated: boolean;
 }
 
 /**
- * Capabilities that have the filter's words and one that begins with one of the query's, in no particular order. Their
- * health, their trust and who sees them are still to be asked: `offersAt`.
+ * Finds capabilities that have the filter's keys and a word that begins with a query word, in no order. The caller then
+ * filters them by health, trust and visibility with `capabilitiesAt`.
  *
  * @param words of the query, at least one; letters and digits only
  */
-export async function searchOffers(
+export async function searchCapabilities(
   tx: ReadTx,
-  { agentId, keys = [], category }: CapabilityFilter,
+  filter: CapabilityFilter,
   words: readonly string[],
-): Promise<TextOffers> {
+): Promise<TextMatchList> {
+  const { agentId } = filter;
   if (agentId !== undefined) {
     const rows = await tx.all(ID_WORDS_ROW, "SELECT id, words FROM capabilities WHERE agent_id = ?", [
       agentId,
     ]);
-    return { found: rows.map((row) => ({ ...row, agentId })), truncated: false };
+    return { matches: rows.map((row) => ({ ...row, agentId })), truncated: false };
   }
-  const all = category === undefined ? keys : [...keys, textKey(categoryKey(category))];
-  return textIndexOf(tx).search(tx, words, all, MAX_WEIGHED);
+  return textIndexOf(tx).search(tx, words, keysOf(filter), MAX_WEIGHED);
 }
 
-/** Those of some capabilities that pass a filter, in the order of the lists. */
-export async function offersAt(
+/** Reads the capabilities at the given places that pass the filter, in the order of the lists. */
+export async function capabilitiesAt(
   tx: ReadTx,
   filter: CapabilityFilter,
-  places: readonly CapabilityPosition[],
-  sight: OfferSight,
-): Promise<Offer[]> {
-  const conditions = offerConditions(filter, sight);
+  places: readonly Place[],
+  sight: CapabilityView,
+): Promise<CapabilityRow[]> {
+  const conditions = capabilityConditions(filter, sight);
   const rows = await tx.all(
-    OFFER_ROW,
+    SELECTED_ROW,
     `SELECT ${COLUMNS} FROM json_each(?) j CROSS JOIN capabilities c CROSS JOIN agents a CROSS JOIN leases l
      WHERE c.agent_id = json_extract(j.value, '$[0]') AND c.id = json_extract(j.value, '$[1]')
        AND a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}
      ORDER BY c.id, c.agent_id`,
     [JSON.stringify(places.map(({ agentId, id }) => [agentId, id])), ...conditions.params],
   );
-  return rows.map(toOffer);
+  return rows.map(toCapabilityRow);
 }
 
-/** Adds what was published to offers of the same transaction. */
-export async function loadFull(tx: ReadTx, offers: readonly Offer[]): Promise<FullOffer[]> {
-  const full: FullOffer[] = [];
-  for (const offer of offers) {
+/** Reads the published messages of capabilities, within the same transaction. */
+export async function loadFull(tx: ReadTx, rows: readonly CapabilityRow[]): Promise<FullCapability[]> {
+  const full: FullCapability[] = [];
+  for (const capability of rows) {
     const row = await tx.get(RECORD_ROW, "SELECT record FROM capabilities WHERE agent_id = ? AND id = ?", [
-      offer.agentId,
-      offer.id,
+      capability.agentId,
+      capability.id,
     ]);
-    if (row !== undefined) full.push({ ...offer, full: fromBinary(CapabilityFullSchema, row.record) });
+    if (row !== undefined) full.push({ ...capability, full: fromBinary(CapabilityFullSchema, row.record) });
   }
   return full;
 }
 
-/**
- * What stands behind the columns. Exported so that a test can ask how it is run.
- *
- * @param rarest the key to walk by; another condition is walked by when it is undefined
- */
-export function offersQuery(
+/** The FROM clause and conditions of a list. Exported so that tests can read its query plan. */
+export function capabilitiesQuery(
   filter: CapabilityFilter,
-  { after, until }: { after: CapabilityPosition; until?: CapabilityPosition | undefined },
-  sight: OfferSight,
-  rarest: string | undefined,
+  { after, until }: { after: Place; until?: Place | undefined },
+  sight: CapabilityView,
 ) {
-  const byKey = rarest !== undefined && filter.agentId === undefined && filter.id === undefined;
-  const conditions = offerConditions(filter, sight, byKey ? "w" : "c", byKey ? rarest : undefined);
-  // The cross joins keep SQLite to this order: it might think leases to be few.
-  const [tables, place] = byKey
-    ? ["capability_keys w CROSS JOIN capabilities c", "w"]
-    : ["capabilities c", "c"];
-  const walk = byKey ? "w.key = ? AND c.agent_id = w.agent_id AND c.id = w.id AND " : "";
-  const end = until === undefined ? "" : `AND (${place}.id, ${place}.agent_id) <= (?, ?)`;
-  const sql = `FROM ${tables} CROSS JOIN agents a CROSS JOIN leases l
-    WHERE ${walk}a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}
-      AND (${place}.id, ${place}.agent_id) > (?, ?) ${end}
-    ORDER BY ${place}.id, ${place}.agent_id`;
+  const conditions = capabilityConditions(filter, sight);
+  const end = until === undefined ? "" : "AND (c.id, c.agent_id) <= (?, ?)";
+  // The cross joins make SQLite keep this order, because its statistics may underestimate the leases.
+  const sql = `FROM capabilities c CROSS JOIN agents a CROSS JOIN leases l
+    WHERE a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}
+      AND (c.id, c.agent_id) > (?, ?) ${end}
+    ORDER BY c.id, c.agent_id`;
   const ends = until === undefined ? [] : [until.id, until.agentId];
-  const params = [...(byKey ? [rarest] : []), ...conditions.params, after.id, after.agentId, ...ends];
-  return { sql, params };
+  return { sql, params: [...conditions.params, after.id, after.agentId, ...ends] };
 }
 
-/**
- * What a capability has to meet, on `capabilities c`, `agents a` and `leases l`.
- *
- * @param place the table that is walked: what an index tells of it alone is asked before the others are looked up
- * @param walked the key that is met by walking along it
- */
-function offerConditions(
-  filter: CapabilityFilter,
-  { viewer, view }: OfferSight,
-  place: "c" | "w" = "c",
-  walked?: string,
-) {
+/** Returns the SQL conditions of a filter on `capabilities c`, `agents a` and `leases l`. */
+function capabilityConditions(filter: CapabilityFilter, { viewer, view }: CapabilityView) {
   const conditions: string[] = [];
   const params: SqlValue[] = [];
   const where = (sql: string, ...args: SqlValue[]) => {
     conditions.push(sql);
     params.push(...args);
   };
-  // A deprecated agent is found by who names it.
+  // A filter that names no agent excludes deprecated agents.
   if (filter.agentId === undefined) where("a.status = ?", AgentStatus.ACTIVE);
   else where("a.status <> ? AND c.agent_id = ?", AgentStatus.REMOVED, filter.agentId);
   switch (filter.health) {
@@ -388,10 +346,9 @@ function offerConditions(
   if (filter.id !== undefined) where("c.id = ?", filter.id);
   if (filter.category !== undefined) where("c.category_key = ?", categoryKey(filter.category));
   for (const key of filter.keys ?? []) {
-    if (key === walked) continue;
     where(
       `EXISTS (SELECT 1 FROM capability_keys k
-         WHERE k.key = ? AND k.id = ${place}.id AND k.agent_id = ${place}.agent_id)`,
+         WHERE k.key = ? AND k.id = c.id AND k.agent_id = c.agent_id)`,
       key,
     );
   }
@@ -399,12 +356,12 @@ function offerConditions(
     const trusted = trustCondition(filter.minTrust, view.now);
     where(trusted.sql, ...trusted.params);
   }
-  const sees = sightCondition(viewer);
-  if (sees.sql !== "") where(sees.sql, ...sees.params);
+  const isVisible = visibilityCondition(viewer);
+  if (isVisible.sql !== "") where(isVisible.sql, ...isVisible.params);
   return { sql: conditions.join(" AND "), params };
 }
 
-function toOffer(row: OfferRow): Offer {
+function toCapabilityRow(row: SelectedRow): CapabilityRow {
   return {
     agentId: row.agent_id,
     agentVersion: row.version,

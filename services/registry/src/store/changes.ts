@@ -1,19 +1,19 @@
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { integer, memberOf, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
-import type { Sight } from "./sight.ts";
+import type { VisibilityFields } from "../rules/agent.ts";
 
 const REVISION_ROW = row({ revision: integer });
 const FIRST_LAST_ROW = row({ first: nullable(integer), last: nullable(integer) });
 
-/** One entry of the log of changes; the time is epoch ms. */
+/** One entry of the log of changes. The time is epoch ms. */
 export interface StoredChange {
   readonly revision: number;
   readonly agentId: string;
   readonly kind: AgentChangeKind;
   readonly time: number;
-  /** Who saw the agent before, where this change narrowed or moved that. */
-  readonly before: Sight | undefined;
+  /** The visibility before the change; undefined if the change did not alter the visibility. */
+  readonly before: VisibilityFields | undefined;
 }
 
 const CHANGE_ROW = row({
@@ -24,34 +24,46 @@ const CHANGE_ROW = row({
   before: nullable(text),
 });
 
-/** Entries forgotten with each new one: more than one, so that a smaller log is reached at all. */
-const FORGOTTEN_AT_ONCE = 10;
+/**
+ * Maximum number of entries that each insert deletes. It is more than one, so that the log shrinks after its limit was
+ * lowered.
+ */
+const DELETED_PER_INSERT = 10;
 
 /**
- * Appends to the log, and forgets the oldest entries beyond `kept`. One writer at a time: revisions have no gaps.
+ * Appends a change, and deletes the oldest entries beyond `kept`. Only one transaction writes at a time, so revisions
+ * have no gaps.
  *
- * @param before the record that was replaced, or undefined for a change that leaves who sees it
+ * @param before the replaced record; undefined if the visibility does not change
  */
 export async function appendChange(
   tx: WriteTx,
   change: Omit<StoredChange, "revision" | "before">,
-  before: Sight | undefined,
-  kept: number,
+  before: VisibilityFields | undefined,
+  retainedCount: number,
 ): Promise<void> {
   const row = await tx.get(
     REVISION_ROW,
     `INSERT INTO changes (revision, agent_id, kind, time, before)
      VALUES ((SELECT COALESCE(MAX(revision), 0) + 1 FROM changes), ?, ?, ?, ?) RETURNING revision`,
-    [change.agentId, change.kind, change.time, before === undefined ? null : JSON.stringify(facts(before))],
+    [
+      change.agentId,
+      change.kind,
+      change.time,
+      before === undefined ? null : JSON.stringify(visibilityOf(before)),
+    ],
   );
   await tx.run(
     `DELETE FROM changes WHERE revision IN
        (SELECT revision FROM changes WHERE revision <= ? ORDER BY revision LIMIT ?)`,
-    [(row?.revision ?? 0) - kept, FORGOTTEN_AT_ONCE],
+    [(row?.revision ?? 0) - retainedCount, DELETED_PER_INSERT],
   );
 }
 
-/** The first revision that is kept, one more than the last where none is; and the last, 0 before the first change. */
+/**
+ * Returns the bounds of the log. `first` is the oldest stored revision; in an empty log it is `last` plus one. `last`
+ * is 0 before the first change.
+ */
 export async function changeBounds(tx: ReadTx): Promise<{ first: number; last: number }> {
   const row = await tx.get(
     FIRST_LAST_ROW,
@@ -71,15 +83,20 @@ export async function listChanges(tx: ReadTx, after: number, limit: number): Pro
     agentId: row.agent_id,
     kind: row.kind,
     time: row.time,
-    before: row.before === null ? undefined : (JSON.parse(row.before) as Sight),
+    before: row.before === null ? undefined : (JSON.parse(row.before) as VisibilityFields),
   }));
 }
 
-/** Whether two records are seen by the same. */
-export function sameSight(a: Agent, b: Agent): boolean {
-  return JSON.stringify(facts(a)) === JSON.stringify(facts(b));
+/** Whether two records have the same visibility. */
+export function hasSameVisibility(a: Agent, b: Agent): boolean {
+  return JSON.stringify(visibilityOf(a)) === JSON.stringify(visibilityOf(b));
 }
 
-function facts({ principal, organization, visibility, visibleTo }: Sight): Sight {
+function visibilityOf({
+  principal,
+  organization,
+  visibility,
+  visibleTo,
+}: VisibilityFields): VisibilityFields {
   return { principal, organization, visibility, visibleTo };
 }

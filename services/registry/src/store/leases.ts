@@ -1,13 +1,13 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
-import { NO_EXPIRY } from "../rules/liveness.ts";
-import { type LeaseCounts, runningThatMatter } from "../rules/removal-guard.ts";
+import { NO_EXPIRY } from "../rules/agent.ts";
+import { type LeaseCounts, maxRunningCounted } from "../rules/removal-guard.ts";
 import type { AgentMemory } from "./agents.ts";
-import { IS_RUNNING, STANDING } from "./standing.ts";
+import { IS_RUNNING, LEASE_STATE } from "./lease-state.ts";
 
 const N_ROW = row({ n: integer });
 const AGENT_ID_ROW = row({ agent_id: text });
 
-/** Writes when an agent was last heard of and until when it counts as alive, in epoch ms. */
+/** Writes the time of the last extension and of the expiry, in epoch ms. */
 export async function putLease(
   tx: WriteTx,
   { recent }: Pick<AgentMemory, "recent">,
@@ -20,19 +20,19 @@ export async function putLease(
     `INSERT INTO leases (agent_id, heartbeat_time, expire_time, standing) VALUES (?, ?, ?, ?)
      ON CONFLICT (agent_id) DO UPDATE SET heartbeat_time = excluded.heartbeat_time,
        expire_time = excluded.expire_time, standing = excluded.standing`,
-    [agentId, heartbeatTime, expireTime, STANDING.running],
+    [agentId, heartbeatTime, expireTime, LEASE_STATE.running],
   );
 }
 
-/** Takes the lease of a removed agent out of the counting. */
+/** Excludes the lease of a removed agent from the counts. */
 export async function retireLease(tx: WriteTx, agentId: string): Promise<void> {
-  await tx.run("UPDATE leases SET standing = ? WHERE agent_id = ?", [STANDING.removed, agentId]);
+  await tx.run("UPDATE leases SET standing = ? WHERE agent_id = ?", [LEASE_STATE.removed, agentId]);
 }
 
 /**
- * Counts the leases that ended between `from` and `now`, and those that run, no further than it can matter to the removal
- * guard: the question is asked every second, and most of the time nothing ended. Removed agents' and those without an end
- * are left out.
+ * Counts the leases that ended between `from` and `now`, and the running ones. The count runs every second, so it stops
+ * at the number that suffices for the removal guard's decision. Leases of removed agents and leases without an end are
+ * left out.
  */
 export async function countLeases(
   tx: ReadTx,
@@ -41,21 +41,21 @@ export async function countLeases(
   const ended = await tx.get(
     N_ROW,
     "SELECT COUNT(*) AS n FROM leases WHERE expire_time > ? AND expire_time <= ? AND standing <> ?",
-    [from, now, STANDING.removed],
+    [from, now, LEASE_STATE.removed],
   );
   const vanished = ended?.n ?? 0;
-  const most = runningThatMatter(vanished);
+  const most = maxRunningCounted(vanished);
   if (most === 0) return { running: 0, vanished };
   const running = await tx.get(
     N_ROW,
     `SELECT COUNT(*) AS n FROM (SELECT 1 FROM leases
        WHERE expire_time > ? AND expire_time < ? AND standing <> ? LIMIT ?) AS counted`,
-    [now, NO_EXPIRY, STANDING.removed, most],
+    [now, NO_EXPIRY, LEASE_STATE.removed, most],
   );
   return { running: running?.n ?? 0, vanished };
 }
 
-/** Agents whose lease ended by `asOf` and of which watchers were not told, the longest ago first. */
+/** Lists agents whose lease ended by `asOf` and whose LOST entry is missing, oldest expiry first. */
 export async function endedLeases(tx: ReadTx, asOf: number, limit: number): Promise<string[]> {
   const rows = await tx.all(
     AGENT_ID_ROW,
@@ -67,5 +67,5 @@ export async function endedLeases(tx: ReadTx, asOf: number, limit: number): Prom
 }
 
 export async function markEnded(tx: WriteTx, agentId: string): Promise<void> {
-  await tx.run("UPDATE leases SET standing = ? WHERE agent_id = ?", [STANDING.ended, agentId]);
+  await tx.run("UPDATE leases SET standing = ? WHERE agent_id = ?", [LEASE_STATE.ended, agentId]);
 }

@@ -2,7 +2,7 @@ import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depu
 
 const N_ROW = row({ n: integer });
 
-/** A principal of an organization; the time is epoch ms. */
+/** A member of an organization. The time is epoch ms. */
 export interface StoredMember {
   readonly principal: string;
   readonly admittedBy: string;
@@ -14,7 +14,7 @@ type MemberRow = RowOf<typeof MEMBER_ROW>;
 
 const COLUMNS = "principal, admitted_by, create_time";
 
-/** How many members an organization has, counted no further than `limit`. */
+/** Counts the members of an organization, up to `limit`. */
 export async function countMembers(tx: ReadTx, organization: string, limit: number): Promise<number> {
   const row = await tx.get(
     N_ROW,
@@ -37,7 +37,7 @@ export async function findMember(
   return row && toMember(row);
 }
 
-/** Members in the order of their principals, behind `after`. */
+/** Lists members in the order of their principals, starting after `after`. */
 export async function listMembers(
   tx: ReadTx,
   organization: string,
@@ -68,7 +68,7 @@ export async function removeMembers(tx: WriteTx, organization: string): Promise<
   await tx.run("DELETE FROM members WHERE organization = ?", [organization]);
 }
 
-/** Puts one principal in the place of another, also as who admitted others. */
+/** Replaces one principal by another, both as a member and as the admitter of other members. */
 export async function replaceMember(
   tx: WriteTx,
   organization: string,
@@ -85,7 +85,7 @@ export async function replaceMember(
   await addMember(tx, organization, member);
 }
 
-/** Removes a member with those that it admitted, and so on, except for principals with a proof of their own. */
+/** Removes a member and, recursively, the members that it admitted. Members with a proof stay. */
 export async function removeAdmittedBy(tx: WriteTx, organization: string, principal: string): Promise<void> {
   await tx.run(
     `WITH RECURSIVE gone (principal) AS (

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { AgentHealth, AgentSchema, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
-import { openStore } from "@depute/store";
+import { openStore, row, text } from "@depute/store";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { NO_EXPIRY } from "../rules/liveness.ts";
+import { NO_EXPIRY } from "../rules/agent.ts";
 import { searchText } from "../rules/match.ts";
 import { listAgents } from "./agents.ts";
-import { BEGINNING, listOffers, offersAt, searchOffers } from "./capabilities.ts";
+import { BEGINNING, capabilitiesAt, listCapabilities, searchCapabilities } from "./capabilities.ts";
 import { migrations } from "./migrations.ts";
 
 let folder: string;
@@ -27,9 +27,9 @@ const open = (count: number) =>
     },
   });
 
-const SIGHT = { viewer: { principal: "somebody" }, view: { now: 1_000, asOf: 1_000 } };
+const VIEW = { viewer: { principal: "somebody" }, view: { now: 1_000, asOf: 1_000 } };
 
-it("finds what was registered before versions, visibility and full text were kept", async () => {
+it("finds agents from before versions, visibility and full text", async () => {
   const old = await open(1);
   await old.write(async (tx) => {
     for (const [id, organization, status] of [
@@ -68,20 +68,21 @@ it("finds what was registered before versions, visibility and full text were kep
       capabilityId: "",
       organization: "",
       principal: "",
+      keys: [],
     };
-    const { agents } = await listAgents(tx, filter, { after: "", limit: 10, ...SIGHT });
+    const { agents } = await listAgents(tx, filter, { after: "", limit: 10, ...VIEW });
     expect(agents.map(({ record, revision }) => [record.id, revision])).toEqual([
       ["a", 0],
       ["a:1", 0],
     ]);
-    const list = { ...SIGHT, after: BEGINNING, limit: 10 };
-    expect((await listOffers(tx, { keys: ["oacme"] }, list)).offers).toMatchObject([
+    const list = { ...VIEW, after: BEGINNING, limit: 10 };
+    expect((await listCapabilities(tx, { keys: ["oacme"] }, list)).rows).toMatchObject([
       { agentId: "a", id: "sum" },
     ]);
     const find = async (words: string[], narrowed = {}) => {
-      const { found } = await searchOffers(tx, narrowed, words);
-      const offers = found.length === 0 ? [] : await offersAt(tx, narrowed, found, SIGHT);
-      return offers.map(({ agentId }) => agentId).sort();
+      const { matches } = await searchCapabilities(tx, narrowed, words);
+      const rows = matches.length === 0 ? [] : await capabilitiesAt(tx, narrowed, matches, VIEW);
+      return rows.map(({ agentId }) => agentId).sort();
     };
     expect(await find(["sum"])).toEqual(["a", "a:1"]);
     expect(await find(["math"])).toEqual(["a", "a:1"]);
@@ -89,7 +90,10 @@ it("finds what was registered before versions, visibility and full text were kep
     expect(await find(["numbers"], { keys: ["oacme"] })).toEqual(["a"]);
     expect(await find(["numbers"], { category: "MATH" })).toEqual(["a", "a:1"]);
     expect(await find(["numbers"], { category: "other" })).toEqual([]);
-    const bases = await tx.all("SELECT id, base_id FROM agents WHERE base_id IS NOT NULL");
+    const bases = await tx.all(
+      row({ id: text, base_id: text }),
+      "SELECT id, base_id FROM agents WHERE base_id IS NOT NULL",
+    );
     expect(bases).toMatchObject([{ id: "a:1", base_id: "a" }]);
   });
   await store.close();

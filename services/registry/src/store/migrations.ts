@@ -1,9 +1,9 @@
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { Migration } from "@depute/store";
+import { type Migration, requestTableSql } from "@depute/store";
 import { AUTHORITIES } from "./authorities.ts";
-import { IS_RUNNING, STANDING } from "./standing.ts";
+import { IS_RUNNING, LEASE_STATE } from "./lease-state.ts";
 
-/** Keys that capabilities are looked up by. */
+/** The table of the capabilities' search keys. */
 const KEYS = `
       CREATE TABLE capability_keys (
         key TEXT NOT NULL,               -- a tag, protocol or organization of the agent, with a letter for its kind
@@ -17,7 +17,7 @@ const KEYS = `
         WHERE a.organization <> '';
 `;
 
-/** What Postgres searches in, where SQLite has FTS5. */
+/** The text search tables of Postgres. SQLite uses FTS5 instead. */
 const POSTGRES_TEXT = `
       CREATE TABLE capability_docs (
         agent_id TEXT NOT NULL,
@@ -33,9 +33,9 @@ const POSTGRES_TEXT = `
         USING gin (name, category, description, whole, keys)`;
 
 /**
- * Times are milliseconds since the Unix epoch. Column types are named so that SQLite and Postgres both take them.
- *
- * A lease is a row of its own: a heartbeat is the most frequent write, and rewrites two numbers, not a manifest.
+ * Times are milliseconds since the Unix epoch. Both SQLite and Postgres accept the names of the column types. A lease
+ * has a row of its own, because heartbeats are the most frequent write: a heartbeat rewrites two numbers instead of a
+ * manifest.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -82,16 +82,7 @@ export const migrations: readonly Migration[] = [
       );
       CREATE INDEX capabilities_by_id ON capabilities (id, agent_id);
       CREATE INDEX capabilities_by_category ON capabilities (category_key, id, agent_id);
-
-      CREATE TABLE requests (
-        caller TEXT NOT NULL,
-        request_id TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        answer BYTEA NOT NULL,
-        create_time BIGINT NOT NULL,
-        PRIMARY KEY (caller, request_id)
-      );
-      CREATE INDEX requests_by_time ON requests (create_time)`,
+${requestTableSql("requests")}`,
   },
   {
     id: 2,
@@ -133,7 +124,7 @@ export const migrations: readonly Migration[] = [
       );
 
       ALTER TABLE leases ADD COLUMN standing BIGINT NOT NULL DEFAULT 0;    -- see store/leases.ts
-      UPDATE leases SET standing = ${STANDING.removed} WHERE agent_id IN (SELECT id FROM agents WHERE status = ${AgentStatus.REMOVED});
+      UPDATE leases SET standing = ${LEASE_STATE.removed} WHERE agent_id IN (SELECT id FROM agents WHERE status = ${AgentStatus.REMOVED});
       DROP INDEX leases_by_expiry;
       CREATE INDEX leases_by_expiry ON leases (expire_time, standing);
 `,
@@ -291,4 +282,15 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX organization_proofs_by_principal ON organization_proofs (principal, id)`,
   },
   { id: 10, name: "authorities of agent URIs", sql: AUTHORITIES },
+  {
+    id: 11,
+    name: "keys of agents",
+    sql: `
+      CREATE TABLE agent_keys (
+        key TEXT NOT NULL,               -- a tag, protocol or organization, with a letter for its kind
+        agent_id TEXT NOT NULL REFERENCES agents (id),
+        PRIMARY KEY (key, agent_id)      -- in the order of the lists
+      );
+      DROP INDEX capabilities_by_category`,
+  },
 ];

@@ -10,16 +10,17 @@ import {
   text,
   type WriteTx,
 } from "@depute/store";
+import type { Viewer } from "../rules/agent.ts";
 import type { ReadOffer } from "../rules/offer.ts";
-import { sightCondition, type Viewer } from "./sight.ts";
+import { visibilityCondition } from "./visibility.ts";
 
 const VERSION_ROW = row({ version: text });
 const ID_ROW = row({ id: text });
 
-/** A version of an offer as it is kept; times are epoch ms. */
+/** A stored version of an offer. Times are epoch ms. */
 export interface StoredOffer {
   readonly offer: Offer;
-  /** Counts the versions of the offer, from 1. */
+  /** Position of this version among the offer's versions, starting at 1. */
   readonly sequence: number;
   readonly sellerId: string;
   readonly digest: string;
@@ -27,7 +28,7 @@ export interface StoredOffer {
   readonly validFrom: number;
   readonly validUntil: number;
   readonly publishTime: number;
-  /** 0 before it was withdrawn. */
+  /** Time of the withdrawal in epoch ms; 0 if this version is not withdrawn. */
   readonly withdrawTime: number;
   readonly withdrawMessage: string;
 }
@@ -49,10 +50,13 @@ type OfferRow = RowOf<typeof OFFER_ROW>;
 const COLUMNS = `f.sequence, f.seller_id, f.digest, f.is_current, f.valid_from, f.valid_until, f.publish_time,
   f.withdraw_time, f.withdraw_message, f.record`;
 
-/** Who sees offers: those that see the seller, and for an offer with named buyers these and the seller alone. */
-function offerSight(viewer: Viewer): { sql: string; params: SqlValue[] } {
+/**
+ * Returns the SQL condition for the offers that a viewer may see: those whose seller the viewer may see. An offer that
+ * names buyers is visible only to its seller and those buyers.
+ */
+function offerVisibility(viewer: Viewer): { sql: string; params: SqlValue[] } {
   if (viewer === "all") return { sql: "TRUE", params: [] };
-  const seller = sightCondition(viewer);
+  const seller = visibilityCondition(viewer);
   const { principal } = viewer;
   return {
     sql: `${seller.sql} AND (f.is_restricted = 0 OR a.principal = ? OR EXISTS (
@@ -62,27 +66,27 @@ function offerSight(viewer: Viewer): { sql: string; params: SqlValue[] } {
   };
 }
 
-/** A version that the viewer sees: the named one, or the current one. */
+/** Finds a visible version of an offer: the one that `version` names, or the current one. */
 export async function findOffer(
   tx: ReadTx,
   offerId: string,
   version: string,
   viewer: Viewer,
 ): Promise<StoredOffer | undefined> {
-  const sight = offerSight(viewer);
-  const named = version === "" ? "f.is_current = 1" : "f.version = ?";
+  const sight = offerVisibility(viewer);
+  const versionCondition = version === "" ? "f.is_current = 1" : "f.version = ?";
   const row = await tx.get(
     OFFER_ROW,
     `SELECT ${COLUMNS} FROM offers f JOIN agents a ON a.id = f.seller_id
-     WHERE f.offer_id = ? AND ${named} AND ${sight.sql}`,
+     WHERE f.offer_id = ? AND ${versionCondition} AND ${sight.sql}`,
     [offerId, ...(version === "" ? [] : [version]), ...sight.params],
   );
   return row && toStored(row);
 }
 
 /**
- * Versions of an offer that the viewer sees, the latest first, with sequences below `before`. How many an offer may have
- * bounds how many are looked at.
+ * Lists visible versions of an offer with sequences below `before`, latest first. An offer has a limited number of
+ * versions, which bounds the rows read.
  */
 export async function listOfferVersions(
   tx: ReadTx,
@@ -94,18 +98,18 @@ export async function listOfferVersions(
   return rows.map(toStored);
 }
 
-/** The statement of {@link listOfferVersions} without its limit. */
+/** Returns the SQL statement of {@link listOfferVersions} without its limit. */
 export function offerVersionsQuery(
   offerId: string,
   { before, viewer }: { before: number; viewer: Viewer },
 ): { sql: string; params: SqlValue[] } {
-  const sight = offerSight(viewer);
+  const sight = offerVisibility(viewer);
   const sql = `SELECT ${COLUMNS} FROM offers f CROSS JOIN agents a ON a.id = f.seller_id
     WHERE f.offer_id = ? AND f.sequence < ? AND ${sight.sql} ORDER BY f.sequence DESC`;
   return { sql, params: [offerId, before, ...sight.params] };
 }
 
-/** The latest version of an offer, whoever sees it. */
+/** Finds the latest version of an offer, whether a viewer may see it or not. */
 export async function latestOffer(tx: ReadTx, offerId: string): Promise<StoredOffer | undefined> {
   const row = await tx.get(
     OFFER_ROW,
@@ -115,13 +119,13 @@ export async function latestOffer(tx: ReadTx, offerId: string): Promise<StoredOf
   return row && toStored(row);
 }
 
-/** The words that an offer's versions are named by. */
+/** Reads the names of all versions of an offer. */
 export async function offerVersions(tx: ReadTx, offerId: string): Promise<Set<string>> {
   const rows = await tx.all(VERSION_ROW, "SELECT version FROM offers WHERE offer_id = ?", [offerId]);
   return new Set(rows.map(({ version }) => version));
 }
 
-/** Adds a version, which is then the current one. */
+/** Inserts a version and makes it the current one. */
 export async function addOffer(
   tx: WriteTx,
   read: ReadOffer,
@@ -164,21 +168,25 @@ export async function addOffer(
   }
 }
 
-/** Withdraws a version, or all that are not; the latest that is left is the current one. Gives how many it was. */
+/**
+ * Withdraws one version, or all. The latest remaining version becomes current.
+ *
+ * @returns the number of withdrawn versions
+ */
 export async function withdrawOffers(
   tx: WriteTx,
   offerId: string,
   version: string,
   { now, message }: { now: number; message: string },
 ): Promise<number> {
-  const named = version === "" ? "" : " AND version = ?";
+  const versionCondition = version === "" ? "" : " AND version = ?";
   const { changes } = await tx.run(
     `UPDATE offers SET withdraw_time = ?, withdraw_message = ?
-     WHERE offer_id = ? AND withdraw_time = 0${named}`,
+     WHERE offer_id = ? AND withdraw_time = 0${versionCondition}`,
     [now, message, offerId, ...(version === "" ? [] : [version])],
   );
   if (changes === 0) return 0;
-  // Where none is left, the latest stays current: it says that the offer is withdrawn.
+  // If no version remains, the latest stays current, so that lookups report the withdrawal.
   await tx.run("UPDATE offers SET is_current = 0 WHERE offer_id = ? AND is_current = 1", [offerId]);
   await tx.run(
     `UPDATE offers SET is_current = 1 WHERE offer_id = ? AND sequence =
@@ -188,30 +196,31 @@ export async function withdrawOffers(
   return changes;
 }
 
-/** Which current offers are looked for; empty and absent members do not narrow it. */
+/** Selects the offers of a list. Empty and absent members do not filter. */
 export interface OfferFilter {
   readonly sellerId: string;
   readonly organization: string;
-  /** As it is compared. */
+  /** The lower-case word that searches compare with an offer's capabilities. */
   readonly word: string;
   readonly buyerId: string;
-  /** Epoch ms. */
+  /** Time in epoch ms at which the offers must be valid; undefined for any time. */
   readonly validAt: number | undefined;
 }
 
-/** Offers looked at in one statement, and statements of one list: what one call may cost, however few it finds. */
+/** Maximum rows that one SQL statement of a list reads. */
 const WALK = 1_000;
+/** Maximum SQL statements of one list. The list then stops early, and the next page continues. */
 const MAX_WALKS = 2;
 
-/** What a list found, and the offer behind which it did not look any more when it stopped early. */
+/** The offers of a list. `stoppedAt` is the last offer that was read if the list stopped early. */
 export interface OfferPage {
   readonly offers: readonly StoredOffer[];
   readonly stoppedAt: string | undefined;
 }
 
 /**
- * Current offers that the viewer sees and that are not withdrawn, in the order of their ids, behind `after`: at most `limit`,
- * of a bounded stretch of the list.
+ * Lists at most `limit` current, visible offers that are not withdrawn, in the order of their ids, starting after
+ * `after`. Reads a bounded number of rows.
  */
 export async function listOffers(
   tx: ReadTx,
@@ -231,7 +240,7 @@ export async function listOffers(
   return { offers, stoppedAt: after };
 }
 
-/** The last offer of the next stretch of the list; undefined when it goes to the end. */
+/** Returns the id of the last of the next `WALK` offers; undefined if fewer remain. */
 async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<string | undefined> {
   const { table, condition, params } = walkBy(filter);
   const row = await tx.get(
@@ -242,7 +251,7 @@ async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<
   return row?.id;
 }
 
-/** The index that a list walks along. */
+/** Chooses the table and the condition by whose index a list reads its rows. */
 function walkBy({ word, sellerId, organization }: OfferFilter) {
   if (word !== "") return { table: "offer_words", condition: "word = ?", params: [word] };
   const current = "is_current = 1";
@@ -253,7 +262,7 @@ function walkBy({ word, sellerId, organization }: OfferFilter) {
   return { table: "offers", condition: current, params: [] };
 }
 
-/** The list's statement without its limit. */
+/** Returns the SQL statement of a list of offers without its limit. */
 function offersQuery(
   filter: OfferFilter,
   { after, until, viewer }: { after: string; until: string | undefined; viewer: Viewer },
@@ -280,7 +289,7 @@ function offersQuery(
   const place = byWord ? "w.offer_id" : "f.offer_id";
   where(`${place} > ?`, after);
   if (until !== undefined) where(`${place} <= ?`, until);
-  const sight = offerSight(viewer);
+  const sight = offerVisibility(viewer);
   const tables = byWord
     ? "offer_words w CROSS JOIN offers f ON f.offer_id = w.offer_id AND f.sequence = w.sequence"
     : "offers f";

@@ -1,9 +1,17 @@
 import { row, text } from "@depute/store";
-import type { TextDocument, TextIndex, TextMatch } from "./text-index.ts";
+import {
+  PLACED_COLUMNS,
+  PLACED_ROW,
+  type TextDocument,
+  type TextIndex,
+  type TextMatch,
+} from "./text-index.ts";
 
 const ROW = row({ agent_id: text, id: text, words: text });
 
-/** Free text in Postgres: a text vector for each field, without a dictionary, so that it finds what FTS5 finds. */
+/**
+ * Free text search in Postgres. Its text vectors use no dictionary, so that it finds the same words as SQLite's FTS5.
+ */
 export const postgresText: TextIndex = {
   async replace(tx, agentId, documents) {
     await tx.run("DELETE FROM capability_docs WHERE agent_id = ?", [agentId]);
@@ -18,7 +26,7 @@ export const postgresText: TextIndex = {
   },
 
   async search(tx, words, keys, limit) {
-    const found = new Map<string, TextMatch>();
+    const textMatches = new Map<string, TextMatch>();
     let truncated = false;
     for (const { column, query } of queriesFor(words)) {
       const hasKeys = keys.length > 0;
@@ -28,16 +36,27 @@ export const postgresText: TextIndex = {
          FROM (SELECT agent_id, id FROM capability_docs
            WHERE ${column} @@ CAST(? AS tsquery)${hasKeys ? " AND keys @@ CAST(? AS tsquery)" : ""} LIMIT ?) d
          JOIN capabilities c ON c.agent_id = d.agent_id AND c.id = d.id`,
-        [query, ...(hasKeys ? [keys.map((key) => lexeme(keyToken(key))).join(" & ")] : []), limit + 1],
+        [query, ...(hasKeys ? [keysQuery(keys)] : []), limit + 1],
       );
       for (const { agent_id: agentId, id, words } of rows) {
         const place = JSON.stringify([agentId, id]);
-        if (found.size >= limit && !found.has(place)) truncated = true;
-        else found.set(place, { agentId, id, words });
+        if (textMatches.size >= limit && !textMatches.has(place)) truncated = true;
+        else textMatches.set(place, { agentId, id, words });
       }
       if (truncated) break;
     }
-    return { found: [...found.values()], truncated };
+    return { matches: [...textMatches.values()], truncated };
+  },
+
+  async withKeys(tx, keys, after, max) {
+    const rows = await tx.all(
+      PLACED_ROW,
+      `SELECT ${PLACED_COLUMNS}
+       FROM (SELECT id, agent_id FROM capability_docs WHERE keys @@ CAST(? AS tsquery) LIMIT ?) d
+       ORDER BY d.id, d.agent_id`,
+      [after.id, after.agentId, keysQuery(keys), max + 1],
+    );
+    return rows.length > max ? undefined : rows.filter(({ isBehind }) => isBehind === 1);
   },
 };
 
@@ -46,7 +65,7 @@ function vectorsOf({ name, category, description, keys }: TextDocument): string[
   return [...fields, keys.map(keyToken)].map((words) => words.map(lexeme).join(" "));
 }
 
-/** What has all words comes before what has one, a name before a description, and whole words before their beginnings. */
+/** Returns the queries by rank: all words before one word, names before descriptions, whole words before prefixes. */
 function queriesFor(words: readonly string[]): { column: string; query: string }[] {
   const lexemes = words.flatMap(wordsOf).map(lexeme);
   return ["", ":*"].flatMap((beginning) => {
@@ -58,17 +77,22 @@ function queriesFor(words: readonly string[]): { column: string; query: string }
   });
 }
 
-/** The words of a text as FTS5's tokenizer sees them. */
+/** Splits a text into words in the same way as the tokenizer of FTS5. */
 function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}\p{M}\p{Co}]+/gu) ?? [];
 }
 
-/** As text vectors and queries write a word. */
+/** Returns a text query for documents that have all of the keys. */
+function keysQuery(keys: readonly string[]): string {
+  return keys.map((key) => lexeme(keyToken(key))).join(" & ");
+}
+
+/** Quotes a word for text vectors and queries. */
 function lexeme(word: string): string {
   return `'${word}'`;
 }
 
-/** A key as one word, whatever it holds. */
+/** Encodes a key, whatever its characters, as a single word. */
 function keyToken(key: string): string {
   return `x${Buffer.from(key).toString("hex")}`;
 }

@@ -12,16 +12,16 @@ import {
 const ORGANIZATION_ROW = row({ organization: text });
 const N_ROW = row({ n: integer });
 
-/** An operator's word that a principal acts for an organization; times are epoch ms. */
+/** An operator's proof that a principal acts for an organization. Times are epoch ms. */
 export interface StoredProof {
   readonly id: string;
   readonly organization: string;
   readonly principal: string;
   readonly provenBy: string;
   readonly createTime: number;
-  /** Undefined while it is in force. */
+  /** Time of the revocation; undefined for a proof in force. */
   readonly revokeTime: number | undefined;
-  /** Empty while it is in force. */
+  /** The principal that revoked the proof; empty for a proof in force. */
   readonly revokedBy: string;
 }
 
@@ -39,11 +39,11 @@ type ProofRow = RowOf<typeof PROOF_ROW>;
 const SELECT =
   "SELECT id, organization, principal, proven_by, create_time, revoke_time, revoked_by FROM organization_proofs";
 
-/** What keeps proofs. */
+/** Selects the proofs of a list. */
 export interface ProofFilter {
-  /** Empty for all. */
+  /** The organization of the proofs; empty for all. */
   readonly organization: string;
-  /** Empty for all. */
+  /** The principal of the proofs; empty for all. */
   readonly principal: string;
   readonly includeRevoked: boolean;
 }
@@ -53,7 +53,7 @@ export async function findProof(tx: ReadTx, id: string): Promise<StoredProof | u
   return row && toProof(row);
 }
 
-/** The proof in force. */
+/** Finds the principal's proof for an organization, if it is in force. */
 export async function findProofOf(
   tx: ReadTx,
   organization: string,
@@ -67,7 +67,7 @@ export async function findProofOf(
   return row && toProof(row);
 }
 
-/** Whether an operator has ever proven an organization. */
+/** Whether an organization ever had a proof. */
 export async function wasProven(tx: ReadTx, organization: string): Promise<boolean> {
   const row = await tx.get(FOUND, "SELECT 1 FROM organization_proofs WHERE organization = ? LIMIT 1", [
     organization,
@@ -75,7 +75,7 @@ export async function wasProven(tx: ReadTx, organization: string): Promise<boole
   return row !== undefined;
 }
 
-/** Proofs, the newest first, behind the id `before`. Ids ascend with time. */
+/** Lists proofs with ids below `before`, newest first. Ids ascend with time. */
 export async function listProofs(
   tx: ReadTx,
   { organization, principal, includeRevoked }: ProofFilter,
@@ -97,7 +97,7 @@ export async function listProofs(
   return rows.map(toProof);
 }
 
-/** The organizations that a principal is proven to act for, in the order of their names. */
+/** Lists the organizations for which a principal has proofs in force, in the order of their names. */
 export async function provenOrganizations(tx: ReadTx, principal: string): Promise<string[]> {
   if (principal === "") return [];
   const rows = await tx.all(
@@ -108,7 +108,7 @@ export async function provenOrganizations(tx: ReadTx, principal: string): Promis
   return rows.map(({ organization }) => organization);
 }
 
-/** How many proofs of an organization are in force, counted no further than `limit`. */
+/** Counts the proofs in force of an organization, up to `limit`. */
 export async function countProofs(tx: ReadTx, organization: string, limit: number): Promise<number> {
   const row = await tx.get(
     N_ROW,

@@ -3,7 +3,7 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 const DOC_ROW = row({ doc: integer });
 const DOC_AGENT_ID_ID_WORDS_ROW = row({ doc: integer, agent_id: text, id: text, words: text });
 
-/** The words of one capability, by the field that they stand in, and the keys that it is filtered by. */
+/** A capability in the index: its words by field, and its filter keys. */
 export interface TextDocument {
   readonly id: string;
   readonly name: string;
@@ -12,33 +12,60 @@ export interface TextDocument {
   readonly keys: readonly string[];
 }
 
-/** Which capability was found, and its words. */
+/** A matching capability with its words. */
 export interface TextMatch {
   readonly agentId: string;
   readonly id: string;
-  /** As `searchText` writes them. */
+  /** The words in the form of `searchText`. */
   readonly words: string;
 }
 
-/** What free text finds, and whether there was more. */
+/** The matches of a search, and whether more exist. */
 export interface TextMatches {
-  readonly found: readonly TextMatch[];
+  readonly matches: readonly TextMatch[];
   readonly truncated: boolean;
 }
 
-/** Free text over capabilities. One implementation a database: SQLite has FTS5, Postgres its own full text. */
+/**
+ * Free text search over capabilities, with one implementation for each database: FTS5 in SQLite, full text search in
+ * Postgres.
+ */
 export interface TextIndex {
-  /** Writes the documents of an agent, in place of those before. */
+  /** Replaces the documents of an agent. */
   replace(tx: WriteTx, agentId: string, documents: readonly TextDocument[]): Promise<void>;
   /**
-   * Documents in which a word begins with one of `words` and which have all of `keys`: `limit` of them, in no particular
-   * order. Those with whole words come first, and of these those with all of them, then those with one in the name, the
-   * category, the description.
+   * Finds at most `limit` documents, unordered, that have all of `keys` and a word that begins with one of `words`. If
+   * the limit cuts the result, whole words take precedence: first documents with all words, then those with one in the
+   * name, the category, the description.
    *
    * @param words letters and digits only, at least one
    */
   search(tx: ReadTx, words: readonly string[], keys: readonly string[], limit: number): Promise<TextMatches>;
+  /**
+   * Lists the documents after `after` that have all of `keys`, in the order of id and agent.
+   *
+   * @param keys at least one
+   * @returns undefined if more than `max` documents have them, counting those before `after`
+   */
+  withKeys(
+    tx: ReadTx,
+    keys: readonly string[],
+    after: DocumentPlace,
+    max: number,
+  ): Promise<readonly DocumentPlace[] | undefined>;
 }
+
+/** The position of a document: its capability's id and agent. */
+export interface DocumentPlace {
+  readonly id: string;
+  readonly agentId: string;
+}
+
+/** The place of a document. `isBehind` is 1 if the database orders the document after the search's start. */
+export const PLACED_ROW = row({ id: text, agentId: text, isBehind: integer });
+
+export const PLACED_COLUMNS = `d.id AS id, d.agent_id AS agentId,
+  CASE WHEN (d.id, d.agent_id) > (?, ?) THEN 1 ELSE 0 END AS isBehind`;
 
 export const fts5: TextIndex = {
   async replace(tx, agentId, documents) {
@@ -60,7 +87,7 @@ export const fts5: TextIndex = {
 
   async search(tx, words, keys, limit) {
     const allKeys = keys.map((key) => ` AND keys : ${keyToken(key)}`).join("");
-    const found = new Map<number, TextMatch>();
+    const textMatches = new Map<number, TextMatch>();
     let truncated = false;
     for (const query of queriesFor(words)) {
       const rows = await tx.all(
@@ -72,19 +99,31 @@ export const fts5: TextIndex = {
         [query + allKeys, limit + 1],
       );
       for (const { doc, agent_id: agentId, id, words } of rows) {
-        if (found.size >= limit && !found.has(doc)) truncated = true;
-        else found.set(doc, { agentId, id, words });
+        if (textMatches.size >= limit && !textMatches.has(doc)) truncated = true;
+        else textMatches.set(doc, { agentId, id, words });
       }
       if (truncated) break;
     }
-    return { found: [...found.values()], truncated };
+    return { matches: [...textMatches.values()], truncated };
+  },
+
+  async withKeys(tx, keys, after, max) {
+    const rows = await tx.all(
+      PLACED_ROW,
+      `SELECT ${PLACED_COLUMNS}
+       FROM (SELECT rowid AS doc FROM capability_text WHERE capability_text MATCH ? LIMIT ?) r
+       CROSS JOIN capability_docs d
+       WHERE d.doc = r.doc ORDER BY d.id, d.agent_id`,
+      [after.id, after.agentId, keys.map((key) => `keys : ${keyToken(key)}`).join(" AND "), max + 1],
+    );
+    return rows.length > max ? undefined : rows.filter(({ isBehind }) => isBehind === 1);
   },
 };
 
 /**
- * What has all words comes before what has one, and a name before a description; FTS5's own bm25 would count every document
- * that holds a word, for each question. Whole words come before beginnings of words: the documents of a whole word are read
- * as far as they are needed, those of a beginning are all gathered before.
+ * Returns the queries by rank: all words before one word, names before descriptions. FTS5's own bm25 would rank every
+ * document that has a word, for each query. Whole words come before prefixes, because their documents stream up to the
+ * limit. For a prefix FTS5 collects all documents first.
  */
 function queriesFor(words: readonly string[]): string[] {
   return ["", " *"].flatMap((beginning) => {
@@ -96,7 +135,7 @@ function queriesFor(words: readonly string[]): string[] {
   });
 }
 
-/** A key as one word of the index, whatever it holds. */
+/** Encodes a key, whatever its characters, as a single word of the index. */
 function keyToken(key: string): string {
   return `x${Buffer.from(key).toString("hex")}`;
 }

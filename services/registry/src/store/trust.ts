@@ -19,18 +19,22 @@ const NEXT_ROW = row({ next: integer });
 const N_ROW = row({ n: integer });
 const RECORD_ROW = row({ record: bytes });
 
-/** Everything that is summed up of an agent's evidence. */
+/** Totals of an agent's evidence. */
 export interface StoredTrust {
   readonly trust: TrustState;
   readonly bayesian: BayesianState;
 }
 
-/** Evidence kept of one agent; what older pieces changed stays. */
+/** Maximum number of stored pieces of evidence of one agent. The totals still include deleted evidence. */
 const MAX_EVIDENCE = 10_000;
-/** Old pieces forgotten with each new one. */
-const FORGOTTEN_AT_ONCE = 10;
+/** Maximum number of entries that each insert deletes. */
+const DELETED_PER_INSERT = 10;
 
-/** @param counterpart empty for everybody's evidence */
+/**
+ * Finds the totals of an agent's evidence.
+ *
+ * @param counterpart empty for the totals over all counterparts
+ */
 export async function findTrust(
   tx: ReadTx,
   subject: string,
@@ -58,18 +62,18 @@ export async function putTrust(
   );
 }
 
-/** What one piece of evidence is told by. */
+/** Fields that identify one piece of evidence. */
 export interface EvidenceKey {
   readonly caller: string;
   readonly evidenceId: string;
   readonly digest: string;
   readonly kind: string;
   readonly reference: string;
-  /** Whether it is of work with a stake or a verified result. */
+  /** Whether the evidence is about work with a stake or a verified result. */
   readonly substantial: boolean;
 }
 
-/** What came to an agent from sources, by their names. */
+/** Finds an agent's gains from sources, by the names of the sources. */
 export async function findSources(
   tx: ReadTx,
   subject: string,
@@ -91,7 +95,7 @@ export async function putSource(tx: WriteTx, subject: string, name: string, sour
   );
 }
 
-/** Evidence of that caller and id, with the digest that it was recorded with. */
+/** Finds evidence by caller and id, with the digest of the request that recorded it. */
 export async function findEvidence(
   tx: ReadTx,
   caller: string,
@@ -105,13 +109,13 @@ export async function findEvidence(
   return row && { entry: fromBinary(TrustEntrySchema, row.record), digest: row.digest };
 }
 
-/** The sequence of the next piece of evidence. */
+/** Returns the sequence number for the next piece of evidence. */
 export async function nextSequence(tx: ReadTx): Promise<number> {
   const row = await tx.get(NEXT_ROW, "SELECT COALESCE(MAX(sequence), 0) + 1 AS next FROM trust_evidence");
   return row?.next ?? 1;
 }
 
-/** Appends evidence, and forgets the oldest of the same agent beyond what is kept. */
+/** Inserts evidence, and deletes the agent's oldest evidence beyond the limit. */
 export async function addEvidence(
   tx: WriteTx,
   subject: string,
@@ -139,15 +143,15 @@ export async function addEvidence(
   await tx.run(
     `DELETE FROM trust_evidence WHERE sequence IN (SELECT sequence FROM trust_evidence
        WHERE subject = ? ORDER BY sequence DESC LIMIT ? OFFSET ?)`,
-    [subject, FORGOTTEN_AT_ONCE, MAX_EVIDENCE],
+    [subject, DELETED_PER_INSERT, MAX_EVIDENCE],
   );
 }
 
 /**
- * How much evidence of some kinds a pair has, counted no further than `limit`.
+ * Counts evidence of the given kinds about an agent, up to `limit`.
  *
- * @param reference of which outcome; undefined for any
- * @param counterpart undefined for everybody's
+ * @param reference the outcome's reference; undefined for any
+ * @param counterpart undefined for all counterparts
  */
 export async function countEvidence(
   tx: ReadTx,
@@ -176,8 +180,8 @@ export async function countEvidence(
   return row?.n ?? 0;
 }
 
-/** Whether work of a pair with a stake or a verified result is recorded under a reference. */
-export async function hasSubstance(
+/** Whether evidence with this reference shows work between the two agents that had a stake or a verified result. */
+export async function hasSubstantialOutcome(
   tx: ReadTx,
   subject: string,
   counterpart: string,
@@ -193,9 +197,9 @@ export async function hasSubstance(
 }
 
 /**
- * Evidence about an agent, the latest first, below a sequence.
+ * Lists evidence about an agent with sequences below `before`, latest first.
  *
- * @param givenBy keeps what agents of this principal are the counterpart of; undefined for all
+ * @param givenBy the principal of the counterpart that gave the evidence; undefined for any counterpart
  */
 export async function listEvidence(
   tx: ReadTx,
@@ -222,15 +226,18 @@ export async function listEvidence(
   return rows.map(({ record }) => fromBinary(TrustEntrySchema, record));
 }
 
-/** What an agent with a proven key, and without evidence, scores. */
+/** The score of an agent with a proven key and without evidence. */
 const KEY_SCORE = trustScore(unknownTrust(true, 0));
 
-/** That an agent's score at `now` is at least `least`, as a condition on `agents a`: the rules' `decay` in SQL. */
+/**
+ * The SQL condition on `agents a` for a score of at least `least` at `now`. It must compute the same as `decay` in the
+ * rules.
+ */
 export function trustCondition(least: number, now: number): { sql: string; params: SqlValue[] } {
   const idle = `(? - t.time - ${IDLE_GRACE_MS}) * 1.0 / ${IDLE_HALF_LIFE_MS}`;
   const mine = "t.subject = COALESCE(a.base_id, a.id) AND t.counterpart = ''";
-  const left = `CASE WHEN ${idle} > 0 THEN POWER(0.5, ${idle}) ELSE 1 END`;
-  const scored = `EXISTS (SELECT 1 FROM trust t WHERE ${mine} AND t.lasting + t.fading * ${left} >= ?)`;
+  const remainingShare = `CASE WHEN ${idle} > 0 THEN POWER(0.5, ${idle}) ELSE 1 END`;
+  const scored = `EXISTS (SELECT 1 FROM trust t WHERE ${mine} AND t.lasting + t.fading * ${remainingShare} >= ?)`;
   if (least > KEY_SCORE) return { sql: scored, params: [now, now, least] };
   return {
     sql: `(${scored} OR (a.principal <> '' AND NOT EXISTS (SELECT 1 FROM trust t WHERE ${mine})))`,

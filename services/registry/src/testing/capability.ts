@@ -1,7 +1,7 @@
 import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 
-/** A capability as an agent publishes it; members that are JSON are given as values. */
+/** Creates a capability message. JSON members are passed as values instead of bytes. */
 export function capability(
   id: string,
   parts: {
@@ -26,7 +26,10 @@ export function capability(
   });
 }
 
-/** As JSON, for comparing: a client may have bytes of another class. */
+/**
+ * Returns the JSON form, for comparisons. Byte fields from different clients may be a Buffer or a Uint8Array, which are
+ * never equal.
+ */
 export function asJson(full: CapabilityFull | undefined): JsonValue {
   return full === undefined ? null : toJson(CapabilityFullSchema, full);
 }

@@ -4,19 +4,19 @@ import { VerificationService } from "@depute/contracts/depute/verifier/v1/verifi
 import { DeputeError, ErrorReason } from "@depute/core";
 import { defineService } from "@depute/service";
 
-/** What a fake verifier was asked, and what it is to answer. */
+/** The recorded calls of a fake verifier, and the behaviour of its answers. */
 export interface FakeVerifier {
-  /** Schemas and values of each call, as JSON. */
+  /** The schema and value of each call, as JSON. */
   readonly calls: [schema: string, value: string | undefined][];
-  /** What every call fails with. */
+  /** The error that every call gets; absent for none. */
   failure?: Error | undefined;
-  /** Called within each call, before it answers. */
+  /** Runs during each call, before the answer. */
   during?: (() => Promise<unknown>) | undefined;
 }
 
 const TYPES = ["object", "string", "number"];
 
-/** Stands for the verifier: knows the keyword `type` and nothing else. */
+/** A fake verifier that checks only the keyword `type`. */
 export function fakeVerifier(fake: FakeVerifier) {
   return defineService({
     name: "verifier",

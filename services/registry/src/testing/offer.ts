@@ -1,6 +1,6 @@
 import { create, fromJson, type MessageInitShape } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import {
   type Offer,
   OfferSchema,
@@ -8,12 +8,12 @@ import {
   VerificationMode,
 } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 
-/** Members of an offer, as `create` takes them. */
+/** Members of an offer in the form that `create` accepts. */
 export type OfferParts = Exclude<MessageInitShape<typeof OfferSchema>, Offer>;
 
-/** An offer of the agent `seller` of `acme`, with nothing wrong. */
+/** Creates a valid offer. Its seller is the agent `seller` of `acme`. */
 export function offerOf(parts: OfferParts = {}): Offer {
-  const whole: OfferParts = {
+  const offer: OfferParts = {
     protocolVersion: "agenta.delegation.v0",
     messageType: "offer",
     offerId: "offer-001",
@@ -33,5 +33,5 @@ export function offerOf(parts: OfferParts = {}): Offer {
     validFrom: "2025-12-01T00:00:00Z",
     ...parts,
   };
-  return create(OfferSchema, whole);
+  return create(OfferSchema, offer);
 }

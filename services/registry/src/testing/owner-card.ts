@@ -2,7 +2,7 @@ import { sign } from "node:crypto";
 import { canonicalBytes } from "@depute/core";
 import type { Signer } from "./statement.ts";
 
-/** An A2A card as its owner signs it: a JWS over its canonical form. */
+/** Signs an A2A card as its owner does: with a JWS over the canonical form of the card. */
 export function signedCard(
   { key }: Signer,
   parts: Record<string, unknown>,

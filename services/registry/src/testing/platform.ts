@@ -11,22 +11,22 @@ import { type FakeVerifier, fakeVerifier } from "./fake-verifier.ts";
 
 export { as } from "@depute/service/testing";
 
-/** Principals with a secret of the same name. */
+/** Principals of the tests. The secret of each is equal to its name. */
 export const ALICE = `${"A".repeat(42)}A`;
 export const BOB = `${"B".repeat(42)}E`;
 export const CAROL = `${"C".repeat(42)}I`;
 export const DAVE = `${"D".repeat(42)}M`;
 
-/** A registry behind a real socket, for a client that shares no code with it, and a fake verifier. */
+/** Starts a registry behind a real socket, with a fake verifier. Its client shares no code with the registry. */
 export async function startPlatform(args: readonly string[] = []) {
   const verifier: FakeVerifier = { calls: [] };
-  const woken: string[] = [];
+  const wakeUps: string[] = [];
   const host = await startTestHost({
     module: registry,
     args,
     fakes: [fakeVerifier(verifier)],
     principals: [ALICE, BOB, CAROL, DAVE],
-    onWake: { topic: "agents", listener: (key) => woken.push(key) },
+    onWake: { topic: "agents", listener: (key) => wakeUps.push(key) },
   });
 
   return {
@@ -35,8 +35,8 @@ export async function startPlatform(args: readonly string[] = []) {
     get publicUrl() {
       return host.url;
     },
-    /** Keys of the wake-ups so far. */
-    woken,
+    /** The keys of all wake-ups that the registry has published. */
+    wakeUps,
     get agents() {
       return host.client(AgentService);
     },
@@ -58,7 +58,7 @@ export async function startPlatform(args: readonly string[] = []) {
     get organizations() {
       return host.client(OrganizationService);
     },
-    /** Ends the process's services and starts them again on the same files, some milliseconds later. */
+    /** Stops the services and restarts them on the same files, some milliseconds later. */
     restart: (awayMs = 0) => host.whileDown(() => host.clock.advance(awayMs)),
     stop: host.stop,
   };

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
-/** A key that registers. */
+/** A key that registers agents. */
 export interface Signer {
   readonly principal: string;
   readonly key: KeyObject;
@@ -11,7 +11,7 @@ export function signer(): Signer {
   return { principal: publicKey.export({ format: "jwk" }).x ?? "", key: privateKey };
 }
 
-/** A registration statement as a client makes it. */
+/** Signs a registration statement like a client. */
 export function signStatement(
   { key }: Signer,
   claims: Record<string, unknown>,

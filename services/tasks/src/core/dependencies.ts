@@ -10,7 +10,7 @@ import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_s
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import type { ServiceDeps } from "@depute/service";
 
-/** The services that the task engine asks. */
+/** The services that the task engine calls. */
 export interface Dependencies {
   readonly agents: Client<typeof AgentService>;
   readonly discovery: Client<typeof DiscoveryService>;

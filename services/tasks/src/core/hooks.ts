@@ -5,26 +5,29 @@ import type { CompleteAssignmentRequest } from "@depute/contracts/depute/tasks/v
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { TaskRecord } from "./rules/record.ts";
 
-/** What a transaction does to a task. */
+/** A change of a task in a transaction. */
 export interface TaskChange {
-  /** Undefined for a task that is new. */
+  /** The task before the change; undefined for a new task. */
   readonly before: TaskRecord | undefined;
   readonly after: TaskRecord;
-  /** The events that brought it there, in order; one at least. */
+  /** The events of the change, in order; at least one. */
   readonly events: readonly TaskEvent[];
 }
+
+/** The name of an event: the case of its payload. */
+export type TaskEventName = TaskEvent["payload"]["case"];
 
 /** An observer of task changes. It runs in the transaction, after the rows are written; an error rolls the change back. */
 export type TaskObserver = (tx: WriteTx, change: TaskChange) => Promise<void>;
 
-/** Checks a worker's result; a failure fails the task in its place. */
+/** Checks a worker's result. If the check returns a failure, the task fails instead of completing. */
 export type ResultCheck = (
   record: TaskRecord,
   request: CompleteAssignmentRequest,
   options: CallOptions,
 ) => Promise<TaskFailure | undefined>;
 
-/** Hears in its transaction that a task is purged to a tombstone. */
+/** Called in the transaction that purges a task to a tombstone. */
 export type PurgeListener = (tx: WriteTx, taskId: string) => Promise<void>;
 
 /** Whether a task may be dispatched although a context that it carries is gone. */

@@ -3,34 +3,37 @@ import type { ServiceDeps, Settings, SettingsTable } from "@depute/service";
 import type { Migration } from "@depute/store";
 import type { TaskEngine } from "./port.ts";
 
-/** A wire or a duty beside the task engine, with its own settings, tables and services. */
+/** A protocol or function that a module adds to the task engine, with its own settings, tables and services. */
 export interface TasksModule<Table extends SettingsTable = SettingsTable> {
-  /** Names its migrations in the store. */
+  /** The name of the module's migrations in the store. */
   readonly name: string;
   readonly settings: Table;
-  /** Its tables in the store of the tasks; none for a module without tables there. */
+  /** The module's tables in the store of the tasks; empty if it has none there. */
   readonly migrations: readonly Migration[];
-  /** Fingerprints of the keys that its tables depend on, by the names of their files without `.key`. */
-  keys?(deps: Pick<ServiceDeps, "dataDir">): Readonly<Record<string, string>>;
   /**
-   * Opens what the module needs and registers its observers and checks. Tasks do not change before {@link OpenModule.start}.
+   * Fingerprints of the keys that the module's tables depend on. The member name is the key's file name without `.key`.
+   */
+  keys?(deps: Pick<ServiceDeps, "keys">): Promise<Readonly<Record<string, string>>>;
+  /**
+   * Opens the module's resources and registers its observers and checks. Tasks do not change before {@link
+   * OpenModule.start}.
    *
-   * @throws SettingsError; what it has opened by then it closes itself
+   * @throws SettingsError; the module then closes what it opened
    */
   open(deps: ServiceDeps, engine: TaskEngine, settings: Settings<Table>): OpenModule | Promise<OpenModule>;
 }
 
 /** A module that is open. */
 export interface OpenModule {
-  /** Registers its services; absent where it serves none. */
+  /** Registers the module's services; absent if it serves none. */
   readonly routes?: (router: ConnectRouter) => void;
   /** Begins background work, once every module is open. */
   start?(): void | Promise<void>;
-  /** Ends background work and closes what the module has opened. The engine is still open. */
+  /** Ends background work and closes the module's resources. The engine is still open at this time. */
   close(): Promise<void>;
 }
 
-/** Keeps the settings' own types. */
+/** Defines a module. The function only keeps the exact types of its settings. */
 export function defineModule<Table extends SettingsTable>(module: TasksModule<Table>): TasksModule<Table> {
   return module;
 }

@@ -10,29 +10,29 @@ export interface Decision {
   readonly comment: string;
 }
 
-/** Hears of reviews in the transactions that change them. */
+/** Called in the transactions that change reviews. */
 export interface ReviewListener {
-  /** Before a decision is applied; `isOwn` where the caller tells the parties itself. */
+  /** Runs before a decision applies. With `isOwn`, the caller of the decision notifies the parties itself. */
   deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void>;
-  /** When a reviewer has asked something at the queue. */
+  /** Runs when a reviewer has asked a question at the queue. */
   inquired(tx: WriteTx, record: TaskRecord, text: string): Promise<void>;
-  /** When half of the time has passed and more principals may decide. */
+  /** Runs when half of the review's time has passed. From then on, more principals may decide. */
   escalating(tx: WriteTx, record: TaskRecord): Promise<void>;
 }
 
-/** What the reviews of held results offer to the engine and the other modules. */
+/** The reviews of held results, for the engine and the other modules. */
 export interface ResultReviews {
   listen(listener: ReviewListener): void;
-  /** Tells the listeners of a decision that this transaction applies. */
+  /** Runs the listeners for a decision, in the transaction that applies the decision. */
   deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void>;
   /** Whether half of the time of a task's review has passed. */
   isEscalated(tx: ReadTx, taskId: string): Promise<boolean>;
   /**
-   * Decides on the result that a task holds: at the queue of reviews, then by `apply`.
+   * Decides on a held result: first records the decision at the review queue, then calls `apply`.
    *
    * @param reviewer the principal that decides
-   * @throws DeputeError TASK_STATE_CONFLICT (no result is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST,
-   * DEPENDENCY_UNAVAILABLE, and what `apply` throws
+   * @throws DeputeError TASK_STATE_CONFLICT (no result is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED,
+   *   CONFLICT_OF_INTEREST, DEPENDENCY_UNAVAILABLE, and the errors of `apply`
    */
   decide<T>(
     taskId: string,
@@ -42,7 +42,8 @@ export interface ResultReviews {
     apply: () => Promise<T>,
   ): Promise<T>;
   /**
-   * Puts a question to the author of the result that a task holds: at the queue, then by `apply` with the question's number.
+   * Asks the author of a held result a question: first records it at the review queue, then calls `apply` with the
+   * number that the queue gave the question.
    *
    * @throws DeputeError as {@link decide}
    */
@@ -52,8 +53,8 @@ export interface ResultReviews {
     options: CallOptions,
     apply: (number: number) => Promise<T>,
   ): Promise<T>;
-  /** Stores the number of a question that {@link inquire} has put. */
+  /** Stores the number of a question that {@link inquire} has asked. */
   noteInquiry(tx: WriteTx, taskId: string, number: number): Promise<void>;
-  /** Stores the author's answer, for the queue. */
+  /** Stores the answer of the result's author to a reviewer's question. The outbox sends it to the verifier service. */
   noteAnswer(tx: WriteTx, taskId: string, text: string, answeredBy: string): Promise<void>;
 }

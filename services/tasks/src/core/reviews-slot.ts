@@ -1,6 +1,6 @@
 import type { ResultReviews } from "./reviews-port.ts";
 
-/** The reviews of the module that provides them, once it is open. */
+/** Passes calls to the reviews of the module that provides them, once that module is open. */
 export class ReviewsSlot implements ResultReviews {
   #provided: ResultReviews | undefined;
 

@@ -12,9 +12,9 @@ import { delegationEnds } from "./engine/delegation-ends.ts";
 import { Engine } from "./engine/engine.ts";
 import { Purger } from "./engine/purger.ts";
 import { RevocationFollower } from "./engine/revocations.ts";
-import { SharedReads } from "./engine/shared-reads.ts";
 import { Timekeeper } from "./engine/timekeeper.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./engine/topics.ts";
+import { SharedReads } from "./engine/watch.ts";
 import { artifactService } from "./handlers/artifact-service.ts";
 import type { TasksContext } from "./handlers/context.ts";
 import { contextService } from "./handlers/context-service.ts";
@@ -30,45 +30,49 @@ import { taskEngine } from "./task-engine.ts";
 
 /** The task engine with its store open. */
 export interface Core {
-  /** What modules get. */
+  /** The engine as modules see it. */
   readonly engine: TaskEngine;
   readonly routes: (router: ConnectRouter) => void;
-  /** Enforces time limits, follows revocations and purges from now on, once every module is open. */
+  /**
+   * Starts the enforcement of deadlines, the reading of the revocation log, and the purges. Call it after every module
+   * is open.
+   */
   start(): Promise<void>;
-  /** Ends background work and closes the store. Every module is closed by then. */
+  /** Stops background work and closes the store. Call it after every module is closed. */
   close(): Promise<void>;
-  /** For tests. */
+  /** The internals of the engine, for tests. */
   readonly context: TasksContext;
   readonly timekeeper: Timekeeper;
   readonly purger: Purger;
   readonly contextKeeper: ContextKeeper;
 }
 
-/** Each costs about a kilobyte beside its data. */
+/** Each context in memory costs about a kilobyte besides its data. */
 const MAX_CONTEXTS_IN_MEMORY = 10_000;
 
 /**
- * Opens the engine and its store, with the tables of the modules in it. Nothing happens to a task before `start`.
+ * Opens the engine and its store, with the tables of the modules. No task changes before `start`.
  *
- * @param modules what has tables in the store; they are opened later, with the engine that this gives
+ * @param modules the modules with tables in the store; they open later, with this engine
  */
 export async function openCore(
   deps: ServiceDeps,
   settings: CoreSettings,
   modules: readonly Pick<TasksModule, "name" | "migrations" | "keys">[],
 ): Promise<Core> {
-  const { log, clock, timers, bus, authority, stopping } = deps;
+  const { log, clock, timers, random, bus, authority, stopping } = deps;
   const { tasksPollInterval: pollMs, tasksTombstoneRetention: tombstoneMs } = settings;
-  const keys = Object.assign({}, ...modules.map((module) => module.keys?.(deps) ?? {}));
+  const keys: Record<string, string> = {};
+  for (const module of modules) Object.assign(keys, await module.keys?.(deps));
   const store = await openStore({
     ...deps.storeAt("tasks", keys),
     migrations: {
       core: CORE_MIGRATIONS,
       ...Object.fromEntries(modules.map(({ name, migrations }) => [name, migrations])),
     },
-    onError: (err, what) => log.error({ err }, what),
+    onError: (err, message) => log.error({ err }, message),
   });
-  const engine = new Engine({ store, bus, clock, timers, random: Math.random });
+  const engine = new Engine({ store, bus, clock, timers, random });
   const dependencies = connectDependencies(deps);
   const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
   const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
@@ -85,10 +89,10 @@ export async function openCore(
     memory: contextMemory,
     timers,
     pollMs,
-    onError: (err) => log.warn({ err }, "work could not be handed out"),
+    onError: (err) => log.warn({ err }, "dispatch failed"),
   });
   const reads = new SharedReads({
-    read: (taskId, after, limit) => engine.events(taskId, after, limit),
+    log: engine,
     wakeUps: taskWakeUps,
     clock,
     maxAgeMs: pollMs / 2,

@@ -1,6 +1,6 @@
 import { BOUNDS_OPERATORS, defineSettings, type Settings } from "@depute/service";
 
-/** The setting of how often a stream reads the store without a wake-up. Modules that serve streams share it. */
+/** How often a stream reads the store without a wake-up. All modules that serve streams share this setting. */
 export const POLL_INTERVAL = {
   tasksPollInterval: {
     type: "duration",
@@ -10,7 +10,7 @@ export const POLL_INTERVAL = {
   },
 } as const;
 
-/** How long tasks are kept. Modules whose rows are about tasks read it, too. */
+/** How long tasks are kept. Modules whose rows belong to tasks read this setting too. */
 export const RETENTION = {
   tasksRetention: {
     type: "duration",
@@ -20,7 +20,7 @@ export const RETENTION = {
   },
 } as const;
 
-/** The principals of CAP's orchestrator. Several modules, and the registry, read it. */
+/** The principals of CAP's orchestrator. Several modules and the registry read this setting. */
 export const ORCHESTRATORS = {
   orchestratorPrincipals: {
     type: "list",
@@ -70,7 +70,7 @@ export const CORE_SETTINGS = defineSettings({
     help: "bytes of contexts that may not be persisted, held in memory",
     group: "Tasks",
   },
-  // The registry reads this one, too.
+  // The registry also reads this setting.
   boundsOperators: BOUNDS_OPERATORS,
 });
 

@@ -1,8 +1,7 @@
 import { IdConflictPolicy, IdReusePolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { admit, resolveTarget } from "./creation/admission.ts";
-import { createTaskWithin } from "./creation/create-task.ts";
-import { requireAllowed } from "./creation/delegation-policy.ts";
-import { draftDigest } from "./engine/digest.ts";
+import { admit, requireAllowed, resolveTarget } from "./creation/admission.ts";
+import { createTaskWithin, draftDigest } from "./creation/create-task.ts";
+import { wholeTask } from "./engine/engine.ts";
 import type { Purger } from "./engine/purger.ts";
 import { watchTask } from "./engine/watch.ts";
 import { type TasksContext, watchOptions } from "./handlers/context.ts";
@@ -11,25 +10,25 @@ import { decided } from "./operations/decide.ts";
 import { complete, failAttempt, hold, keepAlive, suspend } from "./operations/work.ts";
 import type { Creation, TaskEngine } from "./port.ts";
 import { cursorOf } from "./store/cursor-rows.ts";
-import { freeExternalId, readTask } from "./store/task-rows.ts";
+import { freeExternalId, readEvents, readTask } from "./store/task-rows.ts";
 import { openChildren } from "./store/tree-rows.ts";
 import { readHeldResult } from "./store/work-rows.ts";
 import { ownWorkers } from "./workers.ts";
 
-/** An external id that is taken is refused, whatever the task with it is. */
+/** Policies that refuse a used external id, whatever the state of its task. */
 const EXCLUSIVE = { reusePolicy: IdReusePolicy.REJECT, conflictPolicy: IdConflictPolicy.REJECT } as const;
 const SHARED = {
   reusePolicy: IdReusePolicy.UNSPECIFIED,
   conflictPolicy: IdConflictPolicy.UNSPECIFIED,
 } as const;
 
-/** The port that modules get. */
+/** Creates the task engine that modules of this service use. */
 export function taskEngine(tasks: TasksContext, purger: Pick<Purger, "onPurge">): TaskEngine {
   const { engine, dependencies, clock } = tasks;
   const { store } = engine;
   return {
     store,
-    observe: (observer) => engine.observe(observer),
+    observe: (observer, events) => engine.observe(observer, events),
     checkResults: (check) => void tasks.resultChecks.push(check),
     onPurge: (listener) => purger.onPurge(listener),
     allowMissingContexts: (allows) => engine.allowMissingContexts(allows),
@@ -37,6 +36,8 @@ export function taskEngine(tasks: TasksContext, purger: Pick<Purger, "onPurge">)
     reviews: tasks.reviews,
 
     find: readTask,
+    wholeTask: (tx, record) => wholeTask(tx, record),
+    events: readEvents,
     hasOpenChildren: async (tx, taskId) => (await openChildren(tx, taskId)).length > 0,
     heldResult: readHeldResult,
     async *watch(taskId, afterSequence, context) {
@@ -47,8 +48,8 @@ export function taskEngine(tasks: TasksContext, purger: Pick<Purger, "onPurge">)
     requireAllowed: (delegator, agentId, description, options) =>
       requireAllowed(dependencies, delegator, agentId, description, options),
     async admit({ draft, delegator, target, work }, options) {
-      const found = target ?? (await resolveTarget(dependencies, draft, delegator, options));
-      return admit(dependencies, draft, found, delegator, clock.now(), options, work);
+      const resolvedTarget = target ?? (await resolveTarget(dependencies, draft, delegator, options));
+      return admit(dependencies, draft, resolvedTarget, delegator, clock.now(), options, work);
     },
     create: (tx, creation) => createWithin(tx, tasks, creation),
     delay: (tx, taskId, untilMs) => engine.availableFrom(tx, taskId, untilMs),
@@ -74,10 +75,21 @@ export function taskEngine(tasks: TasksContext, purger: Pick<Purger, "onPurge">)
 async function createWithin(
   tx: Parameters<TaskEngine["create"]>[0],
   { engine, treeLimits, contextMemory }: TasksContext,
-  { draft, admitted, delegator, requestId, viewer, sameAs, isExclusive = false, replaces }: Creation,
+  {
+    draft,
+    admitted,
+    delegator,
+    organization,
+    requestId,
+    viewer,
+    sameAs,
+    isExclusive = false,
+    replaces,
+  }: Creation,
 ) {
   if (replaces !== undefined) await freeExternalId(tx, replaces);
   const policies = isExclusive ? EXCLUSIVE : SHARED;
   const request = { delegator, requestId, draft, digest: draftDigest(sameAs ?? draft), policies };
-  return createTaskWithin(tx, engine, request, admitted, { caller: viewer, treeLimits, contextMemory });
+  const rights = { caller: viewer, organization, treeLimits, contextMemory };
+  return createTaskWithin(tx, engine, request, admitted, rights);
 }

@@ -8,17 +8,21 @@ import { assignmentOf, claim } from "./queue/claim.ts";
 import { agentsWithWork, heldBy } from "./store/queue-rows.ts";
 import { readTask } from "./store/task-rows.ts";
 
-/** The platform itself. */
+/** The authority for workers in this process: every call counts as the platform's own. */
 const OWN: Authority = {
-  identify: async () => ({ principal: LOCAL_PRINCIPAL, local: true }),
-  authorise: async () => ({ principal: LOCAL_PRINCIPAL, local: true, blocks: [] }),
+  identify: async () => ({ principal: LOCAL_PRINCIPAL, local: true, organization: "" }),
+  authorise: async () => ({ principal: LOCAL_PRINCIPAL, local: true, organization: "", blocks: [] }),
 };
 
-/** The queue for workers that are part of this process. Their calls are the same as those of any other worker. */
+/** Returns the queue for workers in this process. Their calls are treated like those of any other worker. */
 export function ownWorkers(tasks: TasksContext): WorkerQueue {
-  const { engine, contextMemory } = tasks;
+  const { engine, contextMemory, clock, timers } = tasks;
   const service = workerService({ ...tasks, authority: OWN });
-  const transport = createDirectTransport({ routes: (router) => router.service(WorkerService, service) });
+  const transport = createDirectTransport({
+    clock,
+    timers,
+    routes: (router) => router.service(WorkerService, service),
+  });
   return {
     calls: createClient(WorkerService, transport),
     agentsWithWork: (afterAgentId, limit) =>

@@ -16,36 +16,37 @@ import { Approvals } from "./outbox/approvals.ts";
 import { openCallbackKey } from "./outbox/callback-key.ts";
 import { Callbacks } from "./outbox/callbacks.ts";
 import { verificationOutbox } from "./outbox/verifications.ts";
+import { DECISIVE } from "./rules/outcome.ts";
 import { EXECUTION_SETTINGS } from "./settings.ts";
 import { EXECUTION_MIGRATIONS } from "./store/migrations.ts";
 import { ExecutionPurger } from "./time/purger.ts";
 import { ExecutionTimekeeper } from "./time/timekeeper.ts";
 
-/** Executions bought on Agenta's offers, kept in the store of the tasks. */
+/** The module of executions, that is, purchases on Agenta's offers. It uses the store of the tasks. */
 export const executions = defineModule({
   name: "executions",
   settings: EXECUTION_SETTINGS,
   migrations: EXECUTION_MIGRATIONS,
-  keys: ({ dataDir }) => ({ callback: openCallbackKey(dataDir).publicKey }),
+  keys: async ({ keys }) => ({ callback: (await openCallbackKey(keys)).publicKey }),
   open: openExecutions,
 });
 
-/** @throws SettingsError for hosts that are none */
-function openExecutions(
-  { bus, connect, log, timers, clock, dataDir, authority, stopping }: ServiceDeps,
+/** @throws SettingsError for invalid hosts */
+async function openExecutions(
+  { bus, connect, log, timers, random, clock, keys, authority, stopping }: ServiceDeps,
   engine: TaskEngine,
   settings: Settings<typeof EXECUTION_SETTINGS>,
-): OpenModule {
+): Promise<OpenModule> {
   const { store } = engine;
   const hosts = new AllowedHosts(settings.executionsCallbackHosts);
-  const key = openCallbackKey(dataDir);
+  const key = await openCallbackKey(keys);
   const [registry, verifier] = [connect("registry"), connect("verifier")];
   const verificationMs = settings.executionsVerificationTimeout;
   const book = new ExecutionBook({ bus, clock, engine, verificationMs });
-  engine.observe((tx, change) => book.observe(tx, change));
-  const callbacks = new Callbacks({ store, clock, timers, log, hosts, key, random: Math.random });
+  engine.observe((tx, change) => book.observe(tx, change), DECISIVE);
+  const callbacks = new Callbacks({ store, clock, timers, log, hosts, key, random });
   const wakeUps = new WakeUps(bus, EXECUTION_TOPIC);
-  const approvals = new Approvals({ engine, clock, timers, log, verifier });
+  const approvals = new Approvals({ clock, timers, log, connect }, engine);
   const context: ExecutionsContext = {
     engine,
     authority,

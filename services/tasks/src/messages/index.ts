@@ -4,17 +4,17 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { type ServiceDeps, type Settings, WakeUps } from "@depute/service";
 import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
-import { type CapContext, Told } from "./handlers/context.ts";
 import { messageService } from "./handlers/message-service.ts";
-import { Participants } from "./handlers/participants.ts";
 import { readActions } from "./rules/error-actions.ts";
 import { MESSAGE_SETTINGS } from "./settings.ts";
 import { MESSAGE_MIGRATIONS } from "./store/migrations.ts";
 import { MessagePurger } from "./time/purger.ts";
-import { Notices } from "./work/notices.ts";
+import { type CapContext, NotifiedTasks } from "./work/context.ts";
+import { FOLLOWED, Notices } from "./work/notices.ts";
+import { Participants } from "./work/participants.ts";
 import { INBOX_TOPIC } from "./work/post.ts";
 
-/** CAP's messages at work. */
+/** The open CAP module. */
 export interface Cap extends OpenModule {
   readonly routes: (router: ConnectRouter) => void;
   start(): void;
@@ -22,7 +22,7 @@ export interface Cap extends OpenModule {
   readonly purger: MessagePurger;
 }
 
-/** CAP's messages, kept in the store of the tasks. */
+/** The module of CAP's messages. They are stored with the tasks, so that a message commits with its effect. */
 export const messages = defineModule({
   name: "messages",
   settings: MESSAGE_SETTINGS,
@@ -30,7 +30,7 @@ export const messages = defineModule({
   open: openCap,
 });
 
-/** @throws SettingsError for actions that are none */
+/** @throws SettingsError if an action in the settings is invalid */
 export function openCap(
   { bus, log, connect, authority, clock, timers, stopping }: ServiceDeps,
   engine: TaskEngine,
@@ -53,7 +53,7 @@ export function openCap(
       taskTimeoutMs: settings.capTaskTimeout,
       actionOf,
     },
-    told: new Told(),
+    notified: new NotifiedTasks(),
     inboxWakeUps,
     participants: new Participants({
       authority,
@@ -64,7 +64,7 @@ export function openCap(
     }),
   };
   const notices = new Notices(context);
-  engine.observe((tx, change) => notices.observe(tx, change));
+  engine.observe((tx, change) => notices.observe(tx, change), FOLLOWED);
   engine.reviews.listen(notices);
   const { store } = engine;
   const purger = new MessagePurger({ store, clock, timers, log, retentionMs: settings.tasksRetention });

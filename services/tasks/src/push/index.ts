@@ -1,10 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import { newId } from "@depute/core";
-import { AllowedHosts, Outbound, type ServiceDeps, type Settings } from "@depute/service";
+import { randomUuid } from "@depute/core";
+import { AllowedHosts, Outbound, readOrCreate, type ServiceDeps, type Settings } from "@depute/service";
 import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
+import { a2aPeersOver } from "./peers/a2a-peers.ts";
 import { Endpoints } from "./peers/agents.ts";
 import { peersOver, readPeerCredentials } from "./peers/peers.ts";
 import { PUSH_SETTINGS } from "./settings.ts";
@@ -16,8 +16,8 @@ import { Kept, MAX_KEPT } from "./work/kept.ts";
 import { Remotes } from "./work/remotes.ts";
 
 /**
- * Work at agents' own NEKTE endpoints: the service is one more worker, which claims the tasks of agents whose record names an
- * endpoint. Without allowed hosts no endpoint is called.
+ * Push delegation: tasks are sent to agents that answer NEKTE or A2A themselves. The service acts as a worker for agents
+ * whose record names an address. If no hosts are allowed, no address is called.
  */
 export const push = defineModule({
   name: "push",
@@ -33,21 +33,23 @@ function openPush(
 ): OpenModule {
   const { tasksPushCapacity: capacity, tasksPushPerAgent: perAgent } = settings;
   const allowed = new AllowedHosts(settings.tasksOutboundHosts);
-  // The endpoint already has the contexts of the work that goes on there.
+  // A task with an open delegation may be dispatched without its contexts, because the endpoint already has them.
   engine.allowMissingContexts(async (tx, taskId) => (await openRemote(tx, taskId)) !== undefined);
   if (allowed.isEmpty) return { close: async () => {} };
-  // Streams hold their connections, so what is asked beside them has others.
+  // Streams occupy connections for a long time, so other calls use a separate pool of connections.
   const outbound = {
     streams: new Outbound({ hosts: allowed, maxConnections: capacity + MAX_KEPT }),
     calls: new Outbound({ hosts: allowed }),
   };
-  const peerAt = peersOver(outbound, readPeerCredentials(settings.tasksOutboundCredentials));
+  const credentials = readPeerCredentials(settings.tasksOutboundCredentials);
+  const peerAt = peersOver(outbound, credentials);
+  const a2aPeerAt = a2aPeersOver(outbound, credentials);
   const remotes = new Remotes(engine, clock);
-  const kept = new Kept(timers);
-  const cancellations = new Cancellations({ store: engine.store, peerAt, clock, timers, log });
+  const keptStreams = new Kept(timers);
+  const cancellations = new Cancellations({ store: engine.store, peerAt, a2aPeerAt, clock, timers, log });
   remotes.onOwed(() => cancellations.wake());
-  remotes.onEnd((taskId) => kept.drop(taskId));
-  const push = { peerAt, remotes, kept, clock, timers };
+  remotes.onEnd((taskId) => keptStreams.drop(taskId));
+  const push = { peerAt, a2aPeerAt, remotes, keptStreams, clock, timers };
   const endpoints = new Endpoints(createClient(AgentService, connect("registry")), clock, () => publicUrl);
   const instance = instanceOf(join(dataDir, "push.instance"));
   const dispatcher = new Dispatcher({
@@ -68,7 +70,7 @@ function openPush(
     },
     async close() {
       await dispatcher.close();
-      kept.close();
+      keptStreams.close();
       await cancellations.close();
       outbound.streams.close();
       outbound.calls.close();
@@ -76,8 +78,7 @@ function openPush(
   };
 }
 
-/** The name that a process of this folder has, made when the first one begins. */
+/** Returns the instance name that all processes with this data folder use. The first process creates it. */
 function instanceOf(file: string): string {
-  if (!existsSync(file)) writeFileSync(file, newId(), { mode: 0o600 });
-  return readFileSync(file, "utf8").trim();
+  return readOrCreate(file, randomUuid).trim();
 }

@@ -5,8 +5,8 @@ export const PUSH_SETTINGS = defineSettings({
     type: "list",
     default: [],
     help:
-      "hosts of agents' own NEKTE endpoints that are called with their work, as host or host:port, with private: before " +
-      "names of private addresses; empty: none is",
+      "hosts of agents that answer NEKTE or A2A themselves and are sent their work, as host or host:port, with private: " +
+      "before names of private addresses; empty: none is",
     group: "Tasks",
   },
   tasksOutboundCredentials: {

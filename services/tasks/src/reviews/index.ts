@@ -1,33 +1,20 @@
 import { createClient } from "@connectrpc/connect";
 import { ReviewKind, ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
-import { fromConnectError, Outbox, ownHeaders, type ServiceDeps, StreamFollower } from "@depute/service";
-import type { WriteTx } from "@depute/store";
-import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
+import { fromConnectError, Outbox, type ServiceDeps } from "@depute/service";
+import {
+  defineModule,
+  isFinalRefusal,
+  type OpenModule,
+  ReviewQueue,
+  reviewCallOptions,
+  type TaskEngine,
+} from "../core/index.ts";
 import { REVIEW_SETTINGS } from "./settings.ts";
 import { deleteCall, firstCalls, type ReviewCallRow } from "./store/call-rows.ts";
 import { REVIEW_MIGRATIONS } from "./store/migrations.ts";
-import { Oversight } from "./work/oversight.ts";
+import { FOLLOWED, Oversight } from "./work/oversight.ts";
 
-/** The cursor's name in the store. */
-const CURSOR = "reviews";
-
-/** How long the verifier has for an answer, milliseconds. */
-const TIMEOUT_MS = 10_000;
-
-/** Refusals that another try would meet as well. */
-const FINAL: ReadonlySet<ErrorReason> = new Set([
-  ErrorReason.REVIEW_CLOSED,
-  ErrorReason.REVIEW_NOT_FOUND,
-  ErrorReason.REQUEST_ID_REUSED,
-  ErrorReason.INVALID_REQUEST,
-  ErrorReason.CALLER_NOT_ALLOWED,
-  ErrorReason.CONFLICT_OF_INTEREST,
-  ErrorReason.INQUIRY_ANSWERED,
-  ErrorReason.INQUIRY_NOT_FOUND,
-]);
-
-/** The reviews of held results. The verifier decides. */
+/** The reviews of held results. The verifier service stores the reviews and their decisions. */
 export const reviews = defineModule({
   name: "reviews",
   settings: REVIEW_SETTINGS,
@@ -40,30 +27,37 @@ export const reviews = defineModule({
       timeoutMs: settings.tasksReviewTimeout,
       escalation: [...new Set([...settings.tasksReviewEscalation, ...settings.orchestratorPrincipals])],
     });
-    engine.observe((tx, change) => oversight.observe(tx, change));
+    engine.observe((tx, change) => oversight.observe(tx, change), FOLLOWED);
     engine.provideReviews(oversight);
     return bridge(deps, engine, oversight);
   },
 });
 
-/** Makes the calls that the verifier is owed, and follows its reviews. */
-function bridge({ log, timers, connect }: ServiceDeps, engine: TaskEngine, oversight: Oversight): OpenModule {
+/** Runs the outbox of calls to the verifier service, and applies the changes of its reviews. */
+function bridge(deps: ServiceDeps, engine: TaskEngine, oversight: Oversight): OpenModule {
+  const { log, timers } = deps;
   const { store } = engine;
-  const cursor = engine.cursor(CURSOR);
-  const reviews = createClient(ReviewService, connect("verifier"));
+  const queue = new ReviewQueue(deps, engine, {
+    kind: ReviewKind.OVERSIGHT,
+    cursor: "reviews",
+    streamName: "reviews",
+    apply: (review, advance) => oversight.apply(review, advance),
+  });
 
   async function call(row: ReviewCallRow, signal: AbortSignal): Promise<void> {
     const { method, reviewId: id, number, answer, answeredBy } = row;
-    const own = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
-    if (method === "create") await oversight.create(id, own);
-    else if (method === "answer") await reviews.answerReviewInquiry({ id, number, answer, answeredBy }, own);
-    else await reviews.withdrawReview({ id, reason: "the result is no longer held" }, own);
+    const ownOptions = reviewCallOptions(signal);
+    if (method === "create") await oversight.create(id, ownOptions);
+    else if (method === "answer")
+      await queue.calls.answerReviewInquiry({ reviewId: id, number, answer, answeredBy }, ownOptions);
+    else
+      await queue.calls.withdrawReview({ reviewId: id, reason: "the result is no longer held" }, ownOptions);
   }
 
   const outbox = new Outbox<ReviewCallRow>({
     timers,
     log,
-    what: "the verifier cannot be told of held results",
+    failureMessage: "held results did not reach the verifier",
     first: (limit) => store.read((tx) => firstCalls(tx, limit)),
     drop: (row) => store.write((tx) => deleteCall(tx, row)),
     async tell(row, signal) {
@@ -71,7 +65,7 @@ function bridge({ log, timers, connect }: ServiceDeps, engine: TaskEngine, overs
         await oversight.alone(row.taskId, () => call(row, signal));
       } catch (thrown) {
         const refusal = fromConnectError(thrown);
-        if (!FINAL.has(refusal.reason)) throw refusal;
+        if (!isFinalRefusal(refusal)) throw refusal;
         log.debug({ err: refusal, task: row.taskId, method: row.method }, "the verifier refuses the call");
         if (row.method === "create") await oversight.giveUp(row.reviewId, `no review: ${refusal.message}`);
       }
@@ -79,40 +73,13 @@ function bridge({ log, timers, connect }: ServiceDeps, engine: TaskEngine, overs
   });
   oversight.onOwed(() => outbox.wake());
 
-  const follower = new StreamFollower({
-    what: "reviews",
-    timers,
-    log,
-    async follow(signal, heard) {
-      const afterSequence = BigInt(await store.read((tx) => cursor.read(tx)));
-      const watched = reviews.watchReviews(
-        { afterSequence, kind: ReviewKind.OVERSIGHT },
-        { signal, headers: ownHeaders("") },
-      );
-      for await (const { sequence, review } of watched) {
-        heard();
-        if (review === undefined) continue;
-        const follow = (tx: WriteTx) => cursor.advance(tx, Number(sequence));
-        await oversight.apply(review, follow).catch((error: unknown) => {
-          if (signal.aborted || error instanceof DeputeError) throw error;
-          // A fault with one review must not hold up the others. Its result stays held until the task expires.
-          log.error(
-            { err: error, task: review.subject, review: review.id },
-            "a change of a review could not be applied",
-          );
-          return store.write(follow);
-        });
-      }
-    },
-  });
-
   return {
     start() {
       outbox.start();
-      follower.start();
+      queue.start();
     },
     async close() {
-      await Promise.all([outbox.close(), follower.close()]);
+      await Promise.all([outbox.close(), queue.close()]);
     },
   };
 }

@@ -14,7 +14,7 @@ import { SESSION_SETTINGS } from "./settings.ts";
 import { SESSION_MIGRATIONS } from "./store/migrations.ts";
 import { delegatedWork } from "./work/delegated-work.ts";
 
-/** ASP sessions. They have a store of their own: appending a message waits for no task. */
+/** The module of ASP sessions. Sessions have their own store, so that appending a message does not wait for tasks. */
 export const sessions = defineModule({
   name: "sessions",
   settings: SESSION_SETTINGS,
@@ -28,13 +28,13 @@ async function openSessions(
   tasks: TaskEngine,
   settings: Settings<typeof SESSION_SETTINGS>,
 ): Promise<OpenModule> {
-  const { log, clock, timers, bus, authority, stopping, dataDir, connect } = deps;
+  const { log, clock, timers, bus, authority, stopping, connect } = deps;
   const rates = new MessageRates(readRates(settings.aspMessageRates), clock);
-  const sealKey = openSealKey(dataDir);
+  const sealKey = await openSealKey(deps.keys);
   const store = await openStore({
     ...deps.storeAt("sessions", { "session-seal": sealKey.principal.id }),
     migrations: SESSION_MIGRATIONS,
-    onError: (err, what) => log.error({ err }, what),
+    onError: (err, message) => log.error({ err }, message),
   });
   const engine = new SessionEngine({ store, bus, clock, strictIds: settings.aspStrictIds });
   const wakeUps = new WakeUps(bus, SESSION_TOPIC);
@@ -48,7 +48,7 @@ async function openSessions(
     agents: new Agents(registry),
     callers: new Callers({ authority, engine }),
     rates,
-    transcripts: new Transcripts({ engine, verifier: connect("verifier"), keypair: sealKey }),
+    transcripts: new Transcripts({ engine, verifier: connect("verifier"), keypair: sealKey, timers }),
     tasks,
     clock,
     timers,

@@ -18,6 +18,7 @@ import {
   createDirectTransport,
   createLogger,
   createMetrics,
+  keyFiles,
   type Right,
   type ServiceDeps,
 } from "@depute/service";
@@ -29,7 +30,10 @@ import { Fakes } from "./fakes.ts";
 import { MODEL_TREE } from "./model.ts";
 import { T0 } from "./tasks.ts";
 
-/** Says who calls by the header `as`; nobody is `local`. Notes what rights were asked for. */
+/**
+ * A fake authority. The header `as` is the caller's principal (`local` if absent), and `as-organization` its
+ * organization. It records the rights that handlers require.
+ */
 function authorityNoting(rights: AskedRight[]): Authority {
   return {
     identify: async ({ requestHeader }) => identityOf(requestHeader),
@@ -40,22 +44,22 @@ function authorityNoting(rights: AskedRight[]): Authority {
   };
 }
 
-/** A right that was asked for, and what the token was held to beside it. */
+/** A right that a handler required, and the further conditions that the token had to meet. */
 export type AskedRight = Right & { binding?: Binding };
 
 function identityOf(header: Headers) {
   const principal = header.get("as") ?? "local";
-  return { principal, local: principal === "local" };
+  return { principal, local: principal === "local", organization: header.get("as-organization") ?? "" };
 }
 
-/** How long the bench keeps tasks whole, and then their tombstones. */
+/** Milliseconds for which the bench keeps ended tasks. After that it keeps their tombstones for as long. */
 export const DAY_MS = 86_400_000;
 
-/** The task engine without sockets, on a file of its own, with a clock that stands still. */
+/** The task engine without sockets, with its own database file and a fake clock. */
 export interface Bench {
   readonly clock: ManualClock;
   readonly fakes: Fakes;
-  /** The rights that were asked for. */
+  /** The rights that handlers have required, in order. */
   readonly rights: readonly AskedRight[];
   readonly runtime: Core;
   readonly deps: ServiceDeps;
@@ -64,14 +68,14 @@ export interface Bench {
   readonly contexts: Client<typeof ContextService>;
   readonly artifacts: Client<typeof ArtifactService>;
   readonly dataDir: string;
-  /** Lets time pass, and what hangs on it happen. */
+  /** Advances the clock, and waits for the work that this causes. */
   pass(ms: number): Promise<void>;
   /** Closes the engine and opens it again on the same file. */
   reopen(whileClosed?: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param boundsOperators principals that may widen agents' limits; none: their owners */
+/** @param boundsOperators principals that may widen agents' limits; if empty, each agent's owner may */
 export async function openBench(
   fakes = new Fakes(),
   boundsOperators: readonly string[] = [],
@@ -92,11 +96,14 @@ export async function openBench(
       log,
       clock,
       timers: clock,
+      random: () => 0.5,
       bus,
       auth: "open",
-      connect: (name) => createDirectTransport({ routes: fakes.routes(name) }),
+      connect: (name) => createDirectTransport({ clock, timers: clock, routes: fakes.routes(name) }),
       authority: authorityNoting(rights),
       hasCredential: () => false,
+      principalOf: () => "local",
+      keys: keyFiles(dataDir),
       dataDir,
       metrics: createMetrics(),
       isServing: () => true,
@@ -126,7 +133,7 @@ export async function openBench(
     });
     await runtime.start();
     await reviewing.start?.();
-    const transport = createDirectTransport({ routes: runtime.routes });
+    const transport = createDirectTransport({ clock, timers: clock, routes: runtime.routes });
     await runtime.timekeeper.idle();
     return {
       runtime,
@@ -171,7 +178,7 @@ export async function openBench(
     async pass(ms) {
       clock.advance(ms);
       await opened.runtime.timekeeper.idle();
-      // What was looked at while the clock moved is looked at again, now that it stands.
+      // The timekeeper may have read the store before the clock reached its final time, so it runs once more.
       clock.advance(0);
       await opened.runtime.timekeeper.idle();
     },
@@ -188,11 +195,11 @@ export async function openBench(
 }
 
 /** Call options of a caller. */
-export function as(principal: string) {
+export function asCaller(principal: string) {
   return { headers: { as: principal } };
 }
 
-/** Hands the agent the first of what waits for it; throws when nothing does. */
+/** Dispatches the agent's first pending task to a worker. Throws if there is none. */
 export async function take({ runtime }: Bench, agentId: string): Promise<Assignment & { lease: Lease }> {
   const stream = { agentId, worker: "w", capacity: 1, capabilityIds: [], holder: newId() };
   const [assignment] = await claim(runtime.context.engine, stream, 1, runtime.context.contextMemory);
@@ -200,7 +207,7 @@ export async function take({ runtime }: Bench, agentId: string): Promise<Assignm
   return { ...assignment, lease: assignment.lease };
 }
 
-/** As {@link take}, and begins. */
+/** Dispatches a task as {@link take} does, and starts it. */
 export async function begin(bench: Bench, agentId: string, options = {}): Promise<Lease> {
   const { lease } = await take(bench, agentId);
   await bench.workers.startAssignment({ lease }, options);

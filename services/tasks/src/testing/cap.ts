@@ -5,9 +5,12 @@ import { type InboxMessage, MessageService } from "@depute/contracts/depute/task
 import { createDirectTransport } from "@depute/service";
 import { type Cap, openCap } from "../messages/index.ts";
 import { kindOf, wordsOf } from "../messages/rules/message.ts";
-import { as, type Bench, DAY_MS, openBench } from "./bench.ts";
+import { asCaller, type Bench, DAY_MS, openBench } from "./bench.ts";
 
-/** The participants of the bench: an orchestrator, a planner, an analyst with an overseer, and a stranger. */
+/**
+ * The principals of the participants: user, orchestrator, planner, analyst, the analyst's overseer, and an agent
+ * without a part in the work.
+ */
 const KEYS: Readonly<Record<string, string>> = {
   user: "the-user",
   orchestrator: "the-orchestrator",
@@ -17,7 +20,10 @@ const KEYS: Readonly<Record<string, string>> = {
   stranger: `${"S".repeat(42)}A`,
 };
 
-/** CAP's messages on the bench: no sockets, and a clock that stands still. */
+/**
+ * Opens `openBench` with CAP's messages module. It needs no sockets, and its clock moves only when the test advances
+ * it.
+ */
 export async function openCapBench() {
   const bench = await openBench();
   const { agents } = bench.fakes;
@@ -37,15 +43,15 @@ export async function openCapBench() {
     get calls(): Client<typeof MessageService> {
       return opened.calls;
     },
-    as: (id: string) => as(KEYS[id] ?? id),
-    /** Sends as whoever the message says. */
+    asPerson: (id: string) => asCaller(KEYS[id] ?? id),
+    /** Sends a message with the credentials of its named sender. */
     send: (kind: CapMessage["kind"], requestId = "") => {
       const senderId = kind.value?.senderId ?? "";
       const message = create(CapMessageSchema, { kind } as CapMessage);
-      return opened.calls.sendMessage({ requestId, message }, as(KEYS[senderId] ?? senderId));
+      return opened.calls.sendMessage({ requestId, message }, asCaller(KEYS[senderId] ?? senderId));
     },
     inbox: async (id: string): Promise<InboxMessage[]> =>
-      (await opened.calls.listInbox({ agentId: id, pageSize: 1000 }, as(KEYS[id] ?? id))).messages,
+      (await opened.calls.listInbox({ agentId: id, pageSize: 1000 }, asCaller(KEYS[id] ?? id))).messages,
     async reopen() {
       await opened.cap.close();
       await bench.reopen();
@@ -72,11 +78,11 @@ function open({ runtime, deps }: Bench) {
     capErrorActions: [],
   });
   cap.start();
-  const transport = createDirectTransport({ routes: cap.routes });
+  const transport = createDirectTransport({ clock: deps.clock, timers: deps.timers, routes: cap.routes });
   return { cap, calls: createClient(MessageService, transport) };
 }
 
-/** A message of an inbox in a line: `sender pm -> analyst T1: words`. */
+/** Writes a message of an inbox on one line, for example `message pm -> analyst T1: text`. */
 export function line({ message }: InboxMessage): string {
   if (message === undefined) return "";
   const kind = kindOf(message);
@@ -85,7 +91,7 @@ export function line({ message }: InboxMessage): string {
   return `${kind.case}${code} ${senderId} -> ${recipientId} ${taskId}: ${wordsOf(kind).text}`;
 }
 
-/** A delegation as its sender says it. */
+/** Makes the delegation_notice with which a sender delegates a task. */
 export function notice(
   taskId: string,
   senderId: string,

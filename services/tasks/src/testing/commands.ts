@@ -24,7 +24,7 @@ import {
 import { decide } from "./reviews.ts";
 import { draftOf, limits } from "./tasks.ts";
 
-/** What should be: tasks in the order of their creation, and every lease that was ever given out. */
+/** The expected state: the tasks in the order of their creation, and every lease that was ever granted. */
 export interface Model {
   readonly tasks: Map<string, ModelTask>;
   readonly leases: { taskId: string; epoch: bigint }[];
@@ -74,7 +74,7 @@ const WORK: fc.Arbitrary<Command> = fc
   )
   .map(([call, back]) => command(`${call} ${back}`, (m, b) => callWorker(m, b, call, back)));
 
-/** Every kind of thing that clients, workers, clocks and processes do. */
+/** Generates one command of every kind: calls of delegators and workers, passing time, and restarts. */
 export const COMMANDS: fc.Arbitrary<Command>[] = [
   fc
     .tuple(fc.boolean(), fc.boolean())
@@ -85,7 +85,7 @@ export const COMMANDS: fc.Arbitrary<Command>[] = [
     ),
   fc.nat(3).map((back) => command(`part of ${back}`, (m, b) => createPart(m, b, back))),
   fc.integer({ min: 1, max: 3 }).map((limit) => command(`claim ${limit}`, (m, b) => claimTasks(m, b, limit))),
-  // Most of what happens is the work itself.
+  // Four of the entries are worker calls, so that most commands of a run are worker calls.
   ...[1, 2, 3, 4].map(() => WORK),
   fc
     .tuple(fc.constantFrom<DelegatorCall>(...DELEGATOR_CALLS), fc.nat(3))
@@ -125,7 +125,7 @@ async function createPart(model: Model, bench: Bench, back: number): Promise<voi
   if (taskId !== "") model.tasks.set(taskId, new ModelTask(bench.clock.now(), false, parent));
 }
 
-/** The task that was created so many before the last one. */
+/** Returns the task that was created `back` tasks before the newest one. */
 function pick(model: Model, back: number): [string, ModelTask] | [] {
   return [...model.tasks].at(-1 - (back % Math.max(1, model.tasks.size))) ?? [];
 }
@@ -161,8 +161,8 @@ async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: nu
     heartbeat: async () => {
       const { directive } = await workers.heartbeatAssignment({ lease });
       const goOn = task.interrupted ? WorkerDirective.SUSPEND : WorkerDirective.CONTINUE;
-      const held = task.calledOff ? WorkerDirective.CANCEL : goOn;
-      expect(directive).toBe(task.over ? WorkerDirective.STOP : held);
+      const heldDirective = task.calledOff ? WorkerDirective.CANCEL : goOn;
+      expect(directive).toBe(task.over ? WorkerDirective.STOP : heldDirective);
     },
     checkpoint: () => workers.saveCheckpoint({ lease, checkpoint: checkpointOf(task) }),
     suspend: () => workers.suspendAssignment({ lease }),
@@ -177,7 +177,7 @@ async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: nu
   expect(await outcomeOf(calls[call]()), `${call} under ${lease.epoch} of ${task.epoch}`).toBe(outcome);
 }
 
-/** One that was never saved before. */
+/** Returns the length of the task's log as a checkpoint. The log grows, so every checkpoint of a task is different. */
 function checkpointOf({ log }: ModelTask) {
   return fromJson(ValueSchema, log.length);
 }
@@ -223,7 +223,7 @@ async function reopen(model: Model, bench: Bench, ms: number): Promise<void> {
   await checkAll(model, bench);
 }
 
-/** What holds of every task at any time, whatever was done. */
+/** Checks the invariants of every task. They hold after every command. */
 export async function checkAll(model: Model, bench: Bench): Promise<void> {
   for (const [taskId, expected] of model.tasks) {
     const events = await bench.runtime.context.engine.events(taskId, 0n, 10_000);
@@ -232,17 +232,18 @@ export async function checkAll(model: Model, bench: Bench): Promise<void> {
     expect(events.findIndex((event) => isTerminal(event.status))).toBe(
       expected.over ? events.length - 1 : -1,
     );
-    const { task } = await bench.tasks.getTask({ name: { case: "id", value: taskId } });
+    const { task } = await bench.tasks.getTask({ taskId });
     if (task === undefined) throw new Error("no task");
     expect(task.status).toBe(expected.status);
     expect(task.attempt).toBe(expected.attempt);
-    const { output: held, usage: _usage, ...told } = task;
-    const shown = task.status === TaskStatus.IN_REVIEW ? told : { ...told, ...(held && { output: held }) };
-    expect(toJson(TaskSchema, fold(task, events))).toEqual(toJson(TaskSchema, shown));
+    const { output: heldOutput, usage: _usage, ...told } = task;
+    const shownTask =
+      task.status === TaskStatus.IN_REVIEW ? told : { ...told, ...(heldOutput && { output: heldOutput }) };
+    expect(toJson(TaskSchema, fold(task, events))).toEqual(toJson(TaskSchema, shownTask));
   }
 }
 
-/** The fold of a log over what a task's creation fixed. */
+/** Rebuilds a task from its log and from the fields that are fixed at its creation. */
 function fold(task: Task, events: readonly TaskEvent[]): Task {
   const fixed = create(TaskSchema, {
     id: task.id,

@@ -1,4 +1,4 @@
-/** A program to be killed: the tasks service on the folder that it is given; prints its address. */
+/** A program that a test kills: the tasks service. The argument is the data folder. It prints the service's address. */
 import { writeSync } from "node:fs";
 import { Fakes } from "./fakes.ts";
 import { hostTasks } from "./platform.ts";

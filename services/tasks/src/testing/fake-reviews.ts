@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import {
   type Review,
@@ -17,7 +18,7 @@ const STATES: Partial<Record<ReviewVerdict, ReviewState>> = {
   [ReviewVerdict.REJECTED]: ReviewState.REJECTED,
 };
 
-/** The verifier's queue of reviews, as far as tasks calls it. */
+/** A fake of the verifier's review queue, with the calls that the tasks service makes. */
 export class FakeReviews {
   readonly all = new Map<string, Review>();
   /** The error that CreateReview throws; undefined to accept reviews. */
@@ -31,13 +32,13 @@ export class FakeReviews {
     this.#nowMs = nowMs;
   }
 
-  /** Decides as a reviewer would who calls the queue itself. */
+  /** Decides a review, like a reviewer that calls the verifier directly. */
   decide(id: string, verdict: ReviewVerdict, reason = ""): Review {
     const review = this.#pending(id);
     return this.#change({ ...review, state: STATES[verdict] ?? ReviewState.PENDING, reason });
   }
 
-  /** Asks as a reviewer would who calls the queue itself. */
+  /** Asks a question in a review, like a reviewer that calls the verifier directly. */
   inquire(id: string, text: string, inquirer = ""): ReviewInquiry {
     const review = this.#pending(id);
     const inquiry = create(ReviewInquirySchema, { number: review.inquiries.length + 1, text, inquirer });
@@ -45,12 +46,12 @@ export class FakeReviews {
     return inquiry;
   }
 
-  /** Lets others join those who decide. */
+  /** Escalates a review, so that other principals may also decide. */
   escalate(id: string): void {
     this.#change({ ...this.#pending(id), escalated: true });
   }
 
-  /** Lets the time of a review be over. */
+  /** Ends a review by its timeout. */
   timeOut(id: string): void {
     this.#change({ ...this.#pending(id), escalated: true, state: ReviewState.TIMED_OUT });
   }
@@ -59,13 +60,13 @@ export class FakeReviews {
     router.rpc(ReviewService.method.createReview, (request) => {
       present();
       if (this.refuses !== undefined) throw this.refuses;
-      const known = this.#byRequest.get(request.requestId);
-      if (known !== undefined) return { review: this.all.get(known.id) ?? known };
+      const existing = this.#byRequest.get(request.requestId);
+      if (existing !== undefined) return { review: this.all.get(existing.id) ?? existing };
       const { kind, subject, title, author, reviewers, escalationReviewers, content, contentReference } =
         request;
       const nowMs = this.#nowMs();
       const review = create(ReviewSchema, {
-        id: request.id || newId(),
+        id: request.reviewId || newId(),
         kind,
         state: ReviewState.PENDING,
         subject,
@@ -74,14 +75,14 @@ export class FakeReviews {
         reviewers,
         escalationReviewers,
         createTime: toTimestamp(nowMs),
-        deadlineTime: toTimestamp(nowMs + 1000 * Number(request.timeoutSeconds)),
+        deadlineTime: toTimestamp(nowMs + (request.timeout ? durationMs(request.timeout) : 0)),
         ...(content && { content }),
         ...(contentReference && { contentReference }),
       });
       this.#byRequest.set(request.requestId, review);
       return { review: this.#change(review) };
     });
-    router.rpc(ReviewService.method.decideReview, ({ id, verdict, reason, reviewer }) => {
+    router.rpc(ReviewService.method.decideReview, ({ reviewId: id, verdict, reason, reviewer }) => {
       present();
       const { reviewers, escalationReviewers } = this.#pending(id);
       if (![...reviewers, ...escalationReviewers].includes(reviewer)) {
@@ -89,11 +90,11 @@ export class FakeReviews {
       }
       return { review: this.decide(id, verdict, reason) };
     });
-    router.rpc(ReviewService.method.inquireReview, ({ id, text, reviewer }) => {
+    router.rpc(ReviewService.method.inquireReview, ({ reviewId: id, text, reviewer }) => {
       present();
       return { inquiry: this.inquire(id, text, reviewer) };
     });
-    router.rpc(ReviewService.method.answerReviewInquiry, ({ id, number, answer, answeredBy }) => {
+    router.rpc(ReviewService.method.answerReviewInquiry, ({ reviewId: id, number, answer, answeredBy }) => {
       present();
       const review = this.#pending(id);
       const inquiries = review.inquiries.map((one) =>
@@ -102,7 +103,7 @@ export class FakeReviews {
       this.#change({ ...review, inquiries });
       return {};
     });
-    router.rpc(ReviewService.method.withdrawReview, ({ id }) => {
+    router.rpc(ReviewService.method.withdrawReview, ({ reviewId: id }) => {
       present();
       return { review: this.#change({ ...this.#pending(id), state: ReviewState.WITHDRAWN }) };
     });

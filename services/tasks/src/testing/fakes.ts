@@ -37,7 +37,7 @@ import type { ServiceName } from "@depute/service";
 import { FakeReviews } from "./fake-reviews.ts";
 import { T0 } from "./tasks.ts";
 
-/** Keys in form only. */
+/** Public keys of valid form, without private keys. */
 export const ALICE = `${"A".repeat(42)}A`;
 export const BOB = `${"B".repeat(42)}E`;
 
@@ -45,18 +45,18 @@ export const CONTRACT = "ct_0123456789ab";
 
 const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 
-/** An agent of the registry's. */
+/** An agent in the fake registry. */
 export interface FakeAgent {
   readonly principal: string;
   readonly active: boolean;
   overseer?: string;
-  /** Whom its CAP manifest allows it to delegate to; without, it has none. */
+  /** The agents to which its CAP manifest allows it to delegate. If absent, the agent has no manifest. */
   readonly mayDelegateTo?: readonly string[];
-  /** Who sees it beside its principal; everybody when absent. */
+  /** The principals that may see the agent, in addition to its own; if absent, all may. */
   readonly visibleTo?: readonly string[];
 }
 
-/** What of an attestation a task depends on. */
+/** The facts of an attestation that a task depends on. */
 export interface FakeAttestation {
   readonly principal: string;
   readonly contractId: string;
@@ -65,7 +65,10 @@ export interface FakeAttestation {
   readonly result: MessageInitShape<typeof AttestationResultSchema>;
 }
 
-/** The services that tasks asks, as far as it asks them. A schema is `{"type": ...}`; a token is a word. */
+/**
+ * Fakes of the services that the tasks service calls. The fake schemas support only the keyword `type`. A token is any
+ * key of `tokens`.
+ */
 export class Fakes {
   readonly agents = new Map<string, FakeAgent>([
     ["worker", { principal: "", active: true }],
@@ -75,36 +78,39 @@ export class Fakes {
   readonly capabilities = new Map([
     ["shout", { agentId: "bob", h: "0a1b2c3d", input: { type: "string" }, output: { type: "string" } }],
   ]);
-  /** Why delegators said that their manifests allow what they do. */
+  /** The justifications in the received CheckDelegation calls, in order. */
   readonly justifications: string[] = [];
-  /** What the registry was told of the work, for predicates. */
+  /** The facts about the work in the received CheckDelegation calls, in order. */
   readonly works: (DelegatedWork | undefined)[] = [];
-  /** The predicate of every rule is not met, or cannot be decided for this reason. */
+  /**
+   * If set, the registry refuses every delegation because of a policy predicate. The text says why the predicate could
+   * not be evaluated; empty if its value was false.
+   */
   predicateFailure: string | undefined;
-  /** When the contract has to be fulfilled. */
+  /** The deadline of the contract. */
   contractDeadlineMs = T0 + 600_000;
-  /** What the contract's check says. */
+  /** The result of the contract's check. */
   verdict: { passed: boolean; details: string } | "timeout" | "pending" = { passed: true, details: "" };
   /** Tokens by their text. */
   readonly tokens = new Map<string, { delegatee: string; block: string; denial?: DenialType }>();
   /** Recorded attestations by their id. */
   readonly attestations = new Map<string, FakeAttestation>();
   readonly revoked: string[] = [];
-  /** The ends of delegations that were told, in order. */
+  /** The reported ends of delegations, in order. */
   readonly finished: { revocationId: string; status: DelegationStatus; attestationId: string }[] = [];
   /** Called within each call of FinishDelegation. */
   onFinish: () => void = () => {};
   /** Called within each call of CheckOutput. */
   onCheckOutput: () => Promise<unknown> = async () => {};
-  /** The cursors that the log of revocations was opened with. */
+  /** The positions after which the service has read the revocation log, in order. */
   readonly openedAfter: number[] = [];
   /** The queue of reviews. */
   readonly reviews = new FakeReviews(() => T0);
-  /** Services that do not answer. */
+  /** The services that are unavailable. */
   readonly away = new Set<ServiceName>();
   #arrived = () => {};
 
-  /** Revokes a block: tokens with it are denied, and the log says so. */
+  /** Revokes a block: denies the tokens that contain the block, and appends the revocation to the log. */
   revoke(block: string): void {
     for (const token of this.tokens.values()) if (token.block === block) token.denial = DenialType.REVOKED;
     this.revoked.push(block);
@@ -119,14 +125,14 @@ export class Fakes {
     };
   }
 
-  #present(name: ServiceName): void {
+  #requireUp(name: ServiceName): void {
     if (!this.away.has(name)) return;
     throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away", { metadata: { service: name } });
   }
 
   #registry(router: ConnectRouter): void {
-    router.rpc(AgentService.method.getAgent, ({ id, viewer }) => {
-      this.#present("registry");
+    router.rpc(AgentService.method.getAgent, ({ agentId: id, viewer }) => {
+      this.#requireUp("registry");
       const agent = this.agents.get(id);
       if (agent === undefined || !sees(viewer, agent)) {
         throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
@@ -137,7 +143,7 @@ export class Fakes {
       return { agent: { id, principal: agent.principal, status, ...manifest } };
     });
     router.rpc(PolicyService.method.checkDelegation, (question) => {
-      this.#present("registry");
+      this.#requireUp("registry");
       const { fromAgentId, fromPrincipal, toAgentId, justification, task } = question;
       const binding = [...this.agents].filter(
         ([id, { principal, mayDelegateTo }]) =>
@@ -148,9 +154,9 @@ export class Fakes {
       }
       this.justifications.push(justification);
       this.works.push(task);
-      const named = binding.find(([, { mayDelegateTo }]) => mayDelegateTo?.includes(toAgentId));
-      const agentId = (named ?? binding[0])?.[0] ?? "";
-      if (named === undefined) return { allowed: false, decision: PolicyDecision.NOT_ALLOWED, agentId };
+      const boundAgent = binding.find(([, { mayDelegateTo }]) => mayDelegateTo?.includes(toAgentId));
+      const agentId = (boundAgent ?? binding[0])?.[0] ?? "";
+      if (boundAgent === undefined) return { allowed: false, decision: PolicyDecision.NOT_ALLOWED, agentId };
       if (this.predicateFailure !== undefined) {
         const { PREDICATE_FAILED, PREDICATE_NOT_MET } = PolicyDecision;
         const decision = this.predicateFailure === "" ? PREDICATE_NOT_MET : PREDICATE_FAILED;
@@ -161,15 +167,15 @@ export class Fakes {
       return { allowed, decision, agentId };
     });
     router.rpc(DiscoveryService.method.resolveCapability, ({ capabilityId, hash, viewer }) => {
-      this.#present("registry");
-      const found = this.capabilities.get(capabilityId);
-      const agent = found && this.agents.get(found.agentId);
-      if (found === undefined || (agent !== undefined && !sees(viewer, agent))) {
+      this.#requireUp("registry");
+      const foundCapability = this.capabilities.get(capabilityId);
+      const agent = foundCapability && this.agents.get(foundCapability.agentId);
+      if (foundCapability === undefined || (agent !== undefined && !sees(viewer, agent))) {
         throw new DeputeError(ErrorReason.CAPABILITY_NOT_FOUND, "no such capability", {
           metadata: { capability: capabilityId },
         });
       }
-      const { agentId, h, input, output } = found;
+      const { agentId, h, input, output } = foundCapability;
       return {
         agentId,
         agentPrincipal: this.agents.get(agentId)?.principal ?? "",
@@ -186,22 +192,22 @@ export class Fakes {
 
   #tokens(router: ConnectRouter): void {
     router.rpc(TokenService.method.inspectToken, ({ token }) => {
-      this.#present("tokens");
-      const known = this.tokens.get(token?.token ?? "");
-      if (known === undefined) throw DeputeError.received(ErrorReason.TOKEN_MALFORMED, "no token");
+      this.#requireUp("tokens");
+      const knownToken = this.tokens.get(token?.token ?? "");
+      if (knownToken === undefined) throw DeputeError.received(ErrorReason.TOKEN_MALFORMED, "no token");
       const block = {
-        revocationId: known.block,
-        delegatee: known.delegatee,
+        revocationId: knownToken.block,
+        delegatee: knownToken.delegatee,
         delegationId: "del_0123456789ab",
       };
       const result =
-        known.denial === undefined
+        knownToken.denial === undefined
           ? ({ case: "scope", value: create(AuthorizedScopeSchema) } as const)
-          : ({ case: "denial", value: create(DenialReasonSchema, { type: known.denial }) } as const);
-      return { blocks: [block], delegatee: known.delegatee, result };
+          : ({ case: "denial", value: create(DenialReasonSchema, { type: knownToken.denial }) } as const);
+      return { blocks: [block], delegatee: knownToken.delegatee, result };
     });
     router.rpc(DelegationService.method.finishDelegation, ({ revocationId, outcome }) => {
-      this.#present("tokens");
+      this.#requireUp("tokens");
       this.onFinish();
       if (outcome.case !== "result") throw new Error("no result");
       const { status, attestationId } = outcome.value;
@@ -210,7 +216,7 @@ export class Fakes {
     });
     const fakes = this;
     router.rpc(RevocationService.method.watchRevocations, async function* ({ afterSequence }, { signal }) {
-      fakes.#present("tokens");
+      fakes.#requireUp("tokens");
       fakes.openedAfter.push(Number(afterSequence));
       for (let at = Number(afterSequence); !signal.aborted; ) {
         for (; at < fakes.revoked.length; at++) {
@@ -226,9 +232,9 @@ export class Fakes {
   }
 
   #verifier(router: ConnectRouter): void {
-    this.reviews.routes(router, () => this.#present("verifier"));
-    router.rpc(ContractService.method.getContract, ({ id }) => {
-      this.#present("verifier");
+    this.reviews.routes(router, () => this.#requireUp("verifier"));
+    router.rpc(ContractService.method.getContract, ({ contractId: id }) => {
+      this.#requireUp("verifier");
       if (id !== CONTRACT) {
         throw new DeputeError(ErrorReason.CONTRACT_NOT_FOUND, "no such contract", {
           metadata: { contract: id },
@@ -241,21 +247,21 @@ export class Fakes {
       const verification = { method: VerificationMethod.SCHEMA_MATCH };
       return { contract: create(TaskContractSchema, { id, constraints, verification }) };
     });
-    router.rpc(AttestationService.method.getAttestation, ({ id }) => {
-      this.#present("verifier");
-      const known = this.attestations.get(id);
-      if (known === undefined)
+    router.rpc(AttestationService.method.getAttestation, ({ attestationId: id }) => {
+      this.#requireUp("verifier");
+      const knownAttestation = this.attestations.get(id);
+      if (knownAttestation === undefined)
         throw DeputeError.received(ErrorReason.ATTESTATION_NOT_FOUND, "no such attestation");
-      return { attestation: create(AttestationSchema, { id, ...known }) };
+      return { attestation: create(AttestationSchema, { id, ...knownAttestation }) };
     });
     router.rpc(VerificationService.method.checkSchema, ({ schema, valueJson }) => {
-      this.#present("verifier");
+      this.#requireUp("verifier");
       const { type } = toJson(ValueSchema, schema as never) as { type: string };
-      const given: unknown = valueJson === "" ? undefined : JSON.parse(valueJson);
-      return { violations: typeof given === type ? [] : [{ path: "", message: `must be ${type}` }] };
+      const givenValue: unknown = valueJson === "" ? undefined : JSON.parse(valueJson);
+      return { violations: typeof givenValue === type ? [] : [{ path: "", message: `must be ${type}` }] };
     });
     router.rpc(VerificationService.method.checkOutput, async () => {
-      this.#present("verifier");
+      this.#requireUp("verifier");
       await this.onCheckOutput();
       if (this.verdict === "timeout") throw DeputeError.received(ErrorReason.CHECK_TIMEOUT, "stopped");
       if (this.verdict === "pending") return { method: VerificationMethod.HUMAN_REVIEW, reviewId: "review" };
@@ -264,7 +270,7 @@ export class Fakes {
   }
 }
 
-/** Nobody named is the platform itself, which sees all. */
+/** An empty viewer is the platform itself, which sees every agent. */
 function sees(viewer: string, { principal, visibleTo }: FakeAgent): boolean {
   if (viewer === "" || viewer === "local" || visibleTo === undefined) return true;
   return viewer === principal || visibleTo.includes(viewer);

@@ -2,10 +2,10 @@ import { createToken, generateKeypair, serialiseToken } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import { CONTRACT } from "./fakes.ts";
 
-/** Who holds a token that grants the delegation to anybody. */
+/** The holder of HELD_TOKEN. */
 export const HOLDER = generateKeypair(nativeEngine).principal.id;
 
-/** The holder's token, as it is presented. */
+/** A serialized token that allows HOLDER to delegate to any agent. */
 export const HELD_TOKEN = serialiseToken(
   createToken(
     nativeEngine,
@@ -20,7 +20,10 @@ export const HELD_TOKEN = serialiseToken(
   ),
 ).token;
 
-/** Call options of one who presents the holder's token, and whose proof says who it is. */
+/**
+ * Returns the call options of a caller that presents HELD_TOKEN. `prover` is the principal that the caller's proof
+ * names.
+ */
 export const presenting = (prover = HOLDER) => ({
   headers: { as: prover, authorization: `DPoP ${HELD_TOKEN}` },
 });

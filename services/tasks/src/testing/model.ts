@@ -7,7 +7,7 @@ const { COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRED } = TaskStatus;
 export const MODEL_LIMITS = { total: 60_000, queue: 20_000, attempt: 15_000, heartbeat: 5000 };
 export const MODEL_ATTEMPTS = 2;
 
-/** What a worker's call has to answer. */
+/** The expected outcome of a worker's call. */
 export type Outcome = "ok" | "LEASE_LOST" | "TASK_STATE_CONFLICT";
 
 export type WorkerCall =
@@ -23,7 +23,7 @@ export type WorkerCall =
   | "suspend"
   | "ask";
 
-/** What a delegator does to a task that is there. */
+/** A delegator's call on an existing task. */
 export type DelegatorCall =
   | "cancel"
   | "call off"
@@ -32,21 +32,23 @@ export type DelegatorCall =
   | "interrupt"
   | "resume"
   | "answer"
-  // An overseer's, but for that.
+  // The following three are calls of the overseer.
   | "approve"
   | "send back"
   | "turn down";
 
-/** How long a worker of the model's has to end what was called off, and how far its tasks' ends are moved; milliseconds. */
+/**
+ * Milliseconds of grace for a cancelled worker (MODEL_GRACE), and by which a delegator moves a deadline (MODEL_MOVE).
+ */
 export const MODEL_GRACE = 3000;
 export const MODEL_MOVE = 20_000;
 
-/** How large the model's trees grow. */
+/** The limits of the model's trees of tasks. */
 export const MODEL_TREE = { maxDepth: 2, maxChildren: 2, maxOpen: 4 };
 
 /**
- * A task as it should behave, written from the description of the life cycle alone: one variable for each thing that
- * matters, no events, no tables.
+ * The expected behaviour of one task, written from the description of the life cycle only. It uses a plain variable for
+ * each fact instead of events and tables.
  */
 export class ModelTask {
   status: TaskStatus = PENDING;
@@ -90,7 +92,7 @@ export class ModelTask {
     return this.#endsMs;
   }
 
-  /** Why it can have no further part; "ok" when it can. */
+  /** The error reason with which CreateTask refuses a child of this task; "ok" if a child is allowed. */
   get mayGrow(): string {
     if (this.over) return "TASK_STATE_CONFLICT";
     const full =
@@ -108,7 +110,7 @@ export class ModelTask {
     return this.status > TaskStatus.IN_REVIEW;
   }
 
-  get held(): boolean {
+  get isHeld(): boolean {
     return this.status === ACCEPTED || this.status === RUNNING || this.status === INPUT_REQUIRED;
   }
 
@@ -116,13 +118,13 @@ export class ModelTask {
     return this.#calledOffUntilMs !== undefined;
   }
 
-  /** Whether the worker is to let go. */
+  /** Whether the delegator has asked for the task's suspension. */
   get interrupted(): boolean {
     return this.#interrupted;
   }
 
   passTime(nowMs: number): void {
-    // What its own time ended was not ended by the whole.
+    // Children first, so that a child whose own limit has passed expires by that limit and not with its parent.
     for (const child of this.#children) child.passTime(nowMs);
     while (!this.over) {
       const graceMs = this.#calledOffUntilMs ?? Number.POSITIVE_INFINITY;
@@ -132,16 +134,19 @@ export class ModelTask {
         this.#become(CANCELLED);
         return;
       }
-      if (!this.held || this.#endsMs <= next) this.#become(EXPIRED);
+      if (!this.isHeld || this.#endsMs <= next) this.#become(EXPIRED);
       else this.#loseAttempt(nowMs);
     }
   }
 
-  /** When whoever the task waits for has taken too long. */
+  /**
+   * The time at which the current wait ends: the wait for dispatch, for the worker's next heartbeat, or for the end of
+   * the attempt.
+   */
   #patienceEndsMs(): number {
     if (this.status === PENDING) return this.#queuedMs + this.#queueMs;
     if (this.status === INPUT_REQUIRED) return this.#leaseUntilMs;
-    return this.held ? Math.min(this.#leaseUntilMs, this.#attemptUntilMs) : Number.POSITIVE_INFINITY;
+    return this.isHeld ? Math.min(this.#leaseUntilMs, this.#attemptUntilMs) : Number.POSITIVE_INFINITY;
   }
 
   claim(nowMs: number): void {
@@ -159,10 +164,10 @@ export class ModelTask {
         if (!this.over) this.#become(CANCELLED);
         return this.status === CANCELLED ? "ok" : "TASK_NOT_CANCELLABLE";
       case "call off":
-        if (this.held && !this.calledOff) {
+        if (this.isHeld && !this.calledOff) {
           this.#become(status);
           this.#calledOffUntilMs = nowMs + MODEL_GRACE;
-        } else if (!this.over && !this.held) this.#become(CANCELLED);
+        } else if (!this.over && !this.isHeld) this.#become(CANCELLED);
         return !this.over || this.status === CANCELLED ? "ok" : "TASK_NOT_CANCELLABLE";
       case "more time":
       case "less time": {
@@ -204,12 +209,15 @@ export class ModelTask {
     }
   }
 
-  /** Limits that were as long as the whole go along with it; none is longer. */
+  /**
+   * Moves the task's deadline. A queue or attempt limit that equals the old total limit gets the new one. Every other
+   * limit is cut to the new total limit.
+   */
   #moveEnd(endsMs: number): void {
     const before = this.#endsMs - this.#createdMs;
     const after = endsMs - this.#createdMs;
     const moved = (limit: number) => (limit >= before ? after : Math.min(limit, after));
-    if (this.held && this.#attemptMs >= before) this.#attemptUntilMs = endsMs;
+    if (this.isHeld && this.#attemptMs >= before) this.#attemptUntilMs = endsMs;
     this.#queueMs = moved(this.#queueMs);
     this.#attemptMs = moved(this.#attemptMs);
     this.#endsMs = endsMs;
@@ -219,7 +227,7 @@ export class ModelTask {
   call(call: WorkerCall, epoch: number, nowMs: number): Outcome {
     if (this.#settled === `${call === "break" ? "fail" : call} ${epoch}`) return "ok";
     if (call === "heartbeat" && this.over && epoch === this.epoch) return "ok";
-    if (epoch !== this.epoch || !this.held) return "LEASE_LOST";
+    if (epoch !== this.epoch || !this.isHeld) return "LEASE_LOST";
     const running = this.status === RUNNING;
     switch (call) {
       case "heartbeat":
@@ -294,7 +302,7 @@ export class ModelTask {
   #become(status: TaskStatus): void {
     this.status = status;
     this.log.push(status);
-    if (!this.held) {
+    if (!this.isHeld) {
       this.#interrupted = false;
       this.#calledOffUntilMs = undefined;
     }

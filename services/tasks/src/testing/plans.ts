@@ -1,6 +1,11 @@
-import { type Migrations, openStore, partsOf, type ReadTx, type SqlValue } from "@depute/store";
+import { type Migrations, openStore, type ReadTx, row, type SqlValue, text } from "@depute/store";
 
-/** How SQLite carries out the statements of a query, in their order. The tables are those of the migrations, and empty. */
+const DETAIL_ROW = row({ detail: text });
+
+/**
+ * Returns SQLite's query plans of the statements that a query runs, in order. The plans are for empty tables of the
+ * migrations.
+ */
 export async function plansOf(
   migrations: Migrations,
   query: (tx: ReadTx) => Promise<unknown>,
@@ -11,20 +16,18 @@ export async function plansOf(
       const statements: [string, readonly SqlValue[]][] = [];
       await query({
         dialect: "sqlite",
-        all: async (...statement) => {
-          const { sql, params } = partsOf(statement);
+        all: async (_row, sql, params = []) => {
           statements.push([sql, params]);
           return [];
         },
-        get: async (...statement) => {
-          const { sql, params } = partsOf(statement);
+        get: async (_row, sql, params = []) => {
           statements.push([sql, params]);
           return undefined;
         },
       });
       const details: string[] = [];
       for (const [sql, params] of statements) {
-        const plan = await tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params);
+        const plan = await tx.all(DETAIL_ROW, `EXPLAIN QUERY PLAN ${sql}`, params);
         details.push(...plan.map(({ detail }) => detail));
       }
       return details;

@@ -10,9 +10,10 @@ import { ALICE, BOB, Fakes } from "./fakes.ts";
 export { as, collect, type Refusal, refusal } from "@depute/service/testing";
 
 /**
- * The tasks service at a free port, with fakes of the others in the same process. ALICE and BOB have secrets.
+ * Starts the tasks service on a free port, with fakes of the other services in the same process. ALICE and BOB have
+ * secrets.
  *
- * @param dataDir the folder for its files; one of its own, removed at the end, when absent
+ * @param dataDir the folder for the service's files; if absent, a temporary folder, which is removed at the end
  */
 export async function hostTasks(fakes: Fakes, dataDir?: string) {
   return startTestHost({
@@ -24,7 +25,10 @@ export async function hostTasks(fakes: Fakes, dataDir?: string) {
   });
 }
 
-/** The same on a folder of its own, with clients that share no code with it. */
+/**
+ * Starts the tasks service as {@link hostTasks} does, on a temporary folder. Its clients use gRPC and no code of the
+ * platform.
+ */
 export async function startPlatform() {
   const fakes = new Fakes();
   const host = await hostTasks(fakes);
@@ -40,7 +44,7 @@ export async function startPlatform() {
 
 export type Platform = Awaited<ReturnType<typeof startPlatform>>;
 
-/** Clients over gRPC. */
+/** Connects clients of the tasks service over gRPC. */
 export function connect(address: string) {
   const transport = createGrpcJsTransport(address);
   return {

@@ -3,21 +3,21 @@ import type { Review, ReviewVerdict } from "@depute/contracts/depute/verifier/v1
 import { LOCAL_PRINCIPAL } from "@depute/service";
 import type { Bench } from "./bench.ts";
 
-/** Turns of the event loop that something in the background may take. */
+/** Maximum number of turns of the event loop to wait for background work. */
 const MAX_TURNS = 10_000;
 
-/** Waits for what goes on in the background, while the clock stands still. */
+/** Waits until `find` returns a value, without advancing the clock. */
 export async function until<T>(bench: Bench, find: () => Promise<T | undefined>): Promise<T> {
   for (let turn = 0; turn < MAX_TURNS; turn++) {
-    const found = await find();
-    if (found !== undefined) return found;
+    const result = await find();
+    if (result !== undefined) return result;
     await bench.pass(0);
     await new Promise((resolve) => setImmediate(resolve));
   }
   throw new Error("it has not come");
 }
 
-/** The newest review of a task, once the verifier has it. */
+/** Returns the newest review of a task, as soon as the verifier has it. */
 export function reviewOf(bench: Bench, taskId: string): Promise<Review> {
   return until(bench, async () =>
     [...bench.fakes.reviews.all.values()].findLast(({ subject }) => subject === taskId),
@@ -25,7 +25,7 @@ export function reviewOf(bench: Bench, taskId: string): Promise<Review> {
 }
 
 /**
- * Decides as the overseer of a task, in a call that is answered once the task has moved on.
+ * Decides a held result as the overseer of its task. Returns the changed task.
  *
  * @throws DeputeError TASK_STATE_CONFLICT and the verifier's refusals
  */

@@ -8,7 +8,7 @@ import { advance } from "../core/rules/advance.ts";
 import { type Admission, newTask } from "../core/rules/new-task.ts";
 import type { TaskRecord } from "../core/rules/record.ts";
 
-/** The moment at which the tests' tasks are created. */
+/** The time at which the bench's clock begins and the tests' tasks are created, epoch milliseconds. */
 export const T0 = Date.UTC(2026, 0, 1);
 
 export const ADMISSION: Admission = {

@@ -21,12 +21,19 @@ import {
 import type { Identity } from "@depute/service";
 import type { TokensContext } from "../context.ts";
 import type { Binding } from "../rules/bindings.ts";
-import { type Block, blocksOf } from "../rules/blocks.ts";
 import { linksOf } from "../rules/delegations.ts";
 import { reasonText, refusedAttenuation, refusedToken } from "../rules/denials.ts";
-import { bindingOf, fromBlock, fromSerialized, toBlock, toSerialized } from "../rules/documents.ts";
+import {
+  type Block,
+  bindingOf,
+  blocksOf,
+  fromBlock,
+  fromSerialized,
+  toBlock,
+  toSerialized,
+} from "../rules/documents.ts";
 
-/** Checks a block that is to be appended, and says what its attenuator has to sign (DelegateOS 3.4, steps 1 to 6). */
+/** Checks a new block, and returns the bytes that its attenuator must sign (DelegateOS 3.4, steps 1 to 6). */
 export async function prepareAttenuation(
   { engine, chains }: TokensContext,
   request: PrepareAttenuationRequest,
@@ -38,20 +45,20 @@ export async function prepareAttenuation(
   if (!isAdmissible(engine, proposed.delegatee)) throw notAdmissible();
   const { token } = checked;
   const last = token.attenuations.at(-1) ?? token.authority;
-  const named = {
+  const blockDraft = {
     ...proposed,
     delegationId: proposed.delegationId || newId("del"),
     contractId: proposed.contractId || last.contractId,
   };
-  const subContract = await chains.subContractsOf([token.authority, ...token.attenuations, named]);
+  const subContract = await chains.subContractsOf([token.authority, ...token.attenuations, blockDraft]);
   const attenuator = proposed.attenuator || last.delegatee;
-  const block = narrowing(() => buildAttenuation(token, named, attenuator, { subContract }));
+  const block = asAttenuationError(() => buildAttenuation(token, blockDraft, attenuator, { subContract }));
   return { attenuation: fromBlock(block), digest: attenuationSigningInput(engine, token, block) };
 }
 
 /**
- * Appends a signed block (DelegateOS 3.4, steps 7 to 9). The narrower token is verified as any verifier would before
- * it is given out.
+ * Appends a signed block (DelegateOS 3.4, steps 7 to 9). The service verifies the attenuated token like any other token
+ * before it returns the token.
  */
 export async function attenuateToken(
   context: TokensContext,
@@ -70,7 +77,7 @@ export async function attenuateToken(
   const { authority, attenuations } = checked.token;
   const subContract = await chains.subContractsOf([authority, ...attenuations, block]);
   const token = append(context, checked.token, block, request.signature, identity, subContract);
-  const serialised = narrowing(() => serialiseToken(token));
+  const serialised = asAttenuationError(() => serialiseToken(token));
   const blocks = blocksOf(engine, token);
   const narrower = await chains.check(serialised);
   if (!narrower.ok) {
@@ -87,13 +94,13 @@ export async function attenuateToken(
 }
 
 /**
- * Records the blocks and delegations of a verified chain, and that it was done.
+ * Records the blocks and delegations of a verified chain, with an audit entry.
  *
  * @throws DeputeError DELEGATION_INVALID, TOKEN_DENIED
  */
 export async function record(
   { engine, store, delegations, audit, notes }: TokensContext,
-  { principal: caller }: Identity,
+  { principal: caller, organization }: Identity,
   kind: "attenuate" | "record",
   token: SignedJSONToken,
   binding: Binding = bindingOf(undefined),
@@ -101,7 +108,7 @@ export async function record(
   const links = linksOf(engine, token);
   const blocks = links.map(({ block }) => block);
   await store.write(async (tx) => {
-    await delegations.record(tx, links);
+    await delegations.record(tx, links, { organization });
     await notes.bind(tx, blocks.at(-1)?.revocationId ?? "", binding);
     await audit.write(tx, {
       kind,
@@ -131,8 +138,8 @@ function append(
   }
 }
 
-/** Runs what makes a block; its refusals are the block's. */
-function narrowing<T>(make: () => T): T {
+/** Constructs a block. Errors of the construction become the refusal of an invalid block. */
+function asAttenuationError<T>(make: () => T): T {
   try {
     return make();
   } catch (error) {

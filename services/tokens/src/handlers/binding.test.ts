@@ -1,6 +1,17 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { alice, attenuate, bob, engine, given, id, mint, newRequest, verify } from "../testing/holders.ts";
+import {
+  alice,
+  attenuate,
+  bob,
+  engine,
+  id,
+  mint,
+  newRequest,
+  requirePresent,
+  verify,
+} from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
 
@@ -21,10 +32,10 @@ const outcome = async (
   const { result } = await verify(platform, token, holder, more);
   return result.case === "denial" ? [result.value.type, result.value.detail] : "allowed";
 };
-const denied = (what: string) => [DenialType.CAPABILITY_NOT_GRANTED, what];
+const denied = (deniedFor: string) => [DenialType.CAPABILITY_NOT_GRANTED, deniedFor];
 
-describe("a token that is bound", () => {
-  it("counts for its audiences and tenants alone, and so does everything below it", async () => {
+describe("a bound token", () => {
+  it("is valid only for its audiences and tenants, as is everything below it", async () => {
     const { token } = await mint(platform, {
       binding: { audiences: [HERE, ELSEWHERE], tenants: ["acme", "other"] },
     });
@@ -32,10 +43,10 @@ describe("a token that is bound", () => {
     expect(await outcome(token, alice, forAcme)).toBe("allowed");
     expect(await outcome(token, alice)).toEqual(denied("tenant"));
     const { attenuation, digest } = await platform.tokens.prepareAttenuation({
-      ...{ token: given(token), attenuation: { delegatee: id(bob) } },
+      ...{ token: requirePresent(token), attenuation: { delegatee: id(bob) } },
     });
     const { token: narrowed } = await platform.tokens.attenuateToken({
-      ...{ token: given(token), attenuation: given(attenuation) },
+      ...{ token: requirePresent(token), attenuation: requirePresent(attenuation) },
       ...{ signature: engine.sign(digest, alice.privateKey), binding: { audiences: [ELSEWHERE] } },
     });
     await platform.restart();
@@ -46,7 +57,7 @@ describe("a token that is bound", () => {
     expect(await outcome(below.token, bob)).toEqual(denied("audience"));
   });
 
-  it("says so last, after all that the token itself says", async () => {
+  it("is denied for its binding after all other denials", async () => {
     const { token } = await mint(platform, { binding: { audiences: [ELSEWHERE] } });
     const requested = { namespace: "docs", action: "read", resource: "/elsewhere" };
     expect(await outcome(token, alice, { requested })).toEqual([
@@ -61,15 +72,18 @@ describe("a token that is bound", () => {
   });
 });
 
-describe("a token's life", () => {
+describe("a token's lifetime", () => {
   it.each([
     [59, false],
     [60, true],
     [7200, true],
     [7201, false],
   ])("of %i seconds is minted: %s", async (lifetimeSeconds, isMinted) => {
-    const call = mint(platform, { requestId: newRequest(), lifetimeSeconds });
+    const call = mint(platform, {
+      requestId: newRequest(),
+      lifetime: durationFromMs(lifetimeSeconds * 1000),
+    });
     if (isMinted) expect((await call).token).toBeDefined();
-    else expect((await refusal(call)).fields).toEqual(["lifetime_seconds"]);
+    else expect((await refusal(call)).fields).toEqual(["lifetime"]);
   });
 });

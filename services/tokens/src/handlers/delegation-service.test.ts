@@ -7,19 +7,19 @@ import { decode } from "@depute/wire";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   alice,
-  as,
   attenuate,
   bob,
   CONTRACT,
   carol,
   engine,
-  given,
   id,
   mallory,
   mint,
   otherRoot,
   READ,
+  requirePresent,
   revocation,
+  withProof,
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => platform.stop());
 
-/** The platform to alice to bob to carol, and alice to carol. */
+/** Creates two chains: from the platform over alice and bob to carol, and from alice to carol. */
 async function tree() {
   const first = await mint(platform);
   const second = await attenuate(platform, first.token, alice, bob);
@@ -41,7 +41,7 @@ async function tree() {
   return { first, second, third, aside };
 }
 
-const by = (who: Keypair, method: string) => as(platform, who, `DelegationService/${method}`);
+const by = (holder: Keypair, method: string) => withProof(platform, holder, `DelegationService/${method}`);
 const statusOf = async ({ delegationId }: { delegationId: string }) =>
   (await platform.delegations.getDelegation({ delegationId })).delegation?.status;
 
@@ -58,7 +58,7 @@ function attestation(delegationId: string, by: Keypair, more: Partial<Attestatio
 }
 
 describe("the chain store", () => {
-  it("keeps what was minted and attenuated, across a restart", async () => {
+  it("keeps minted and attenuated chains across a restart", async () => {
     const { first, second, third } = await tree();
     await platform.restart();
     const { delegations } = await platform.delegations.getDelegationChain({
@@ -66,13 +66,25 @@ describe("the chain store", () => {
     });
     const { principal: issuer } = await platform.tokens.getIssuer({});
     expect(delegations).toMatchObject([
-      { id: first.delegationId, parentId: "del_000000000000", from: issuer, to: id(alice), depth: 0 },
-      { id: second.delegationId, parentId: first.delegationId, from: id(alice), to: id(bob), depth: 1 },
+      {
+        id: first.delegationId,
+        parentId: "del_000000000000",
+        delegator: issuer,
+        delegatee: id(alice),
+        depth: 0,
+      },
+      {
+        id: second.delegationId,
+        parentId: first.delegationId,
+        delegator: id(alice),
+        delegatee: id(bob),
+        depth: 1,
+      },
       {
         id: third.delegationId,
         parentId: second.delegationId,
-        from: id(bob),
-        to: id(carol),
+        delegator: id(bob),
+        delegatee: id(carol),
         contractId: CONTRACT,
         depth: 2,
         status: ACTIVE,
@@ -84,7 +96,7 @@ describe("the chain store", () => {
     expect(delegations[2]?.endTime).toBeUndefined();
   });
 
-  it("refuses a token that is no chain of delegations, and keeps nothing of it (8.2)", async () => {
+  it("refuses a token that violates the chain's invariants, and stores nothing of it (8.2)", async () => {
     const params = {
       ...{ delegatee: id(alice), capabilities: [READ], contractId: CONTRACT, maxBudgetMicrocents: 1 },
       ...{ maxChainDepth: 3, chainDepth: 1, parentDelegationId: "del_0123456789ab" },
@@ -98,13 +110,13 @@ describe("the chain store", () => {
     expect((await platform.delegations.listDelegations({})).delegations).toEqual([]);
   });
 
-  it("is there for everyone at or above a delegation, and for nobody else", async () => {
+  it("is readable only at or above a delegation", async () => {
     const { second } = await tree();
     const { delegationId } = second;
-    for (const who of [alice, bob]) {
+    for (const caller of [alice, bob]) {
       const { delegation } = await platform.delegations.getDelegation(
         { delegationId },
-        by(who, "GetDelegation"),
+        by(caller, "GetDelegation"),
       );
       expect(delegation?.id).toBe(delegationId);
     }
@@ -114,13 +126,13 @@ describe("the chain store", () => {
       reason: "DELEGATION_NOT_FOUND",
       metadata: { delegation: "del_ffffffffffff" },
     });
-    for (const who of [mallory, carol]) {
-      const call = platform.delegations.getDelegation({ delegationId }, by(who, "GetDelegation"));
+    for (const stranger of [mallory, carol]) {
+      const call = platform.delegations.getDelegation({ delegationId }, by(stranger, "GetDelegation"));
       expect((await refusal(call)).reason).toBe(expected.reason);
     }
   });
 
-  it("lets nobody hide a delegation by taking its id (C8)", async () => {
+  it("finds a delegation despite others with its id (C8)", async () => {
     const { second } = await tree();
     const { delegationId } = second;
     const params = {
@@ -129,34 +141,37 @@ describe("the chain store", () => {
     };
     const squat = createToken(engine, params, otherRoot, { now: platform.clock.now() });
     await platform.tokens.recordToken({ token: create(SerializedDCTSchema, serialiseToken(squat)) });
-    const own = await platform.delegations.getDelegation({ delegationId }, by(bob, "GetDelegation"));
-    expect(own.delegation?.to).toBe(id(bob));
+    const ownDelegation = await platform.delegations.getDelegation(
+      { delegationId },
+      by(bob, "GetDelegation"),
+    );
+    expect(ownDelegation.delegation?.delegatee).toBe(id(bob));
     const refused = await refusal(platform.delegations.getDelegation({ delegationId }));
     expect(refused.reason).toBe("DELEGATION_AMBIGUOUS");
     expect(refused.metadata.candidates?.split(",")).toContain(second.revocationId);
     const { revocationId } = second;
-    const named = await platform.delegations.getDelegation({ delegationId, revocationId });
-    expect(named.delegation?.to).toBe(id(bob));
+    const namedDelegation = await platform.delegations.getDelegation({ delegationId, revocationId });
+    expect(namedDelegation.delegation?.delegatee).toBe(id(bob));
   });
 });
 
 describe("ListDelegations", () => {
-  const list = async (request: object, who?: Keypair) => {
-    const found: string[] = [];
+  const list = async (request: object, caller?: Keypair) => {
+    const foundIds: string[] = [];
     let pageToken = "";
     do {
       const page = await platform.delegations.listDelegations(
         { ...request, pageSize: 2, pageToken },
-        who && by(who, "ListDelegations"),
+        caller && by(caller, "ListDelegations"),
       );
       expect(page.delegations.length).toBeLessThanOrEqual(2);
-      found.push(...page.delegations.map((delegation) => delegation.id));
+      foundIds.push(...page.delegations.map((delegation) => delegation.id));
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
-    return found;
+    return foundIds;
   };
 
-  it("pages by principal, contract and status", async () => {
+  it("lists in pages by principal, contract and status", async () => {
     const { first, second, third, aside } = await tree();
     const other = await mint(platform, { contractId: "ct_000000000001", delegatee: id(bob) });
     const [a, b, c, d, e] = [first, second, third, aside, other].map(({ delegationId }) => delegationId);
@@ -165,7 +180,7 @@ describe("ListDelegations", () => {
     expect(await list({ contractId: CONTRACT })).toEqual([a, b, c, d]);
     expect(await list({ principal: id(bob), contractId: "ct_000000000001" })).toEqual([e]);
     await platform.delegations.finishDelegation({
-      delegationId: given(c),
+      delegationId: requirePresent(c),
       outcome: { case: "result", value: { status: FAILED } },
     });
     expect(await list({ status: FAILED })).toEqual([c]);
@@ -189,9 +204,10 @@ describe("a delegation's status", () => {
         { delegationId, outcome, validateOnly },
         by(who, "FinishDelegation"),
       );
-    // The verifier compares an attestation with its contract, so a delegatee goes there.
-    for (const who of [bob, mallory]) {
-      expect(await refusal(finish(who))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    // FinishDelegation refuses delegatees. They submit an attestation to the verifier service, which compares it with
+    // the contract.
+    for (const caller of [bob, mallory]) {
+      expect(await refusal(finish(caller))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
     }
     expect((await finish(alice, true)).delegation).toMatchObject({ status: ACTIVE, attestationId: "" });
     const { delegation } = await finish();
@@ -210,16 +226,19 @@ describe("a delegation's status", () => {
     }
   });
 
-  it("is not completed by an attestation once the authority is gone", async () => {
+  it("is not completed by an attestation after the authority ended", async () => {
     const send = ({ delegationId }: { delegationId: string }) => {
       const outcome = { case: "attestation" as const, value: attestation(delegationId, bob) };
       return refusal(platform.delegations.finishDelegation({ delegationId, outcome }));
     };
-    const own = await tree();
+    const ownTree = await tree();
     await platform.revocations.revokeToken({
-      entry: revocation(platform, own.second.revocationId, alice, "block"),
+      entry: revocation(platform, ownTree.second.revocationId, alice, "block"),
     });
-    expect(await send(own.second)).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "revoked" } });
+    expect(await send(ownTree.second)).toMatchObject({
+      reason: "TOKEN_DENIED",
+      metadata: { denial: "revoked" },
+    });
     const above = await tree();
     await platform.revocations.revokeToken({
       entry: revocation(platform, above.first.revocationId, alice, "block"),
@@ -232,15 +251,15 @@ describe("a delegation's status", () => {
     expect(await statusOf(late.second)).toBe(ACTIVE);
   });
 
-  it("is not changed by a word that does not count", async () => {
+  it("is not changed by an unauthorized report", async () => {
     const { second } = await tree();
     const { delegationId } = second;
     const send = (value: ReturnType<typeof attestation>) =>
       refusal(
         platform.delegations.finishDelegation({ delegationId, outcome: { case: "attestation", value } }),
       );
-    const own = attestation(delegationId, bob);
-    expect((await send({ ...own, principal: id(mallory) })).reason).toBe("SIGNATURE_INVALID");
+    const ownAttestation = attestation(delegationId, bob);
+    expect((await send({ ...ownAttestation, principal: id(mallory) })).reason).toBe("SIGNATURE_INVALID");
     expect((await send(attestation(delegationId, mallory))).reason).toBe("DELEGATION_NOT_FOUND");
     const elsewhere = attestation(delegationId, bob, { contractId: "ct_000000000001" });
     expect(await send(elsewhere)).toMatchObject({
@@ -248,13 +267,13 @@ describe("a delegation's status", () => {
       metadata: { denial: "contract_mismatch" },
     });
     expect((await send(attestation("del_ffffffffffff", bob))).fields).toEqual(["attestation.delegation_id"]);
-    const judged = attestation(delegationId, bob, { type: "delegation_verification" });
-    expect((await send(judged)).fields).toEqual(["attestation.type"]);
+    const judgedAttestation = attestation(delegationId, bob, { type: "delegation_verification" });
+    expect((await send(judgedAttestation)).fields).toEqual(["attestation.type"]);
     const outcome = { case: "result" as const, value: { status: COMPLETED } };
-    for (const who of [bob, carol, mallory]) {
+    for (const caller of [bob, carol, mallory]) {
       const call = platform.delegations.finishDelegation(
         { delegationId, outcome },
-        by(who, "FinishDelegation"),
+        by(caller, "FinishDelegation"),
       );
       expect((await refusal(call)).reason).toBe("DELEGATION_NOT_FOUND");
     }
@@ -263,7 +282,7 @@ describe("a delegation's status", () => {
     expect(await statusOf(second)).toBe(COMPLETED);
   });
 
-  it("follows revocations: of scope block that delegation, of scope chain also those below (R9)", async () => {
+  it("follows revocations: the scope block ends that delegation, the scope chain also those below (R9)", async () => {
     const { first, second, third, aside } = await tree();
     const all = () => Promise.all([first, second, third, aside].map(statusOf));
     await platform.revocations.revokeToken({
@@ -276,7 +295,7 @@ describe("a delegation's status", () => {
     expect(await all()).toEqual([ACTIVE, REVOKED, REVOKED, ACTIVE]);
   });
 
-  it("stays what it was when it had ended before the revocation", async () => {
+  it("keeps an end from before the revocation", async () => {
     const { first, second, third } = await tree();
     const outcome = { case: "result" as const, value: { status: COMPLETED } };
     await platform.delegations.finishDelegation({ delegationId: second.delegationId, outcome });

@@ -33,7 +33,7 @@ const STATES = {
   revoked: DelegationStatus.REVOKED,
 } as const;
 
-/** DelegationService. */
+/** Implements DelegationService. */
 export function delegationService(tokens: TokensContext): Required<ServiceImpl<typeof DelegationService>> {
   const { delegations, audit } = tokens;
   return {
@@ -51,16 +51,20 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
     async listDelegations(request, context) {
       const identity = await tokens.identify(context);
       const { principal, contractId, status } = request;
-      const whose = principal || (identity.local ? undefined : identity.principal);
-      if (whose !== undefined && !mayActFor(identity, whose)) {
-        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "these are another principal's delegations");
+      const principalFilter = principal || (identity.local ? undefined : identity.principal);
+      if (principalFilter !== undefined && !mayActFor(identity, principalFilter)) {
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the delegations belong to another principal");
       }
-      const filters = { principal: whose, contractId, status };
+      const filters = { principal: principalFilter, contractId, status };
       const after = Number(decodePageToken(request.pageToken, filters)?.[0] ?? 0);
       const size = pageSize(request.pageSize);
-      const filter = { principal: whose, contractId: contractId || undefined, state: stateOf(status) };
-      const found = await delegations.list(filter, after, size + 1);
-      const records = found.map((each) => ({ position: each.position, record: toRecord(each) }));
+      const filter = {
+        principal: principalFilter,
+        contractId: contractId || undefined,
+        state: stateOf(status),
+      };
+      const delegationRows = await delegations.list(filter, after, size + 1);
+      const records = delegationRows.map((each) => ({ position: each.position, record: toRecord(each) }));
       const { items: page, more } = cutPage(records, size, ({ record }) =>
         bytesOf(DelegationRecordSchema, record),
       );
@@ -91,7 +95,7 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
   };
 }
 
-/** How it ended, and by whose attestation. */
+/** Returns the final state that a request sets for a delegation, and the attestation that proves this state, if any. */
 function outcomeOf(
   tokens: TokensContext,
   { outcome, delegationId }: FinishDelegationRequest,
@@ -99,7 +103,7 @@ function outcomeOf(
   if (outcome.case === "attestation") {
     const attestation = signedAttestation(tokens, encode(AttestationSchema, outcome.value));
     if (attestation.delegationId !== delegationId) {
-      throw invalid("attestation.delegation_id", "is of another delegation");
+      throw invalid("attestation.delegation_id", "belongs to another delegation");
     }
     if (attestation.type !== "completion") throw invalid("attestation.type", "is not a completion");
     const end: End = { state: attestedState(attestation), attestationId: attestation.id };
@@ -142,9 +146,12 @@ function stateOf(status: DelegationStatus): DelegationState | undefined {
 }
 
 function toRecord(delegation: StoredDelegation): DelegationRecord {
-  const { state, createTime, expireTime, endTime, rootId, position: _, chainId: __, ...rest } = delegation;
+  const { state, createTime, expireTime, endTime, rootId, position: _, chainId: __, ...more } = delegation;
+  const { from: delegator, to: delegatee, ...rest } = more;
   return create(DelegationRecordSchema, {
     ...rest,
+    delegator,
+    delegatee,
     status: STATES[state],
     rootRevocationId: rootId,
     createTime: toTimestamp(createTime),

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
 import type { SerializedDCT } from "@depute/contracts/delegateos/v0/token_pb";
@@ -9,17 +10,17 @@ import type { Keypair } from "@depute/dct";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   alice,
-  as,
   bob,
   CALL,
   CONTRACT,
-  given,
   id,
   mint,
   newRequest,
   READ,
   readFile,
+  requirePresent,
   verify,
+  withProof,
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
@@ -32,13 +33,13 @@ beforeEach(async () => {
 });
 afterEach(() => platform.stop());
 
-const by = (who: Keypair, method: string) => as(platform, who, `KeyService/${method}`);
+const by = (caller: Keypair, method: string) => withProof(platform, caller, `KeyService/${method}`);
 const createKey = async (agentId = "") =>
-  given((await platform.keys.createKey({ requestId: newRequest(), agentId })).key);
+  requirePresent((await platform.keys.createKey({ requestId: newRequest(), agentId })).key);
 
-/** Presents a token with a proof that the service makes with a kept key. */
-async function present(keyId: string, token: SerializedDCT | undefined) {
-  const { token: text } = given(token);
+/** Presents a token with a proof by a kept key. */
+async function presentToken(keyId: string, token: SerializedDCT | undefined) {
+  const { token: text } = requirePresent(token);
   const { proof } = await platform.keys.proveWithKey({
     keyId,
     method: CALL.htm,
@@ -47,13 +48,13 @@ async function present(keyId: string, token: SerializedDCT | undefined) {
   });
   const presented = { jwt: proof, method: CALL.htm, target: CALL.htu };
   const { result, principal } = await platform.tokens.verifyToken({
-    ...{ token: given(token), proof: presented, requested: readFile() },
+    ...{ token: requirePresent(token), proof: presented, requested: readFile() },
   });
   return result.case === "scope" ? principal : result.value?.type;
 }
 
 describe("a kept key", () => {
-  it("is made once for a request, is its owner's alone, and stays over a restart", async () => {
+  it("is created once for a request, belongs to its owner only, and survives a restart", async () => {
     const request = { requestId: newRequest(), agentId: "researcher" };
     const { key } = await platform.keys.createKey(request);
     expect(key).toMatchObject({
@@ -66,7 +67,7 @@ describe("a kept key", () => {
     expect((await platform.keys.createKey(request)).key).toEqual(key);
     const other = platform.keys.createKey({ ...request, agentId: "other" });
     expect((await refusal(other)).reason).toBe("REQUEST_ID_REUSED");
-    const keyId = given(key).id;
+    const keyId = requirePresent(key).id;
     const refused = await Promise.all(
       [
         platform.keys.getKey({ keyId }, by(alice, "GetKey")),
@@ -83,28 +84,28 @@ describe("a kept key", () => {
     expect((await platform.keys.listKeys({}, by(alice, "ListKeys"))).keys).toEqual([]);
   });
 
-  it("is listed page by page", async () => {
-    const made = [await createKey(), await createKey(), await createKey()];
+  it("is listed in pages", async () => {
+    const createdKeys = [await createKey(), await createKey(), await createKey()];
     const first = await platform.keys.listKeys({ pageSize: 2 });
     const second = await platform.keys.listKeys({ pageSize: 2, pageToken: first.nextPageToken });
-    expect([...first.keys, ...second.keys]).toEqual(made);
+    expect([...first.keys, ...second.keys]).toEqual(createdKeys);
     expect(second.nextPageToken).toBe("");
   });
 
-  it("proves, narrows and revokes for its owner", async () => {
+  it("proves, attenuates and revokes for its owner", async () => {
     const { id: keyId, principal } = await createKey();
     const { token } = await mint(platform, { delegatee: principal });
-    expect(await present(keyId, token)).toBe(principal);
+    expect(await presentToken(keyId, token)).toBe(principal);
     const request = {
       keyId,
-      token: given(token),
+      token: requirePresent(token),
       attenuation: { delegatee: id(bob), maxBudgetMicrocents: 5n },
     };
     const { attenuated } = await platform.keys.attenuateWithKey(request);
-    // The same request makes the same block, whatever the time.
+    // A repeated request creates an identical block, even at a later time.
     platform.clock.advance(1000);
     expect((await platform.keys.attenuateWithKey(request)).attenuated).toEqual(attenuated);
-    const { revocationId } = given(attenuated);
+    const { revocationId } = requirePresent(attenuated);
     expect((await verify(platform, attenuated?.token, bob)).result.case).toBe("scope");
     const { revocation, pending } = await platform.keys.revokeWithKey({
       ...{ keyId, revocationId, scope: RevocationScope.CHAIN },
@@ -116,14 +117,14 @@ describe("a kept key", () => {
     });
   });
 
-  it("narrows only what was handed to it", async () => {
+  it("attenuates only its own tokens", async () => {
     const { id: keyId } = await createKey();
     const { token } = await mint(platform);
     const call = (attenuation: object) =>
       refusal(
         platform.keys.attenuateWithKey({
           keyId,
-          token: given(token),
+          token: requirePresent(token),
           attenuation: { delegatee: id(bob), ...attenuation },
         }),
       );
@@ -142,33 +143,40 @@ describe("a kept key", () => {
     );
   });
 
-  it("never leaves the service, neither in answers nor readable in the store", async () => {
+  it("never leaves the service, in answers or readable in the store", async () => {
     await createKey();
     const [master] = await platform.whileDown(async () => [
       readFileSync(join(platform.dataDir, "master.key"), "utf8"),
     ]);
-    expect(given(master).trim()).toHaveLength(43);
+    expect(requirePresent(master).trim()).toHaveLength(43);
     await platform.whileDown(async () => {
       writeFileSync(join(platform.dataDir, "master.key"), encodeBase64Url(new Uint8Array(32).fill(9)), {
         mode: 0o600,
       });
-      await expect(platform.start()).rejects.toThrow("made with another master key");
-      writeFileSync(join(platform.dataDir, "master.key"), given(master));
+      await expect(platform.start()).rejects.toThrow("created with another master key");
+      writeFileSync(join(platform.dataDir, "master.key"), requirePresent(master));
     });
   });
 });
 
-describe("a key that is rotated", () => {
-  it("has one successor, mints no more, and proves what it was given for a day (13.3)", async () => {
+describe("a rotated key", () => {
+  it("has one successor, mints no more, and proves its tokens for a day (13.3)", async () => {
     const old = await createKey("researcher");
-    const { token } = await mint(platform, { delegatee: old.principal, lifetimeSeconds: 86_400 });
+    const { token } = await mint(platform, {
+      delegatee: old.principal,
+      lifetime: durationFromMs(86_400_000),
+    });
     const { replaced, key } = await platform.keys.rotateKey({ keyId: old.id });
-    expect(replaced).toMatchObject({ id: old.id, state: KeyState.REPLACED, successorId: given(key).id });
+    expect(replaced).toMatchObject({
+      id: old.id,
+      state: KeyState.REPLACED,
+      successorId: requirePresent(key).id,
+    });
     expect(key).toMatchObject({ agentId: "researcher", owner: "local", state: KeyState.ACTIVE });
-    expect(given(key).principal).not.toBe(old.principal);
+    expect(requirePresent(key).principal).not.toBe(old.principal);
     platform.clock.advance(1000);
     expect(await platform.keys.rotateKey({ keyId: old.id })).toMatchObject({ replaced, key });
-    expect(await present(old.id, token)).toBe(old.principal);
+    expect(await presentToken(old.id, token)).toBe(old.principal);
     platform.clock.advance(DAY_MS);
     const { key: retired } = await platform.keys.getKey({ keyId: old.id });
     expect(retired?.state).toBe(KeyState.RETIRED);
@@ -180,12 +188,16 @@ describe("a key that is rotated", () => {
   });
 });
 
-describe("a kept key that is compromised (13.3)", () => {
-  it("signs nothing more, and what it signed does not count", async () => {
+describe("a compromised kept key (13.3)", () => {
+  it("signs nothing more, and its signatures become invalid", async () => {
     const { id: keyId, principal } = await createKey();
     const { token } = await mint(platform, { delegatee: principal });
     const attenuation = { delegatee: id(bob) };
-    const { attenuated } = await platform.keys.attenuateWithKey({ keyId, token: given(token), attenuation });
+    const { attenuated } = await platform.keys.attenuateWithKey({
+      keyId,
+      token: requirePresent(token),
+      attenuation,
+    });
     const { key, revocation } = await platform.keys.revokeKeptKey({ keyId });
     expect(key?.state).toBe(KeyState.REVOKED);
     expect(revocation?.key).toMatchObject({ key: principal, revokedBy: principal });
@@ -195,7 +207,7 @@ describe("a kept key that is compromised (13.3)", () => {
     });
     const refused = await Promise.all(
       [
-        platform.keys.attenuateWithKey({ keyId, token: given(token), attenuation }),
+        platform.keys.attenuateWithKey({ keyId, token: requirePresent(token), attenuation }),
         platform.keys.proveWithKey({ keyId, method: "POST", target: "https://a.example" }),
         platform.keys.rotateKey({ keyId }),
       ].map(refusal),
@@ -203,7 +215,7 @@ describe("a kept key that is compromised (13.3)", () => {
     expect(new Set(refused.map(({ reason }) => reason))).toEqual(new Set(["KEY_NOT_USABLE"]));
   });
 
-  it("that nobody has handed anything to has nothing to revoke", async () => {
+  it("without tokens has nothing to revoke", async () => {
     const { id: keyId } = await createKey();
     const { key, revocation } = await platform.keys.revokeKeptKey({ keyId });
     expect(key?.state).toBe(KeyState.REVOKED);

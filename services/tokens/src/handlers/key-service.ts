@@ -43,17 +43,17 @@ const STATES = {
   revoked: KeyState.REVOKED,
 } as const;
 
-/** KeyService. */
+/** Implements KeyService. */
 export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof KeyService>> {
   const { engine, store, clock, keys, revocations, keyRevoker, trustedRoots, audit } = tokens;
   const toKey = (key: StoredKey) => message(key, clock.now());
   const digestOf = (bytes: Uint8Array) => engine.blake2b256(bytes);
   return {
     async createKey(request, context) {
-      const { principal: owner } = await tokens.identify(context);
+      const { principal: owner, organization } = await tokens.identify(context);
       const { requestId, agentId } = request;
       const digest = encodeBase64Url(digestOf(toBinary(CreateKeyRequestSchema, request)));
-      return { key: toKey(await keys.create(owner, { requestId, agentId, digest })) };
+      return { key: toKey(await keys.create(owner, { requestId, agentId, digest, organization })) };
     },
 
     async getKey({ keyId }, context) {
@@ -66,9 +66,9 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
       const filters = { owner };
       const after = Number(decodePageToken(request.pageToken, filters)?.[0] ?? 0);
       const size = pageSize(request.pageSize);
-      const found = await store.read((tx) => listKeys(tx, owner, after, size + 1));
-      const page = found.slice(0, size);
-      const last = found.length > size ? page.at(-1) : undefined;
+      const keyRows = await store.read((tx) => listKeys(tx, owner, after, size + 1));
+      const page = keyRows.slice(0, size);
+      const last = keyRows.length > size ? page.at(-1) : undefined;
       const nextPageToken = last === undefined ? "" : encodePageToken([last.position], filters);
       return { keys: page.map(toKey), nextPageToken };
     },
@@ -82,26 +82,30 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
     async revokeKeptKey({ keyId, keepBefore: kept }, context) {
       const { principal: owner } = await tokens.identify(context);
       const keepBefore = kept === undefined ? 0 : fromTimestamp(kept);
-      // The use ends first: whatever comes in between is signed by nobody.
+      // The key is disabled before the revocation is recorded, so that it signs nothing in between.
       const key = await keys.revoke(keyId, owner);
-      const about = { key: key.principal, keepBefore, now: clock.now() };
+      const keyRevocation = { key: key.principal, keepBefore, now: clock.now() };
       const statement = await keys.use(keyId, owner, "revoke", (keypair) =>
-        signKeyRevocation(engine, about, keypair),
+        signKeyRevocation(engine, keyRevocation, keypair),
       );
       const place = await keyRevoker.record(statement, owner);
       return { key: toKey(key), ...(place !== undefined && { revocation: toRevocation(place) }) };
     },
 
     async mintWithKey({ keyId, mint }, context) {
-      const { principal: owner } = await tokens.identify(context);
+      const identity = await tokens.identify(context);
+      const { principal: owner } = identity;
       if (mint === undefined) throw invalid("mint", "is required");
       const minted = await keys.use(keyId, owner, "mint", (keypair) => {
         const { id: principal } = keypair.principal;
-        if (trustedRoots.has(principal)) return mintAs(tokens, mint, owner, keypair);
+        if (trustedRoots.has(principal)) return mintAs(tokens, mint, identity, keypair);
         const reason = "no_trusted_root";
         audit.assertRoom();
         audit.add({ kind: "mint", caller: owner, principal, decision: "denied", reason, blocks: [] });
-        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the key is not a trusted root here");
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "the key is not a trusted root of this platform",
+        );
       });
       return { minted };
     },
@@ -112,12 +116,13 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
       if (token === undefined || request.attenuation === undefined)
         throw invalid("attenuation", "is required");
       const key = await keys.find(keyId, identity.principal);
-      const given = request.attenuation;
-      const asked = toBinary(AttenuateWithKeyRequestSchema, request);
+      const requestedBlock = request.attenuation;
+      const requestBytes = toBinary(AttenuateWithKeyRequestSchema, request);
       const attenuation = create(AttenuationSchema, {
-        ...given,
-        attenuator: given.attenuator || key.principal,
-        delegationId: given.delegationId || `del_${Buffer.from(digestOf(asked)).toString("hex", 0, 6)}`,
+        ...requestedBlock,
+        attenuator: requestedBlock.attenuator || key.principal,
+        delegationId:
+          requestedBlock.delegationId || `del_${Buffer.from(digestOf(requestBytes)).toString("hex", 0, 6)}`,
       });
       if (attenuation.attenuator !== key.principal) {
         throw invalid("attenuation.attenuator", "is not the key's principal");
@@ -158,9 +163,9 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
 }
 
 function message(key: StoredKey, now: number): KeptKey {
-  const { id, principal, owner, agentId, successorId, createTime, endTime } = key;
+  const { id, principal, owner, agentId, organization, successorId, createTime, endTime } = key;
   return create(KeptKeySchema, {
-    ...{ id, principal, owner, agentId, successorId },
+    ...{ id, principal, owner, agentId, organization, successorId },
     state: STATES[keyStanding(key, now)],
     createTime: toTimestamp(createTime),
     ...(endTime > 0 && { endTime: toTimestamp(endTime) }),

@@ -4,7 +4,7 @@ import {
   MintTokenRequestSchema,
   type MintTokenResponseSchema,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { canonicalJson, encodeBase64Url, invalid, requestIdReused } from "@depute/core";
+import { encodeBase64Url, invalid, requestIdReused } from "@depute/core";
 import {
   type Authority,
   attachAuthoritySignature,
@@ -17,19 +17,17 @@ import {
   TokenError,
 } from "@depute/dct";
 import type { Identity } from "@depute/service";
+import type { RequestKey } from "@depute/store";
 import { assertMinter, type TokensContext } from "../context.ts";
-import { blocksOf } from "../rules/blocks.ts";
 import { linksOf } from "../rules/delegations.ts";
 import { refusedMint } from "../rules/denials.ts";
-import { bindingOf, fromSerialized } from "../rules/documents.ts";
+import { bindingOf, blocksOf, fromSerialized, spanMs } from "../rules/documents.ts";
 import { mintParams } from "../rules/mint.ts";
-import { type MintKey, recallMint, rememberMint } from "../store/mint-requests.ts";
+import { findMint, insertMint } from "../store/mint-requests.ts";
 
 /**
- * Mints a root token (DelegateOS 3.3).
- *
- * To answer a repeated request only the authority is kept, unsigned: Ed25519 gives the same signature again, so the
- * store never holds anything that could be presented.
+ * Mints a root token (DelegateOS 3.3). For replays, the store keeps only the unsigned authority block. Ed25519 is
+ * deterministic and makes the same signature again, so the store never contains a usable token.
  */
 export async function mintToken(
   context: TokensContext,
@@ -37,14 +35,14 @@ export async function mintToken(
   identity: Identity,
 ): Promise<MessageInitShape<typeof MintTokenResponseSchema>> {
   assertMinter(context, identity, "mint");
-  return mintAs(context, request, identity.principal, context.root);
+  return mintAs(context, request, identity, context.root);
 }
 
-/** As mintToken, signed by a key that its owner may use. */
+/** Mints a token like mintToken, signed by a kept key of its owner. */
 export async function mintAs(
   context: TokensContext,
   request: MintTokenRequest,
-  caller: string,
+  { principal: caller, organization }: Identity,
   issuer: Keypair,
 ): Promise<MessageInitShape<typeof MintTokenResponseSchema>> {
   const { engine, store, clock, audit } = context;
@@ -53,10 +51,10 @@ export async function mintAs(
   }
   assertLifetime(context, request);
   const digest = encodeBase64Url(engine.blake2b256(toBinary(MintTokenRequestSchema, request)));
-  const key: MintKey = { caller, requestId: request.requestId, digest };
+  const key: RequestKey = { caller, requestId: request.requestId, digest };
   const { response, blocks } = await store.write(async (tx) => {
-    const minted = await recallMint(tx, key);
-    if (minted !== undefined) return signed(context, minted, key, issuer);
+    const minted = await findMint(tx, key);
+    if (minted !== undefined) return signToken(context, minted, key, issuer);
     const now = clock.now();
     const authority = checked(() =>
       buildAuthority(issuer.principal.id, mintParams(request, now), {
@@ -64,9 +62,9 @@ export async function mintAs(
         maxLifetimeMs: context.maxLifetimeMs,
       }),
     );
-    const answer = signed(context, authority, key, issuer);
-    await rememberMint(tx, key, canonicalJson(authority), now);
-    await context.delegations.record(tx, linksOf(engine, answer.minted));
+    const answer = signToken(context, authority, key, issuer);
+    await insertMint(tx, key, authority, now);
+    await context.delegations.record(tx, linksOf(engine, answer.minted), { organization });
     await context.notes.bind(tx, answer.blocks[0]?.revocationId ?? "", bindingOf(request.binding));
     await audit.write(tx, {
       kind: "mint",
@@ -81,8 +79,8 @@ export async function mintAs(
   return { ...response, revocationId: blocks[0]?.revocationId ?? "" };
 }
 
-/** The token of an authority, signed by its issuer. The same authority always gives the same token. */
-function signed({ engine }: TokensContext, authority: Authority, key: MintKey, issuer: Keypair) {
+/** Signs an authority block as its issuer and returns the token. Equal blocks give equal tokens. */
+function signToken({ engine }: TokensContext, authority: Authority, key: RequestKey, issuer: Keypair) {
   if (authority.issuer !== issuer.principal.id) {
     throw requestIdReused(key.requestId, "issuer");
   }
@@ -95,12 +93,12 @@ function signed({ engine }: TokensContext, authority: Authority, key: MintKey, i
 
 /** @throws DeputeError INVALID_REQUEST */
 function assertLifetime({ minLifetimeMs, maxLifetimeMs }: TokensContext, request: MintTokenRequest): void {
-  const lifetimeMs = request.lifetimeSeconds * 1000 || DEFAULT_LIFETIME_MS;
+  const lifetimeMs = spanMs(request.lifetime) || DEFAULT_LIFETIME_MS;
   if (lifetimeMs >= minLifetimeMs && lifetimeMs <= maxLifetimeMs) return;
-  throw invalid("lifetime_seconds", `is not ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
+  throw invalid("lifetime", `is not ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
 }
 
-/** Runs what makes a token; its refusals are the request's. */
+/** Constructs a token. Errors of the construction become refusals of the request. */
 function checked<T>(make: () => T): T {
   try {
     return make();

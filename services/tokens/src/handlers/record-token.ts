@@ -8,12 +8,11 @@ import type {
 import { type DenialReason, isAdmissible, parseToken } from "@depute/dct";
 import type { Identity } from "@depute/service";
 import type { TokensContext } from "../context.ts";
-import { blocksOf, toAuthorizedScope, toTokenBlocks } from "../rules/blocks.ts";
 import { reasonText, refusedToken, toDenialReason } from "../rules/denials.ts";
-import { toSerialized } from "../rules/documents.ts";
+import { blocksOf, toAuthorizedScope, toSerialized, toTokenBlocks } from "../rules/documents.ts";
 import { record } from "./attenuation.ts";
 
-/** Makes a token known that was made elsewhere: its blocks, not itself. */
+/** Records the blocks of a token that was made outside this service. The token itself is not stored. */
 export async function recordToken(
   context: TokensContext,
   request: RecordTokenRequest,
@@ -44,7 +43,7 @@ export async function recordToken(
   return { delegationId: checked.scope.delegationId, blocks: toTokenBlocks(blocks) };
 }
 
-/** Shows what a token says, sound or not. */
+/** Returns the content of a token, whether the token is valid or not. */
 export async function inspectToken(
   { engine, chains, audit }: TokensContext,
   request: InspectTokenRequest,

@@ -2,9 +2,10 @@ import { mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
+import { encodeBase64Url, formatTime, fromTimestamp } from "@depute/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isSignedCheckpoint } from "../rules/checkpoint.ts";
-import { alice, engine, given, mint, revocation, verify } from "../testing/holders.ts";
+import { alice, engine, mint, requirePresent, revocation, verify } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
 
@@ -20,24 +21,30 @@ async function revokeOne() {
     revocationId,
     scope: RevocationScope.BLOCK,
   });
-  return { token, revocation: given(revocation) };
+  return { token, revocation: requirePresent(revocation) };
 }
 
 describe("the checkpoint", () => {
-  it("is signed by the platform's root, and says how far the log goes", async () => {
+  it("is signed by the platform's root, with the log's length", async () => {
     const { principal } = await platform.tokens.getIssuer({});
-    const empty = given((await platform.revocations.getRevocationCheckpoint({})).checkpoint);
+    const empty = requirePresent((await platform.revocations.getRevocationCheckpoint({})).checkpoint);
     expect(empty).toMatchObject({ sequence: 0n, head: "", signer: principal });
     await revokeOne();
     const { revocation: last } = await revokeOne();
-    const { $typeName: _, ...checkpoint } = given(
-      (await platform.revocations.getRevocationCheckpoint({})).checkpoint,
-    );
+    const checkpoint = requirePresent((await platform.revocations.getRevocationCheckpoint({})).checkpoint);
+    const { head, signer, signTime, signature } = checkpoint;
+    const signedAt = formatTime(fromTimestamp(requirePresent(signTime)));
     expect(checkpoint).toMatchObject({ sequence: 2n, head: last.head });
-    expect(isSignedCheckpoint(engine, { ...checkpoint, sequence: 2 }, principal)).toBe(true);
+    expect(
+      isSignedCheckpoint(
+        engine,
+        { sequence: 2, head, signer, signedAt, signature: encodeBase64Url(signature) },
+        principal,
+      ),
+    ).toBe(true);
   });
 
-  it("is on disk before a revocation is acknowledged, however many share a write", async () => {
+  it("is on disk before a revocation is acknowledged, also when many share a write", async () => {
     const onDisk = () =>
       JSON.parse(readFileSync(join(platform.dataDir, "revocations.checkpoint"), "utf8")).sequence as number;
     for (let sequence = 1; sequence <= 3; sequence++) {
@@ -52,14 +59,14 @@ describe("the checkpoint", () => {
         const entry = revocation(platform, revocationId, alice);
         const { revocation: logged } = await platform.revocations.revokeToken({ entry });
         expect(onDisk()).toBeGreaterThanOrEqual(Number(logged?.sequence));
-        // A repeated call acknowledges the same.
+        // A replay gets the same acknowledgement.
         await platform.revocations.revokeToken({ entry });
       }),
     );
     expect(onDisk()).toBe(23);
   });
 
-  it("that cannot be written keeps a revocation from being acknowledged, and the block is revoked", async () => {
+  it("prevents the acknowledgement if it cannot be written, while the block is revoked", async () => {
     const { revocationId, token } = await mint(platform);
     const entry = revocation(platform, revocationId, alice);
     const blocked = join(platform.dataDir, "revocations.checkpoint.new");
@@ -77,7 +84,7 @@ describe("the checkpoint", () => {
     expect((await platform.revocations.revokeToken({ entry })).revocation?.sequence).toBe(1n);
   });
 
-  it("keeps a platform from starting on a store as it was before (R3)", async () => {
+  it("prevents a start on an older copy of the store (R3)", async () => {
     await revokeOne();
     const { token } = await revokeOne();
     await platform.whileDown(async () => {
@@ -85,13 +92,13 @@ describe("the checkpoint", () => {
       await store.write((tx) => tx.run("DELETE FROM revocations WHERE sequence > 1"));
       await store.close();
       await expect(platform.start()).rejects.toThrow("does not go on from place 2");
-      // Knowing what is lost, an operator may go on.
+      // An operator that accepts the loss of revocations may delete the checkpoint file and continue.
       rmSync(join(platform.dataDir, "revocations.checkpoint"));
     });
     expect((await verify(platform, token, alice)).result.case).toBe("scope");
   });
 
-  it("that nobody of the platform signed is not used", async () => {
+  it("is ignored without the platform's signature", async () => {
     await revokeOne();
     await platform.whileDown(async () => {
       const file = join(platform.dataDir, "revocations.checkpoint");
@@ -103,7 +110,7 @@ describe("the checkpoint", () => {
 });
 
 describe("a demanded sequence (R5)", () => {
-  it("is waited for with one look, and then denied as stale", async () => {
+  it("causes one read of the log, and then a stale denial", async () => {
     const { token } = await mint(platform);
     await revokeOne();
     const at = async (minRevocationSequence: bigint) => {
@@ -117,8 +124,8 @@ describe("a demanded sequence (R5)", () => {
   });
 });
 
-describe("the log's room (R7)", () => {
-  it("has a share for each revoker and day", async () => {
+describe("the log's quotas (R7)", () => {
+  it("limit each revoker a day", async () => {
     const small = await startPlatform(["--max-daily-revocations", "2"]);
     try {
       const revoke = async () => {
@@ -142,11 +149,11 @@ describe("the log's room (R7)", () => {
     }
   });
 
-  it("holds ids and signatures, and nothing of what a token says (R13)", async () => {
+  it("stores ids and signatures, and no content of tokens (R13)", async () => {
     const { revocationId } = await mint(platform);
     await platform.revocations.revokeToken({ entry: revocation(platform, revocationId, alice) });
     const { revocations } = await platform.revocations.listRevocations({});
-    expect(Object.keys(given(revocations[0]?.entry)).sort()).toEqual([
+    expect(Object.keys(requirePresent(revocations[0]?.entry)).sort()).toEqual([
       ...["$typeName", "revocationId", "revokedAt", "revokedBy", "scope", "signature"],
     ]);
   });

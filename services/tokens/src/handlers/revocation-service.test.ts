@@ -7,17 +7,17 @@ import { fromEntry } from "../rules/documents.ts";
 import { forgeLink } from "../testing/forge.ts";
 import {
   alice,
-  as,
   attenuate,
   bob,
   carol,
   engine,
-  given,
   id,
   mallory,
   mint,
+  requirePresent,
   revocation,
   verify,
+  withProof,
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 afterEach(() => platform.stop());
 
-/** The platform to alice to bob to carol. */
+/** Creates a chain from the platform through alice and bob to carol. */
 async function chain() {
   const first = await mint(platform);
   const second = await attenuate(platform, first.token, alice, bob);
@@ -58,7 +58,7 @@ describe("RevokeToken", () => {
     expect(await outcome(third.token, carol)).toBe(DenialType.REVOKED);
   });
 
-  it("takes the word of a signer above", async () => {
+  it("accepts an entry of a signer above", async () => {
     const { second, third } = await chain();
     const entry = revocation(platform, third.revocationId, alice, "chain");
     await platform.revocations.revokeToken({ entry });
@@ -73,7 +73,7 @@ describe("RevokeToken", () => {
   ])("does not take that of %s", async (_, who) => {
     const { first, third } = await chain();
     const entry = revocation(platform, first.revocationId, who());
-    for (const token of [undefined, given(third.token)]) {
+    for (const token of [undefined, requirePresent(third.token)]) {
       const call = platform.revocations.revokeToken({ entry, ...(token && { token }) });
       expect((await refusal(call)).reason).toBe("NOT_AUTHORIZED_TO_REVOKE");
     }
@@ -89,7 +89,7 @@ describe("RevokeToken", () => {
     );
   });
 
-  it("refuses an entry that its revoker has not signed as it is", async () => {
+  it("refuses an entry without a valid signature of its revoker", async () => {
     const { first } = await chain();
     const entry = { ...revocation(platform, first.revocationId, mallory), revokedBy: id(alice) };
     const refused = await refusal(platform.revocations.revokeToken({ entry }));
@@ -100,7 +100,7 @@ describe("RevokeToken", () => {
     );
   });
 
-  it("refuses a chain that is none", async () => {
+  it("refuses an invalid chain", async () => {
     const { first } = await chain();
     const entry = revocation(platform, UNKNOWN_BLOCK, alice);
     const send = (token: string) => {
@@ -108,7 +108,7 @@ describe("RevokeToken", () => {
       return refusal(platform.revocations.revokeToken({ entry, token: sent }));
     };
     expect((await send("AAAA")).reason).toBe("TOKEN_MALFORMED");
-    const forged = forgeLink(given(first.token).token, mallory, bob, {});
+    const forged = forgeLink(requirePresent(first.token).token, mallory, bob, {});
     expect(await send(forged.token)).toMatchObject({
       reason: "TOKEN_DENIED",
       metadata: { denial: "attenuation_violation" },
@@ -132,7 +132,7 @@ describe("RevokeToken", () => {
     expect((await platform.revocations.listRevocations({})).lastSequence).toBe(2n);
   });
 
-  it("is ordered by what the log says, whatever the revokers say of the time (R6)", async () => {
+  it("is ordered by the log, regardless of the revokers' times (R6)", async () => {
     const sequences: (bigint | undefined)[] = [];
     for (const revokedAt of [
       "9999-12-31T23:59:59.999Z",
@@ -147,7 +147,7 @@ describe("RevokeToken", () => {
     expect(sequences).toEqual([1n, 2n, 3n]);
     const { revocations } = await platform.revocations.listRevocations({ afterSequence: 1n });
     expect(revocations.map(({ sequence }) => sequence)).toEqual([2n, 3n]);
-    // When it was recorded is the service's to say.
+    // The service sets the time of the log entry.
     const times = revocations.map(({ recordTime }) => recordTime && fromTimestamp(recordTime));
     expect(new Set(times)).toEqual(new Set([platform.clock.now()]));
   });
@@ -160,7 +160,7 @@ describe("RevokeToken", () => {
     expect((await platform.revocations.revokeToken({ entry: narrower })).revocation).toEqual(logged);
   });
 
-  it("lets no first writer stand in the way of another with a right of his own (R1)", async () => {
+  it("accepts entries of several rightful revokers (R1)", async () => {
     const { second } = await chain();
     await platform.revocations.revokeToken({ entry: revocation(platform, second.revocationId, bob) });
     const entry = revocation(platform, second.revocationId, alice, "chain");
@@ -168,16 +168,19 @@ describe("RevokeToken", () => {
   });
 });
 
-describe("a bare entry for a block that is not known (R1)", () => {
-  /** A link that its holder made without telling the service. */
+describe("an entry without a chain for an unknown block (R1)", () => {
+  /** Creates a block that the service has not recorded. */
   async function unrecorded() {
     const { first } = await chain();
-    const token = forgeLink(given(first.token).token, alice, bob, {});
+    const token = forgeLink(requirePresent(first.token).token, alice, bob, {});
     const { blocks } = await platform.tokens.inspectToken({ token });
-    return { token: { ...given(first.token), token: token.token }, block: given(blocks[1]).revocationId };
+    return {
+      token: { ...requirePresent(first.token), token: token.token },
+      block: requirePresent(blocks[1]).revocationId,
+    };
   }
 
-  it("waits, and counts as soon as a chain proves the right; then the log has it", async () => {
+  it("waits, and is logged and in force once a chain proves the right", async () => {
     const { token, block } = await unrecorded();
     const entry = revocation(platform, block, alice);
     expect(await platform.revocations.revokeToken({ entry })).toMatchObject({ pending: true });
@@ -193,7 +196,7 @@ describe("a bare entry for a block that is not known (R1)", () => {
     expect((await platform.revocations.listRevocations({})).revocations).toHaveLength(1);
   });
 
-  it("of a stranger waits for ever, and stands in nobody's way", async () => {
+  it("of a stranger waits without effect", async () => {
     const { token, block } = await unrecorded();
     const stranger = revocation(platform, block, mallory);
     expect((await platform.revocations.revokeToken({ entry: stranger })).pending).toBe(true);
@@ -204,11 +207,11 @@ describe("a bare entry for a block that is not known (R1)", () => {
     expect(await outcome(token, bob)).toBe(DenialType.REVOKED);
   });
 
-  it("is settled by the chain that is sent along later, with the scope that waited", async () => {
+  it("is logged by a later request with the chain, with the waiting scope", async () => {
     const { token, block } = await unrecorded();
     await platform.revocations.revokeToken({ entry: revocation(platform, block, alice, "chain") });
     const again = { entry: revocation(platform, block, alice, "block"), token };
-    // The answer is the wider of the two.
+    // The answer contains the wider of the two scopes.
     const { revocation: answered } = await platform.revocations.revokeToken(again);
     expect(answered?.entry?.scope).toBe(RevocationScope.CHAIN);
     expect((await platform.revocations.revokeToken(again)).revocation).toEqual(answered);
@@ -220,7 +223,7 @@ describe("a bare entry for a block that is not known (R1)", () => {
     expect(await outcome(token, bob)).toBe(DenialType.REVOKED);
   });
 
-  it("is checked at once where the chain is sent along", async () => {
+  it("is checked at once if the request contains the chain", async () => {
     const { token, block } = await unrecorded();
     const call = (revoker: typeof alice) =>
       platform.revocations.revokeToken({ entry: revocation(platform, block, revoker), token });
@@ -229,7 +232,7 @@ describe("a bare entry for a block that is not known (R1)", () => {
     expect(await outcome(token, bob)).toBe(DenialType.REVOKED);
   });
 
-  it("may be proved by a chain that is over, since an ancestor may not be", async () => {
+  it("may be proven by an expired chain, because an ancestor may be valid", async () => {
     const { first } = await chain();
     const end = new Date(platform.clock.now() + 1000).toISOString();
     const narrowed = await attenuate(platform, first.token, alice, bob, { expiresAt: end });
@@ -237,12 +240,12 @@ describe("a bare entry for a block that is not known (R1)", () => {
     const entry = revocation(platform, first.revocationId, alice);
     const { revocation: logged } = await platform.revocations.revokeToken({
       entry,
-      token: given(narrowed.token),
+      token: requirePresent(narrowed.token),
     });
     expect(logged?.sequence).toBe(1n);
   });
 
-  it("has room, whatever strangers fill, where a recorded block or a credential names its revoker", async () => {
+  it("has its own space for known revokers, also when strangers fill the pool", async () => {
     const small = await startPlatform(["--max-pending-revocations", "20"], [], [id(carol)]);
     try {
       const bare = (n: number, by: Keypair, options = {}) => {
@@ -250,29 +253,29 @@ describe("a bare entry for a block that is not known (R1)", () => {
         return small.revocations.revokeToken({ entry: revocation(small, block, by) }, options);
       };
       let filled = 0;
-      // Throwaway keys of one caller get a tenth of the pool, and those of many the whole.
+      // One caller may use a tenth of the pool for entries of unknown keys. Many callers together fill the pool.
       for (const caller of Array.from({ length: 12 }, () => generateKeypair(engine))) {
         for (let n = 0; n < 3; n++) {
           const hasRoom = n < 2 && filled < 20;
-          const taken = await bare(
+          const takenBlock = await bare(
             filled,
             generateKeypair(engine),
-            as(small, caller, "RevocationService/RevokeToken"),
+            withProof(small, caller, "RevocationService/RevokeToken"),
           ).then(
             () => true,
             () => false,
           );
-          if (taken) filled++;
-          expect(taken).toBe(hasRoom);
+          if (takenBlock) filled++;
+          expect(takenBlock).toBe(hasRoom);
         }
       }
       expect(filled).toBe(20);
       expect(await refusal(bare(100, mallory))).toMatchObject({ reason: "LIMIT_EXCEEDED" });
       await attenuate(small, (await mint(small)).token, alice, bob);
-      for (const known of [alice, bob, carol]) {
-        for (let n = 0; n < 30; n++) expect(await bare(100 + n, known)).toMatchObject({ pending: true });
+      for (const keypair of [alice, bob, carol]) {
+        for (let n = 0; n < 30; n++) expect(await bare(100 + n, keypair)).toMatchObject({ pending: true });
       }
-      // Strangers' entries go with the longest token life, and leave their room.
+      // Entries of unknown keys expire after the longest token lifetime, and free their space in the pool.
       small.clock.advance(24 * 3_600_000 + 30_001);
       expect(await bare(200, mallory)).toMatchObject({ pending: true });
     } finally {
@@ -280,7 +283,7 @@ describe("a bare entry for a block that is not known (R1)", () => {
     }
   });
 
-  it("is refused once too many wait; a chain still helps", async () => {
+  it("is refused when the pool is full, except with a chain", async () => {
     const small = await startPlatform(["--max-pending-revocations", "1"]);
     try {
       const bare = (n: string) => small.revocations.revokeToken({ entry: revocation(small, n, mallory) });
@@ -293,7 +296,9 @@ describe("a bare entry for a block that is not known (R1)", () => {
       });
       const { token, revocationId } = await mint(small);
       const entry = revocation(small, revocationId, alice);
-      expect((await small.revocations.revokeToken({ entry, token: given(token) })).pending).toBe(false);
+      expect((await small.revocations.revokeToken({ entry, token: requirePresent(token) })).pending).toBe(
+        false,
+      );
     } finally {
       await small.stop();
     }
@@ -301,7 +306,7 @@ describe("a bare entry for a block that is not known (R1)", () => {
 });
 
 describe("RevokeMintedToken", () => {
-  it("takes back what the platform signed, once", async () => {
+  it("revokes a block of the platform, once", async () => {
     const { revocationId, token } = await mint(platform);
     const call = () => platform.revocations.revokeMintedToken({ revocationId, scope: RevocationScope.CHAIN });
     const { revocation: logged } = await call();
@@ -312,7 +317,7 @@ describe("RevokeMintedToken", () => {
     expect(await outcome(token, alice)).toBe(DenialType.REVOKED);
   });
 
-  it("knows no block that somebody else signed", async () => {
+  it("does not find blocks of other signers", async () => {
     const { second } = await chain();
     for (const revocationId of [second.revocationId, UNKNOWN_BLOCK]) {
       const call = platform.revocations.revokeMintedToken({ revocationId, scope: RevocationScope.BLOCK });
@@ -323,11 +328,11 @@ describe("RevokeMintedToken", () => {
     }
   });
 
-  it("is for those who may mint", async () => {
+  it("is limited to minters", async () => {
     const { revocationId, token } = await mint(platform);
     const call = platform.revocations.revokeMintedToken(
       { revocationId, scope: RevocationScope.BLOCK },
-      as(platform, mallory, "RevocationService/RevokeMintedToken"),
+      withProof(platform, mallory, "RevocationService/RevokeMintedToken"),
     );
     expect((await refusal(call)).reason).toBe("CALLER_NOT_ALLOWED");
     expect(await outcome(token, alice)).toBe("allowed");
@@ -342,7 +347,7 @@ describe("the log", () => {
     }
   };
 
-  it("is read in order, from anywhere, without gaps", async () => {
+  it("is read in order, from any sequence, without gaps", async () => {
     await revokeSome(5);
     const { revocations, lastSequence } = await platform.revocations.listRevocations({
       afterSequence: 1n,
@@ -350,11 +355,11 @@ describe("the log", () => {
     });
     expect(revocations.map(({ sequence }) => sequence)).toEqual([2n, 3n, 4n]);
     expect(lastSequence).toBe(5n);
-    const rest = await platform.revocations.listRevocations({ afterSequence: 5n });
-    expect(rest.revocations).toEqual([]);
+    const restPage = await platform.revocations.listRevocations({ afterSequence: 5n });
+    expect(restPage.revocations).toEqual([]);
   });
 
-  it("is watched from a cursor by several at once: what is there, then what comes", async () => {
+  it("serves several watches from a cursor: existing entries, then new ones", async () => {
     await revokeSome(3);
     const watch = (afterSequence: bigint) =>
       platform.revocations.watchRevocations({ afterSequence })[Symbol.asyncIterator]();
@@ -369,7 +374,7 @@ describe("the log", () => {
     await Promise.all(watchers.map((watcher) => watcher.return?.(undefined)));
   });
 
-  it("ends its watchers when the process drains, and goes on from their cursor afterwards (R4)", async () => {
+  it("ends its watches on drain, and continues from their cursor afterwards (R4)", async () => {
     await revokeSome(1);
     const watcher = platform.revocations.watchRevocations({})[Symbol.asyncIterator]();
     expect((await watcher.next()).value?.revocation?.sequence).toBe(1n);

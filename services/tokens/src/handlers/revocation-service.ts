@@ -8,14 +8,25 @@ import {
   type RevocationService,
   type RevokeTokenRequest,
 } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import { DeputeError, ErrorReason, fromTimestamp, invalid, toTimestamp } from "@depute/core";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodeBase64Url,
+  encodePageToken,
+  formatTime,
+  fromTimestamp,
+  invalid,
+  parseTime,
+  toTimestamp,
+} from "@depute/core";
 import { createRevocation, parsePrincipal, type RevocationEntry, verifyObject } from "@depute/dct";
 import { follow } from "@depute/service";
 import { assertMinter, type TokensContext } from "../context.ts";
 import { REVOCATIONS_TOPIC } from "../revocation-reader.ts";
-import type { Block } from "../rules/blocks.ts";
 import { refusedToken } from "../rules/denials.ts";
-import { fromEntry, scopeWord, toEntry, toSerialized } from "../rules/documents.ts";
+import type { Block } from "../rules/documents.ts";
+import { bytesOfText, fromEntry, scopeWord, toEntry, toSerialized } from "../rules/documents.ts";
 import {
   isSignedKeyRevocation,
   type KeyStatement,
@@ -26,7 +37,7 @@ import { type LogPlace, lastPlace, readLog } from "../store/revocation-rows.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 
-/** RevocationService. */
+/** Implements RevocationService. */
 export function revocationService(tokens: TokensContext): Required<ServiceImpl<typeof RevocationService>> {
   const { engine, store, bus, clock, timers, root, revocations } = tokens;
   return {
@@ -62,13 +73,13 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
     async revokeKeyAsRoot({ key, keepBefore }, context) {
       const identity = await tokens.identify(context);
       assertMinter(tokens, identity, "revoke");
-      const about = {
+      const details = {
         key,
         keepBefore: keepBefore === undefined ? 0 : fromTimestamp(keepBefore),
         now: clock.now(),
       };
       if (parsePrincipal(key) === undefined) throw invalid("key", "is not an Ed25519 public key");
-      const statement = signKeyRevocation(engine, about, root);
+      const statement = signKeyRevocation(engine, details, root);
       const place = await tokens.keyRevoker.record(statement, identity.principal);
       return place === undefined ? {} : { revocation: toRevocation(place) };
     },
@@ -76,24 +87,35 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
     async getRevocationCheckpoint(_, context) {
       await tokens.identify(context);
       const { sequence, ...checkpoint } = await tokens.checkpoint();
-      return { checkpoint: { ...checkpoint, sequence: BigInt(sequence) } };
+      const { head, signer, signedAt, signature } = checkpoint;
+      return {
+        checkpoint: {
+          ...{ sequence: BigInt(sequence), head, signer },
+          signTime: toTimestamp(parseTime(signedAt) ?? 0),
+          signature: bytesOfText(signature),
+        },
+      };
     },
 
-    async listRevocations({ afterSequence, pageSize }, context) {
+    async listRevocations({ afterSequence, pageSize, pageToken }, context) {
       await tokens.identify(context);
+      const filters = { list: "revocations", afterSequence: String(afterSequence) };
+      const after = Number(decodePageToken(pageToken, filters)?.[0] ?? afterSequence);
       return store.read(async (tx) => {
-        const places = await readLog(tx, Number(afterSequence), pageSize || DEFAULT_PAGE_SIZE);
+        const places = await readLog(tx, after, pageSize || DEFAULT_PAGE_SIZE);
         const { sequence } = await lastPlace(tx);
+        const last = places.at(-1)?.sequence ?? sequence;
         return {
           revocations: places.filter(isSaying).map(toRevocation),
+          nextPageToken: last < sequence ? encodePageToken([last], filters) : "",
           lastSequence: BigInt(sequence),
-          nextSequence: BigInt(places.at(-1)?.sequence ?? sequence),
         };
       });
     },
 
-    async *watchRevocations({ afterSequence }, context) {
+    async *watchRevocations({ afterSequence, sendStart }, context) {
       await tokens.identify(context);
+      if (sendStart) yield { sequence: afterSequence };
       const log = follow<LogPlace, number>({
         read: (after, limit) => store.read((tx) => readLog(tx, after, limit)),
         position: ({ sequence }) => sequence,
@@ -103,7 +125,9 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
         timers,
         signal: context.signal,
       });
-      for await (const place of log) if (isSaying(place)) yield { revocation: toRevocation(place) };
+      for await (const place of log) {
+        if (isSaying(place)) yield { sequence: BigInt(place.sequence), revocation: toRevocation(place) };
+      }
     },
   };
 }
@@ -122,7 +146,11 @@ function signedEntry(tokens: TokensContext, { entry }: RevokeTokenRequest, calle
   });
 }
 
-/** The blocks of the token that was sent along, if its chain holds. Throws DeputeError TOKEN_MALFORMED, TOKEN_DENIED. */
+/**
+ * Returns the blocks of the token in the request; empty without a token.
+ *
+ * @throws DeputeError TOKEN_MALFORMED, TOKEN_DENIED if the chain is invalid
+ */
 async function chainOf({ chains }: TokensContext, { token }: RevokeTokenRequest): Promise<readonly Block[]> {
   if (token === undefined) return [];
   const chain = await chains.proven(toSerialized(token));
@@ -155,8 +183,14 @@ function signedStatement(
   caller: string,
 ): KeyStatement {
   if (sent === undefined) throw invalid("revocation", "is required");
-  const { key, keepBefore, revokedBy, revokedAt, signature } = sent;
-  const statement = { key, keepBefore, revokedBy, revokedAt, signature };
+  const { key, keepBefore, revokedBy, revokeTime, signature } = sent;
+  if (keepBefore === undefined) throw invalid("revocation.keep_before", "is required");
+  if (revokeTime === undefined) throw invalid("revocation.revoke_time", "is required");
+  const statement = {
+    ...{ key, revokedBy, signature: encodeBase64Url(signature) },
+    keepBefore: formatTime(fromTimestamp(keepBefore)),
+    revokedAt: formatTime(fromTimestamp(revokeTime)),
+  };
   if (revokedBy !== key) throw invalid("revocation.revoked_by", "is not the key itself");
   if (keptBefore(statement) === undefined) throw invalid("revocation.keep_before", "is not a time");
   if (isSignedKeyRevocation(tokens.engine, statement)) return statement;
@@ -172,13 +206,28 @@ function isSaying({ entry, key }: LogPlace): boolean {
   return entry !== undefined || key !== undefined;
 }
 
-/** A place of the log as the contracts have it. */
+/** Converts an entry of the log to its contract message. */
 export function toRevocation({ sequence, entry, key, head, recordTime }: LogPlace): Revocation {
   return create(RevocationSchema, {
     sequence: BigInt(sequence),
     ...(entry !== undefined && { entry: fromEntry(entry) }),
-    ...(key !== undefined && { key: create(KeyRevocationSchema, key) }),
+    ...(key !== undefined && { key: toKeyRevocation(key) }),
     head,
     recordTime: toTimestamp(recordTime),
+  });
+}
+
+/** Converts a key revocation to its contract message. The signed text of the revocation has its times in RFC 3339. */
+export function toKeyRevocation({
+  key,
+  keepBefore,
+  revokedBy,
+  revokedAt,
+  signature,
+}: KeyStatement): KeyRevocation {
+  return create(KeyRevocationSchema, {
+    ...{ key, revokedBy, signature: bytesOfText(signature) },
+    keepBefore: toTimestamp(parseTime(keepBefore) ?? 0),
+    revokeTime: toTimestamp(parseTime(revokedAt) ?? 0),
   });
 }

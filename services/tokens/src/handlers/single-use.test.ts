@@ -8,11 +8,11 @@ import {
   bob,
   carol,
   engine,
-  given,
   id,
   mint,
   newRequest,
   readFile,
+  requirePresent,
   verify,
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
@@ -23,22 +23,22 @@ beforeEach(async () => {
 });
 afterEach(() => platform.stop());
 
-const once = async () => given((await mint(platform, { binding: { singleUse: true } })).token);
+const once = async () => requirePresent((await mint(platform, { binding: { singleUse: true } })).token);
 
-describe("a token for one use", () => {
-  it("is allowed once, also when it comes many times at once and after a restart", async () => {
+describe("a single-use token", () => {
+  it("is allowed once, also under concurrency and after a restart", async () => {
     const token = await once();
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, () => isAllowed(verify(platform, token, alice))),
     );
     expect(outcomes.filter(Boolean)).toHaveLength(1);
-    const denied = { type: DenialType.REPLAYED_PROOF, detail: "the token is for one use" };
+    const denied = { type: DenialType.REPLAYED_PROOF, detail: "the single-use token was used before" };
     expect(await denialOf(verify(platform, token, alice))).toMatchObject(denied);
     await platform.restart();
     expect(await denialOf(verify(platform, token, alice))).toMatchObject(denied);
   });
 
-  it("is not used up by what is denied, looked at or paid for", async () => {
+  it("is not used up by denials, inspections or reservations", async () => {
     const token = await once();
     const requested = readFile("/elsewhere");
     expect(await typeOf(verify(platform, token, alice, { requested }))).toBe(
@@ -50,7 +50,7 @@ describe("a token for one use", () => {
     expect(await isAllowed(verify(platform, token, alice))).toBe(true);
   });
 
-  it("is one use for all that was made of it", async () => {
+  it("shares its one use with all tokens below it", async () => {
     const token = await once();
     const [first, second] = [
       await attenuate(platform, token, alice, bob),
@@ -61,21 +61,21 @@ describe("a token for one use", () => {
     expect(await typeOf(verify(platform, token, alice))).toBe(DenialType.REPLAYED_PROOF);
   });
 
-  it("is made of one for many, which stays", async () => {
+  it("leaves its multi-use parent valid", async () => {
     const { token } = (await mint(platform)) as { token: SerializedDCT };
     const { attenuation, digest } = await platform.tokens.prepareAttenuation({
       ...{ token, attenuation: { delegatee: id(bob) } },
     });
     const narrowed = await platform.tokens.attenuateToken({
-      ...{ token, attenuation: given(attenuation), binding: { singleUse: true } },
+      ...{ token, attenuation: requirePresent(attenuation), binding: { singleUse: true } },
       signature: engine.sign(digest, alice.privateKey),
     });
     expect(await isAllowed(verify(platform, narrowed.token, bob))).toBe(true);
     expect(await typeOf(verify(platform, narrowed.token, bob))).toBe(DenialType.REPLAYED_PROOF);
     expect(await isAllowed(verify(platform, token, alice))).toBe(true);
-    // Below it everything is used up at once, or nothing.
+    // All single-use blocks of a chain are used up together, or none.
     const below = await attenuate(platform, await once(), alice, carol);
-    const text = given(below.token);
+    const text = requirePresent(below.token);
     expect(await isAllowed(verify(platform, text, carol))).toBe(true);
   });
 });

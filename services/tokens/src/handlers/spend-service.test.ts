@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
 import type { SerializedDCT } from "@depute/contracts/delegateos/v0/token_pb";
@@ -6,16 +7,16 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { denialOf } from "../testing/decisions.ts";
 import {
   alice,
-  as,
   attenuate,
   bob,
   carol,
-  given,
   id,
   mallory,
   mint,
   newRequest,
+  requirePresent,
   verify,
+  withProof,
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
@@ -26,11 +27,11 @@ beforeEach(async () => {
 });
 afterEach(() => platform.stop());
 
-/** 1000 microcents for alice, of which bob has 100. */
+/** Creates a chain that gives alice 1000 microcents, and bob 100 of them. */
 async function chain() {
   const first = await mint(platform);
   const second = await attenuate(platform, first.token, alice, bob, { maxBudgetMicrocents: 100n });
-  return { first, second, alices: given(first.token), bobs: given(second.token) };
+  return { first, second, alices: requirePresent(first.token), bobs: requirePresent(second.token) };
 }
 
 const reserve = (token: SerializedDCT, amountMicrocents: bigint, more: object = {}) =>
@@ -44,7 +45,7 @@ const amounts = async (token: SerializedDCT) => {
 };
 
 describe("SpendService", () => {
-  it("sets aside, charges and gives back, on every block of the chain, across a restart", async () => {
+  it("reserves, charges and releases on every block of the chain, across a restart", async () => {
     const { bobs, first, second } = await chain();
     const { reservation, remainingMicrocents } = await reserve(bobs, 60n);
     expect(reservation).toMatchObject({
@@ -59,14 +60,14 @@ describe("SpendService", () => {
       [1000, 60, 0],
       [100, 60, 0],
     ]);
-    const reservationId = given(reservation).id;
+    const reservationId = requirePresent(reservation).id;
     const committed = await platform.spend.commitSpend({ reservationId, amountMicrocents: 25n });
     expect(committed.reservation).toMatchObject({
       state: ReservationState.COMMITTED,
       chargedMicrocents: 25n,
     });
     expect(await platform.spend.commitSpend({ reservationId, amountMicrocents: 25n })).toEqual(committed);
-    const released = given((await reserve(bobs, 75n)).reservation);
+    const released = requirePresent((await reserve(bobs, 75n)).reservation);
     await platform.spend.releaseSpend({ reservationId: released.id });
     expect(await amounts(bobs)).toEqual([
       [1000, 0, 25],
@@ -79,7 +80,7 @@ describe("SpendService", () => {
     });
   });
 
-  it("is what VerifyToken counts, at every level, and before what was asked for (B2)", async () => {
+  it("is applied by VerifyToken at every level, before the requested capability (B2)", async () => {
     const { bobs, alices } = await chain();
     await reserve(bobs, 70n);
     const scope = async (token: SerializedDCT, holder: typeof alice, more: Record<string, unknown> = {}) => {
@@ -94,8 +95,12 @@ describe("SpendService", () => {
     );
     await reserve(bobs, 30n);
     const ungranted = { requested: { namespace: "docs", action: "read", resource: "/elsewhere" } };
-    const asked: Parameters<typeof verify>[3][] = [{}, ungranted, { contractId: "ct_ffffffffffff" }];
-    for (const more of asked) {
+    const refusedRequests: Parameters<typeof verify>[3][] = [
+      {},
+      ungranted,
+      { contractId: "ct_ffffffffffff" },
+    ];
+    for (const more of refusedRequests) {
       const denial = await denialOf(verify(platform, bobs, bob, more));
       expect(denial).toMatchObject({ type: DenialType.BUDGET_EXCEEDED, detail: "attenuations[0]" });
       expect(denial.granted).toBeUndefined();
@@ -103,7 +108,7 @@ describe("SpendService", () => {
     expect(await scope(alices, alice)).toBe(900n);
   });
 
-  it("refuses what a block's limit does not allow, and says what it does (B3)", async () => {
+  it("refuses an amount beyond a block's limit, with the remaining amount (B3)", async () => {
     const { bobs } = await chain();
     expect(await refusal(reserve(bobs, 101n))).toMatchObject({
       reason: "BUDGET_EXCEEDED",
@@ -120,10 +125,10 @@ describe("SpendService", () => {
     );
   });
 
-  it("refuses more than was reserved as a cost; the reservation stays (B4)", async () => {
+  it("refuses a cost above the reservation, which stays (B4)", async () => {
     const { bobs } = await chain();
     const { reservation } = await reserve(bobs, 10n);
-    const reservationId = given(reservation).id;
+    const reservationId = requirePresent(reservation).id;
     const call = platform.spend.commitSpend({ reservationId, amountMicrocents: 11n });
     expect(await refusal(call)).toMatchObject({
       reason: "BUDGET_EXCEEDED",
@@ -136,7 +141,7 @@ describe("SpendService", () => {
     expect(settled).toMatchObject({ state: ReservationState.COMMITTED, chargedMicrocents: 10n });
   });
 
-  it("gives a request that comes again its reservation, also when the token has ended (B6)", async () => {
+  it("answers a replay with its reservation, also after the token's end (B6)", async () => {
     const { bobs, first } = await chain();
     const request = { requestId: newRequest(), token: bobs, amountMicrocents: 60n };
     const { reservation } = await platform.spend.reserveSpend(request);
@@ -156,18 +161,19 @@ describe("SpendService", () => {
     ]);
   });
 
-  it("is for the holder, for whom configuration names, and for the reservation's maker", async () => {
+  it("is limited to the holder, configured principals and the reservation's maker", async () => {
     const { bobs } = await chain();
     const { spend } = platform;
     const ask = () => ({ requestId: newRequest(), token: bobs, amountMicrocents: 1n });
-    const by = (who: typeof alice, method: string) => as(platform, who, `SpendService/${method}`);
+    const by = (caller: typeof alice, method: string) =>
+      withProof(platform, caller, `SpendService/${method}`);
     for (const who of [mallory, alice]) {
       const refused = await refusal(spend.reserveSpend(ask(), by(who, "ReserveSpend")));
       expect(refused.reason).toBe("CALLER_NOT_ALLOWED");
     }
     await spend.reserveSpend(ask(), by(bob, "ReserveSpend"));
     const { reservation } = await spend.reserveSpend(ask(), by(carol, "ReserveSpend"));
-    const reservationId = given(reservation).id;
+    const reservationId = requirePresent(reservation).id;
     const refused = await Promise.all(
       [
         spend.getReservation({ reservationId }, by(bob, "GetReservation")),
@@ -189,9 +195,9 @@ describe("SpendService", () => {
     }
   });
 
-  it("shows the budget of a token that is over, and of none that was never one", async () => {
+  it("shows the budget of an expired token, not of an invalid one", async () => {
     const { bobs } = await chain();
-    await reserve(bobs, 60n, { lifetimeSeconds: 86_400 });
+    await reserve(bobs, 60n, { lifetime: durationFromMs(86_400_000) });
     platform.clock.advance(2 * 3_600_000);
     expect(await amounts(bobs)).toEqual([
       [1000, 60, 0],

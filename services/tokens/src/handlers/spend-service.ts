@@ -7,13 +7,13 @@ import {
   ReserveSpendRequestSchema,
   type SpendService,
 } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
-import { DeputeError, ErrorReason, encodeBase64Url, toTimestamp } from "@depute/core";
+import { DeputeError, ErrorReason, encodeBase64Url, owningOrganization, toTimestamp } from "@depute/core";
 import type { VerifiedBlock } from "@depute/dct";
 import type { Identity } from "@depute/service";
 import type { TokensContext } from "../context.ts";
 import { reasonText, refusedToken } from "../rules/denials.ts";
-import { toSerialized } from "../rules/documents.ts";
-import { DEFAULT_RESERVATION_MS, standing } from "../rules/spend.ts";
+import { spanMs, toSerialized } from "../rules/documents.ts";
+import { DEFAULT_RESERVATION_MS, reservationState } from "../rules/spend.ts";
 import { remainingOf, type SpendRequest } from "../spend-ledger.ts";
 import type { StoredReservation } from "../store/spend-rows.ts";
 
@@ -24,7 +24,7 @@ const STATES = {
   released: ReservationState.RELEASED,
 } as const;
 
-/** SpendService. */
+/** Implements SpendService. */
 export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof SpendService>> {
   const { engine, chains, spend, clock } = tokens;
   const toReservation = (reservation: StoredReservation) => message(reservation, clock.now());
@@ -33,14 +33,15 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       const identity = await tokens.identify(context);
       const asked: SpendRequest = {
         caller: identity.principal,
+        organization: owningOrganization(identity, undefined),
         requestId: request.requestId,
         digest: encodeBase64Url(engine.blake2b256(toBinary(ReserveSpendRequestSchema, request))),
         amount: Number(request.amountMicrocents),
-        lifetimeMs: request.lifetimeSeconds * 1000 || DEFAULT_RESERVATION_MS,
+        lifetimeMs: spanMs(request.lifetime) || DEFAULT_RESERVATION_MS,
       };
       const checked = await chains.check(toSerialized(request.token));
       if (!checked.ok) {
-        // A repeated request gets its answer also when its token has ended meanwhile.
+        // A replay gets its first answer, even if the token has expired or was revoked since.
         const before = await spend.recall(asked);
         if (before !== undefined) return { reservation: toReservation(before) };
         deny(tokens, identity, [], reasonText(checked.denial));
@@ -50,7 +51,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       assertSpender(tokens, identity, blocks, [checked.scope.holder]);
       try {
         const { reservation, remaining } = await spend.reserve(asked, blocks, () => {
-          const denial = chains.lastLook(token, blocks);
+          const denial = chains.finalDenial(token, blocks);
           if (denial !== undefined) throw refusedToken(denial);
         });
         return { reservation: toReservation(reservation), remainingMicrocents: BigInt(remaining) };
@@ -102,7 +103,10 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/** Refuses who is none of the principals whom this concerns, unless configuration lets it handle others' spend. */
+/**
+ * Refuses a caller that is not one of the parties. The setting `spenders` names principals that may handle the spend of
+ * others.
+ */
 function assertSpender(
   tokens: TokensContext,
   identity: Identity,
@@ -134,14 +138,15 @@ function deny(
 }
 
 function message(reservation: StoredReservation, now: number): Reservation {
-  const { id, amount, blocks, createTime, expireTime } = reservation;
-  const { state, charged } = standing(reservation, now);
+  const { id, amount, blocks, organization, createTime, expireTime } = reservation;
+  const { state, charged } = reservationState(reservation, now);
   return create(ReservationSchema, {
     id,
     state: STATES[state],
     amountMicrocents: BigInt(amount),
     chargedMicrocents: BigInt(charged),
     revocationIds: [...blocks],
+    organization,
     createTime: toTimestamp(createTime),
     expireTime: toTimestamp(expireTime),
   });

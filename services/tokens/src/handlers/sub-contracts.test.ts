@@ -7,7 +7,7 @@ import { startTestHost, type TestHost } from "@depute/service/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { tokens } from "../index.ts";
 import { forgeLink } from "../testing/forge.ts";
-import { alice, attenuate, bob, CONTRACT, given, mint } from "../testing/holders.ts";
+import { alice, attenuate, bob, CONTRACT, mint, requirePresent } from "../testing/holders.ts";
 import type { Platform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
 
@@ -20,7 +20,7 @@ const verifier = defineService({
   descriptors: [ContractService],
   start: async () => ({
     routes: (router) => {
-      router.rpc(ContractService.method.getContractLineage, ({ id }) => {
+      router.rpc(ContractService.method.getContractLineage, ({ contractId: id }) => {
         if (isAway) throw new DeputeError(ErrorReason.INTERNAL, "away");
         return { ancestorIds: id === PART ? [CONTRACT] : [] };
       });
@@ -39,30 +39,30 @@ beforeEach(async () => {
 afterEach(() => host.stop());
 
 describe("a token for a part of its contract (5.2)", () => {
-  it("is made, recorded and shown", async () => {
+  it("is created, recorded and inspected", async () => {
     const { token } = await mint(platform);
     const narrowed = await attenuate(platform, token, alice, bob, { contractId: PART });
-    const recorded = await platform.tokens.recordToken({ token: given(narrowed.token) });
+    const recorded = await platform.tokens.recordToken({ token: requirePresent(narrowed.token) });
     expect(recorded.blocks.map(({ contractId }) => contractId)).toEqual([CONTRACT, PART]);
     const { result } = await platform.tokens.inspectToken({
-      token: given(narrowed.token),
+      token: requirePresent(narrowed.token),
       contractId: PART,
     });
     expect(result).toMatchObject({ case: "scope", value: { contractId: PART } });
   });
 
-  it("is not made for a contract that is no part of it", async () => {
+  it("is refused for a contract that is not a part", async () => {
     const { token } = await mint(platform);
     const call = attenuate(platform, token, alice, bob, { contractId: "ct_000000000009" });
     expect(await refusal(call)).toMatchObject({ reason: "ATTENUATION_VIOLATION" });
   });
 
-  it("is neither made, recorded nor shown as sound while nobody knows the contract", async () => {
+  it("is refused, and inspected as invalid, for an unknown contract", async () => {
     isAway = true;
     const { token } = await mint(platform);
     const call = attenuate(platform, token, alice, bob, { contractId: PART });
     expect(await refusal(call)).toMatchObject({ reason: "ATTENUATION_VIOLATION" });
-    const made = forgeLink(given(token).token, alice, bob, { contractId: PART });
+    const made = forgeLink(requirePresent(token).token, alice, bob, { contractId: PART });
     expect(await refusal(platform.tokens.recordToken({ token: made }))).toMatchObject({
       reason: "TOKEN_DENIED",
       metadata: { denial: "contract_mismatch" },

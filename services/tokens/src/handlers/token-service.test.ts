@@ -1,20 +1,20 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import { fromTimestamp } from "@depute/core";
 import { createToken, formatTime, parseToken, serialiseToken } from "@depute/dct";
 import { cellsOf } from "@depute/store/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   alice,
-  as,
   attenuate,
   bob,
   CONTRACT,
   carol,
   engine,
-  given,
   id,
   mallory,
   mint,
@@ -22,8 +22,10 @@ import {
   otherRoot,
   READ,
   readFile,
+  requirePresent,
   SEARCH,
   verify,
+  withProof,
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
@@ -46,7 +48,7 @@ const foreignToken = (more: object = {}, signer = otherRoot) => {
   return create(SerializedDCTSchema, serialiseToken(token));
 };
 
-it("carries a delegation from the mint to the worker's call, and to its end", async () => {
+it("carries a delegation from minting through the worker's call to its end", async () => {
   const minted = await mint(platform);
   const narrowed = await attenuate(platform, minted.token, alice, bob, {
     allowedCapabilities: { capabilities: [READ] },
@@ -81,7 +83,7 @@ it("carries a delegation from the mint to the worker's call, and to its end", as
 });
 
 describe("GetIssuer", () => {
-  it("tells the platform's root, the same after a restart, and who else is trusted", async () => {
+  it("returns the platform's root, permanent across restarts, and the other trusted roots", async () => {
     const before = await platform.tokens.getIssuer({});
     await platform.restart();
     expect(await platform.tokens.getIssuer({})).toEqual(before);
@@ -94,7 +96,7 @@ describe("MintToken", () => {
   it("sets times, ids and a lifetime of an hour", async () => {
     const { token, delegationId } = await mint(platform);
     const now = platform.clock.now();
-    expect(authorityOf(given(token).token)).toMatchObject({
+    expect(authorityOf(requirePresent(token).token)).toMatchObject({
       delegatee: id(alice),
       delegationId,
       parentDelegationId: "del_000000000000",
@@ -107,7 +109,7 @@ describe("MintToken", () => {
     expect(delegationId).toMatch(/^del_[0-9a-f]{12}$/);
   });
 
-  it("gives the same token for the same request, after a restart too, and keeps no token to do so", async () => {
+  it("returns the same token for a replay, also after a restart, without storing it", async () => {
     const requestId = newRequest();
     const first = await mint(platform, { requestId });
     platform.clock.advance(1000);
@@ -118,8 +120,8 @@ describe("MintToken", () => {
     });
     expect(await mint(platform, { requestId })).toEqual(first);
 
-    const signature = given(parsedSignature(given(first.token).token));
-    for (const secret of [given(first.token).token, signature]) {
+    const signature = requirePresent(parsedSignature(requirePresent(first.token).token));
+    for (const secret of [requirePresent(first.token).token, signature]) {
       expect(cells.some((cell) => cell.includes(secret))).toBe(false);
     }
     expect(cells.some((cell) => cell.includes(first.revocationId))).toBe(true);
@@ -133,20 +135,20 @@ describe("MintToken", () => {
   });
 
   it.each([
-    ["a lifetime over a day", { lifetimeSeconds: 86_401 }, "lifetime_seconds"],
+    ["a lifetime over a day", { lifetime: durationFromMs(86_401_000) }, "lifetime"],
     ["no capability", { capabilities: [] }, "capabilities"],
-    ["an action that nobody registered", { capabilities: [{ ...READ, action: "burn" }] }, "capabilities"],
+    ["an unregistered action", { capabilities: [{ ...READ, action: "burn" }] }, "capabilities"],
     ["a resource with dots", { capabilities: [{ ...READ, resource: "/a/../b" }] }, "capabilities"],
     ["a key of small order", { delegatee: `AQ${"A".repeat(41)}` }, "delegatee"],
-    ["a delegation that stands for none", { delegationId: "del_000000000000" }, "delegation_id"],
-    ["a name that is no contract", { contractId: "contract" }, "contract_id"],
+    ["a reserved delegation id", { delegationId: "del_000000000000" }, "delegation_id"],
+    ["a malformed contract id", { contractId: "contract" }, "contract_id"],
   ])("refuses %s", async (_, more, field) => {
     const { reason, fields } = await refusal(mint(platform, more));
     expect(reason).toBe("INVALID_REQUEST");
     expect(fields).toEqual([field]);
   });
 
-  it("refuses what does not fit a token, with nothing recorded", async () => {
+  it("refuses parts that no token may have, and records nothing", async () => {
     const wide = { namespace: "docs", action: "read", resource: `/${"a".repeat(1000)}` };
     const requestId = newRequest();
     const refused = await refusal(mint(platform, { requestId, capabilities: Array(64).fill(wide) }));
@@ -154,7 +156,7 @@ describe("MintToken", () => {
     expect((await mint(platform, { requestId })).delegationId).not.toBe("");
   });
 
-  it("is for those whom configuration names, once callers have to say who they are", async () => {
+  it("is limited to configured minters where callers need credentials", async () => {
     const strict = await startPlatform(
       ["--minters", id(alice)],
       ["--auth", "required", "--internal-secret", "between-processes"],
@@ -163,10 +165,10 @@ describe("MintToken", () => {
       const body = { requestId: "r", delegatee: id(bob), capabilities: [READ], contractId: CONTRACT };
       const call = "TokenService/MintToken";
       expect((await refusal(strict.tokens.mintToken(body))).reason).toBe("UNAUTHENTICATED");
-      const refused = refusal(strict.tokens.mintToken(body, as(strict, mallory, call)));
+      const refused = refusal(strict.tokens.mintToken(body, withProof(strict, mallory, call)));
       expect((await refused).reason).toBe("CALLER_NOT_ALLOWED");
-      const minted = await strict.tokens.mintToken(body, as(strict, alice, call));
-      expect(authorityOf(given(minted.token).token).delegatee).toBe(id(bob));
+      const minted = await strict.tokens.mintToken(body, withProof(strict, alice, call));
+      expect(authorityOf(requirePresent(minted.token).token).delegatee).toBe(id(bob));
       expect(await strict.audit()).toContainEqual(
         expect.objectContaining({
           kind: "mint",
@@ -195,22 +197,22 @@ describe("RecordToken", () => {
     }
   });
 
-  it("refuses one of a root that is not trusted", async () => {
+  it("refuses a token of an untrusted root", async () => {
     const refused = await refusal(platform.tokens.recordToken({ token: foreignToken() }));
     expect(refused).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "invalid_signature" } });
   });
 
-  it("refuses what is no token", async () => {
+  it("refuses input that is not a token", async () => {
     const token = { token: "AAAA", format: "delegateos-sjt-v1" };
     expect((await refusal(platform.tokens.recordToken({ token }))).reason).toBe("TOKEN_MALFORMED");
   });
 });
 
 describe("PrepareAttenuation", () => {
-  it("fills in who attenuates, the contract and a new delegation", async () => {
+  it("fills in the attenuator, the contract and a new delegation", async () => {
     const { token } = await mint(platform);
     const { attenuation, digest } = await platform.tokens.prepareAttenuation({
-      token: given(token),
+      token: requirePresent(token),
       attenuation: { delegatee: id(bob) },
     });
     expect(attenuation).toMatchObject({ attenuator: id(alice), delegatee: id(bob), contractId: CONTRACT });
@@ -219,7 +221,7 @@ describe("PrepareAttenuation", () => {
     expect(digest).toHaveLength(32);
   });
 
-  it("keeps an empty list apart from an absent one", async () => {
+  it("distinguishes an empty list from an absent one", async () => {
     const { token } = await mint(platform);
     const nothing = await attenuate(platform, token, alice, bob, {
       allowedCapabilities: { capabilities: [] },
@@ -236,7 +238,7 @@ describe("PrepareAttenuation", () => {
     ["a longer life", { expiresAt: "2027-01-01T00:00:00Z" }],
     ["as many hops", { maxChainDepth: 3n }],
     ["another contract", { contractId: "ct_ffffffffffff" }],
-    ["an attenuator who does not hold it", { attenuator: id(mallory) }],
+    ["an attenuator that does not hold it", { attenuator: id(mallory) }],
   ])("refuses %s", async (_, more) => {
     const { token } = await mint(platform);
     expect(await refusal(attenuate(platform, token, alice, bob, more))).toMatchObject({
@@ -245,7 +247,7 @@ describe("PrepareAttenuation", () => {
     });
   });
 
-  it("refuses a link that the token has no hop left for", async () => {
+  it("refuses a link beyond the token's depth", async () => {
     const { token } = await mint(platform, { maxChainDepth: 0 });
     const { reason, metadata } = await refusal(attenuate(platform, token, alice, bob));
     expect(reason).toBe("ATTENUATION_VIOLATION");
@@ -254,17 +256,17 @@ describe("PrepareAttenuation", () => {
 
   it.each([
     ["no block", undefined, "attenuation"],
-    ["a delegatee that is no key", { delegatee: "bob" }, "attenuation.delegatee"],
-    ["a time that is none", { delegatee: id(bob), expiresAt: "tomorrow" }, "attenuation"],
+    ["a malformed delegatee", { delegatee: "bob" }, "attenuation.delegatee"],
+    ["a malformed time", { delegatee: id(bob), expiresAt: "tomorrow" }, "attenuation"],
   ])("refuses %s", async (_, attenuation, field) => {
     const { token } = await mint(platform);
-    const request = { token: given(token), ...(attenuation && { attenuation }) };
+    const request = { token: requirePresent(token), ...(attenuation && { attenuation }) };
     const { reason, fields } = await refusal(platform.tokens.prepareAttenuation(request));
     expect(reason).toBe("INVALID_REQUEST");
     expect(fields).toEqual([field]);
   });
 
-  it("refuses a token that is over", async () => {
+  it("refuses an expired token", async () => {
     const { token } = await mint(platform);
     platform.clock.advance(3_600_001);
     const refused = await refusal(attenuate(platform, token, alice, bob));
@@ -273,38 +275,46 @@ describe("PrepareAttenuation", () => {
 });
 
 describe("AttenuateToken", () => {
-  it("refuses the signature of somebody else, and of another block", async () => {
+  it("refuses a signature of another key or of another block", async () => {
     const { token } = await mint(platform);
     expect((await refusal(attenuate(platform, token, mallory, bob))).reason).toBe("SIGNATURE_INVALID");
     const { attenuation, digest } = await platform.tokens.prepareAttenuation({
-      token: given(token),
+      token: requirePresent(token),
       attenuation: { delegatee: id(bob) },
     });
     const signature = engine.sign(digest, alice.privateKey);
-    const other = { ...given(attenuation), delegatee: id(mallory) };
-    const call = platform.tokens.attenuateToken({ token: given(token), attenuation: other, signature });
+    const other = { ...requirePresent(attenuation), delegatee: id(mallory) };
+    const call = platform.tokens.attenuateToken({
+      token: requirePresent(token),
+      attenuation: other,
+      signature,
+    });
     expect((await refusal(call)).reason).toBe("SIGNATURE_INVALID");
   });
 
-  it("gives the same token for the same signature", async () => {
+  it("returns the same token for the same signature", async () => {
     const { token } = await mint(platform);
     const { attenuation, digest } = await platform.tokens.prepareAttenuation({
-      token: given(token),
+      token: requirePresent(token),
       attenuation: { delegatee: id(bob) },
     });
     const signature = engine.sign(digest, alice.privateKey);
     const call = () =>
-      platform.tokens.attenuateToken({ token: given(token), attenuation: given(attenuation), signature });
+      platform.tokens.attenuateToken({
+        token: requirePresent(token),
+        attenuation: requirePresent(attenuation),
+        signature,
+      });
     expect(await call()).toEqual(await call());
   });
 
-  it("refuses a block that would be dead at once, as a verifier would", async () => {
+  it("refuses a block that verifiers would deny at once", async () => {
     const { token } = await mint(platform);
     const spent = refusal(attenuate(platform, token, alice, bob, { maxBudgetMicrocents: 0n }));
     expect(await spent).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "budget_exceeded" } });
   });
 
-  it("refuses to widen even where nobody prepared the block", async () => {
+  it("refuses a wider block, also without PrepareAttenuation", async () => {
     const { token } = await mint(platform);
     const attenuation = {
       attenuator: id(alice),
@@ -314,32 +324,36 @@ describe("AttenuateToken", () => {
       maxBudgetMicrocents: 5000n,
     };
     const signature = new Uint8Array(64);
-    const call = platform.tokens.attenuateToken({ token: given(token), attenuation, signature });
+    const call = platform.tokens.attenuateToken({ token: requirePresent(token), attenuation, signature });
     expect((await refusal(call)).reason).toBe("ATTENUATION_VIOLATION");
   });
 });
 
 describe("InspectToken", () => {
-  it("shows a sound token without a proof, and each block's own end", async () => {
+  it("shows a valid token without a proof, with each block's own expiry", async () => {
     const { token } = await mint(platform);
     const end = formatTime(platform.clock.now() + 60_000);
     const narrowed = await attenuate(platform, token, alice, bob, { expiresAt: end });
     const further = await attenuate(platform, narrowed.token, bob, carol);
-    const { blocks, delegatee, result } = await platform.tokens.inspectToken({ token: given(further.token) });
+    const { blocks, delegatee, result } = await platform.tokens.inspectToken({
+      token: requirePresent(further.token),
+    });
     expect(delegatee).toBe(id(carol));
     expect(blocks.map(({ signer }) => signer).slice(1)).toEqual([id(alice), id(bob)]);
-    expect(blocks.map(({ expiresAt }) => expiresAt).slice(1)).toEqual([end, end]);
+    expect(
+      blocks.slice(1).map(({ expireTime }) => formatTime(fromTimestamp(requirePresent(expireTime)))),
+    ).toEqual([end, end]);
     expect(result).toMatchObject({ case: "scope", value: { capabilities: [READ, SEARCH], chainDepth: 2n } });
   });
 
-  it("shows what a token that is not sound says, and why it is not", async () => {
+  it("shows an invalid token with its denial", async () => {
     const { blocks, result } = await platform.tokens.inspectToken({ token: foreignToken() });
     expect(blocks).toMatchObject([{ signer: id(otherRoot) }]);
     expect(result).toMatchObject({ case: "denial", value: { type: DenialType.INVALID_SIGNATURE } });
   });
 
-  it("says whether it is for a contract", async () => {
-    const token = given((await mint(platform)).token);
+  it("reports whether it is for a contract", async () => {
+    const token = requirePresent((await mint(platform)).token);
     const ask = async (more: object) => (await platform.tokens.inspectToken({ token, ...more })).result;
     expect((await ask({ contractId: CONTRACT })).case).toBe("scope");
     expect((await ask({ requiredCapabilities: ["docs:read", "web:search"] })).case).toBe("scope");
@@ -348,17 +362,20 @@ describe("InspectToken", () => {
     expect(await ask({ requiredCapabilities: ["docs:write"] })).toMatchObject(mismatch);
   });
 
-  it.each(["", "????", "AAAA", "e30", "A".repeat(20_000)])("refuses what is no token", async (text) => {
-    const token = { token: text, format: "delegateos-sjt-v1" };
-    const { reason, metadata } = await refusal(platform.tokens.inspectToken({ token }));
-    expect(reason).toBe("TOKEN_MALFORMED");
-    expect(metadata.detail).not.toContain("AAAA");
-  });
+  it.each(["", "????", "AAAA", "e30", "A".repeat(20_000)])(
+    "refuses input that is not a token",
+    async (text) => {
+      const token = { token: text, format: "delegateos-sjt-v1" };
+      const { reason, metadata } = await refusal(platform.tokens.inspectToken({ token }));
+      expect(reason).toBe("TOKEN_MALFORMED");
+      expect(metadata.detail).not.toContain("AAAA");
+    },
+  );
 
-  it("is in the audit, sound or not, and who asked", async () => {
+  it("is recorded in the audit with its caller, valid or not", async () => {
     const { token, revocationId } = await mint(platform);
-    await platform.tokens.inspectToken({ token: given(token) });
-    const call = as(platform, mallory, "TokenService/InspectToken");
+    await platform.tokens.inspectToken({ token: requirePresent(token) });
+    const call = withProof(platform, mallory, "TokenService/InspectToken");
     await platform.tokens.inspectToken({ token: foreignToken({}, mallory) }, call);
     const decisions = (await platform.audit()).filter(({ kind }) => kind === "inspect");
     expect(decisions).toMatchObject([

@@ -11,7 +11,7 @@ import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
 import { mintToken } from "./mint-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
 
-/** TokenService. A caller that presents credentials is held to them, also where anybody may call. */
+/** Implements TokenService. If a caller presents credentials, they must be valid, even for calls that need none. */
 export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof TokenService>> {
   return {
     async getIssuer(_, context) {
@@ -36,19 +36,19 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
     },
     async verifyToken(request, context) {
       const { principal } = await tokens.identify(context);
-      return tokens.judge.verify(request, principal);
+      return tokens.tokenVerifier.verify(request, principal);
     },
     async verifyProof(request, context) {
       const { principal } = await tokens.identify(context);
       const { proof, token } = request;
       if (proof === undefined)
         return toVerifyProofResponse({ ok: false, denial: { type: "proof_required" } });
-      return toVerifyProofResponse(await tokens.judge.verifyProof(proof, token?.token, principal));
+      return toVerifyProofResponse(await tokens.tokenVerifier.verifyProof(proof, token?.token, principal));
     },
   };
 }
 
-/** The answer of VerifyProof. */
+/** Builds the answer of VerifyProof. */
 function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
   return create(VerifyProofResponseSchema, { result: toVerdict(result) });
 }

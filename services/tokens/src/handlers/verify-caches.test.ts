@@ -1,4 +1,5 @@
 import { toJsonString } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import type { SerializedDCT } from "@depute/contracts/delegateos/v0/token_pb";
 import { VerifyTokenResponseSchema } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -13,7 +14,6 @@ import {
   CONTRACT,
   carol,
   engine,
-  given,
   id,
   mint,
   newRequest,
@@ -21,6 +21,7 @@ import {
   prove,
   READ,
   readFile,
+  requirePresent,
   verify,
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
@@ -31,12 +32,12 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** A chain from the root over alice and bob to carol, whose signatures are remembered. */
+/** Creates a chain from the root through alice and bob to carol, whose signatures are cached. */
 async function known(): Promise<{ text: SerializedDCT; token: SignedJSONToken; ids: string[] }> {
   const root = await mint(platform);
   const second = await attenuate(platform, root.token, alice, bob, { maxBudgetMicrocents: 100n });
   const third = await attenuate(platform, second.token, bob, carol, { maxBudgetMicrocents: 50n });
-  const text = given(third.token);
+  const text = requirePresent(third.token);
   expect(await isAllowed(verify(platform, text, carol))).toBe(true);
   const parsed = parseToken(text.token);
   if (!parsed.ok) throw new Error(parsed.denial.type);
@@ -47,7 +48,7 @@ async function known(): Promise<{ text: SerializedDCT; token: SignedJSONToken; i
 const serialised = (token: unknown) =>
   ({ token: encodeBase64Url(canonicalBytes(token)), format: "delegateos-sjt-v1" }) as SerializedDCT;
 
-describe("signatures that are remembered cover the whole token (X1)", () => {
+describe("cached signatures cover the whole token (X1)", () => {
   type Change = (token: SignedJSONToken, other: SignedJSONToken) => unknown;
   const cases: Record<string, Change> = {
     "a wider authority": (token) => ({
@@ -81,7 +82,7 @@ describe("signatures that are remembered cover the whole token (X1)", () => {
     }),
   };
 
-  it.each(Object.entries(cases))("so that %s does not hold", async (_, change) => {
+  it.each(Object.entries(cases))("so that %s is invalid", async (_, change) => {
     const [one, other] = [await known(), await known()];
     const forged = serialised(change(one.token, other.token));
     const type = await typeOf(verify(platform, forged, carol));
@@ -89,7 +90,7 @@ describe("signatures that are remembered cover the whole token (X1)", () => {
     expect(await isAllowed(verify(platform, one.text, carol))).toBe(true);
   });
 
-  it("so that its beginning is a token of its own holder's alone", async () => {
+  it("so that its prefix is a token of the prefix's holder only", async () => {
     const { token } = await known();
     const { authority, attenuations, signatures, format } = token;
     const beginning = serialised({
@@ -100,8 +101,8 @@ describe("signatures that are remembered cover the whole token (X1)", () => {
   });
 });
 
-describe("a token whose signatures are remembered (X2)", () => {
-  it("is judged anew in everything else", async () => {
+describe("a token with cached signatures (X2)", () => {
+  it("is checked again in every other respect", async () => {
     const { text, ids } = await known();
     const ask = (more: Record<string, unknown>) => typeOf(verify(platform, text, carol, more));
     expect(await ask({ jwt: "" })).toBe(DenialType.PROOF_REQUIRED);
@@ -110,23 +111,23 @@ describe("a token whose signatures are remembered (X2)", () => {
     expect(await ask({ spentMicrocents: 50n })).toBe(DenialType.BUDGET_EXCEEDED);
     await platform.spend.reserveSpend({ requestId: newRequest(), token: text, amountMicrocents: 50n });
     expect(await ask({})).toBe(DenialType.BUDGET_EXCEEDED);
-    await platform.revocations.revokeMintedToken({ revocationId: given(ids[0]), scope: 1 });
+    await platform.revocations.revokeMintedToken({ revocationId: requirePresent(ids[0]), scope: 1 });
     expect(await ask({})).toBe(DenialType.REVOKED);
   });
 
-  it("is over when its time is", async () => {
-    const { token } = await mint(platform, { lifetimeSeconds: 10 });
+  it("expires on time", async () => {
+    const { token } = await mint(platform, { lifetime: durationFromMs(10_000) });
     expect(await isAllowed(verify(platform, token, alice))).toBe(true);
     platform.clock.advance(10_001);
     expect(await typeOf(verify(platform, token, alice))).toBe(DenialType.EXPIRED);
   });
 
-  it("is denied when its root is trusted no more", async () => {
-    const about = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
+  it("is denied after its root loses trust", async () => {
+    const grant = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
     const limits = { maxBudgetMicrocents: 10, maxChainDepth: 1 };
     const now = platform.clock.now();
     const text = serialiseToken(
-      createToken(engine, { ...about, ...limits }, otherRoot, { now }),
+      createToken(engine, { ...grant, ...limits }, otherRoot, { now }),
     ) as SerializedDCT;
     expect(await isAllowed(verify(platform, text, alice))).toBe(true);
     const other = await startPlatform();
@@ -137,7 +138,7 @@ describe("a token whose signatures are remembered (X2)", () => {
     }
   });
 
-  it("owes nothing to one that was denied: that does not count against the right one", async () => {
+  it("is unaffected by a denied token with the same prefix", async () => {
     const { token } = (await mint(platform)) as { token: SerializedDCT };
     const parsed = parseToken(token.token);
     if (!parsed.ok) throw new Error(parsed.denial.type);
@@ -164,7 +165,7 @@ describe("an answer (X3)", () => {
     expect(await ask()).toEqual(first);
   });
 
-  it("to a forger is the same, whether what he copied is remembered or not", async () => {
+  it("to a forger does not depend on the cache", async () => {
     const [fresh, { token }] = [(await mint(platform)) as { token: SerializedDCT }, await known()];
     const parsed = parseToken(fresh.token.token);
     if (!parsed.ok) throw new Error(parsed.denial.type);
@@ -181,11 +182,11 @@ describe("an answer (X3)", () => {
     expect(await ask(token)).toEqual(await ask(parsed.token));
   });
 
-  it("does not come sooner for a proof that was used than for one that was not: both are checked first", async () => {
+  it("checks a used proof as fully as a new one", async () => {
     const { token } = (await mint(platform)) as { token: SerializedDCT };
     const jwt = prove(platform, alice, { token: token.token });
     expect(await isAllowed(verify(platform, token, alice, { jwt }))).toBe(true);
-    // A used number under another's signature tells nothing of the number.
+    // A proof with a used jti and another key's signature. The denial must not reveal that the jti was used.
     const [head, body] = jwt.split(".");
     const broken = `${head}.${body}.${"A".repeat(86)}`;
     expect(await typeOf(verify(platform, token, alice, { jwt: broken }))).toBe(DenialType.INVALID_PROOF);

@@ -3,18 +3,18 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isAllowed, typeOf } from "../testing/decisions.ts";
 import {
   alice,
-  as,
   bob,
   CALL,
   CONTRACT,
-  given,
   id,
   mallory,
   mint,
   newRequest,
   prove,
   READ,
+  requirePresent,
   verify,
+  withProof,
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
@@ -28,7 +28,7 @@ describe("VerifyProof", () => {
 
   const proof = (jwt: string, target = CALL.htu) => ({ jwt, method: "POST", target });
 
-  it("says whose key made a proof, once", async () => {
+  it("returns the principal of a proof, once", async () => {
     const jwt = prove(platform, bob);
     const { result } = await platform.tokens.verifyProof({ proof: proof(jwt) });
     expect(result).toEqual({ case: "principal", value: id(bob) });
@@ -37,15 +37,26 @@ describe("VerifyProof", () => {
     expect(await typeOf(again)).toBe(DenialType.REPLAYED_PROOF);
   });
 
-  it("wants the proof to name the token that came along, and no other", async () => {
+  it("requires the proof to name the presented token", async () => {
     const { token } = await mint(platform);
     const ask = async (jwt: string, more: object) => {
       return (await platform.tokens.verifyProof({ proof: proof(jwt), ...more })).result.case;
     };
-    const naming = () => prove(platform, bob, { token: given(token).token });
-    expect(await ask(naming(), { token: given(token) })).toBe("principal");
+    const naming = () => prove(platform, alice, { token: requirePresent(token).token });
+    expect(await ask(naming(), { token: requirePresent(token) })).toBe("principal");
     expect(await ask(naming(), {})).toBe("denial");
-    expect(await ask(prove(platform, bob), { token: given(token) })).toBe("denial");
+    expect(await ask(prove(platform, alice), { token: requirePresent(token) })).toBe("denial");
+  });
+
+  it("denies the proof of a key that does not hold the presented token", async () => {
+    const token = requirePresent((await mint(platform)).token);
+    const ask = (jwt: string) => platform.tokens.verifyProof({ proof: proof(jwt), token });
+    const { result } = await ask(prove(platform, mallory, { token: token.token }));
+    expect(result).toMatchObject({
+      case: "denial",
+      value: { type: DenialType.INVALID_PROOF, detail: expect.stringContaining("jwk") },
+    });
+    expect((await ask(prove(platform, alice, { token: token.token }))).result.case).toBe("principal");
   });
 
   it.each([
@@ -55,14 +66,14 @@ describe("VerifyProof", () => {
     expect(await typeOf(platform.tokens.verifyProof({ proof: proof(jwt) }))).toBe(type);
   });
 
-  it("shares its memory with VerifyToken: a proof is for one of them", async () => {
+  it("shares used proofs with VerifyToken", async () => {
     const { token } = await mint(platform);
-    const jwt = prove(platform, alice, { token: given(token).token });
-    await platform.tokens.verifyProof({ proof: proof(jwt), token: given(token) });
+    const jwt = prove(platform, alice, { token: requirePresent(token).token });
+    await platform.tokens.verifyProof({ proof: proof(jwt), token: requirePresent(token) });
     expect(await typeOf(verify(platform, token, alice, { jwt }))).toBe(DenialType.REPLAYED_PROOF);
   });
 
-  it("leaves room for those with tokens when strangers fill theirs", async () => {
+  it("keeps space for token holders when strangers fill theirs", async () => {
     const small = await startPlatform(["--max-seen-proofs", "4"]);
     try {
       const ask = async () =>
@@ -74,9 +85,9 @@ describe("VerifyProof", () => {
     }
   });
 
-  it("is how this service knows its own callers", async () => {
+  it("identifies this service's own callers", async () => {
     const call = "TokenService/GetIssuer";
-    const options = as(platform, alice, call);
+    const options = withProof(platform, alice, call);
     await platform.tokens.getIssuer({}, options);
     const replayed = await refusal(platform.tokens.getIssuer({}, options));
     expect(replayed).toMatchObject({
@@ -84,14 +95,14 @@ describe("VerifyProof", () => {
       metadata: { denial: "replayed_proof", claim: "jti" },
     });
     const elsewhere = await refusal(
-      platform.tokens.getIssuer({}, as(platform, alice, "TokenService/MintToken")),
+      platform.tokens.getIssuer({}, withProof(platform, alice, "TokenService/MintToken")),
     );
     const expected = "https://depute.example/depute.tokens.v1.TokenService/GetIssuer";
     expect(elsewhere).toMatchObject({ reason: "UNAUTHENTICATED", metadata: { claim: "htu", expected } });
     const stranger = refusal(
       platform.tokens.mintToken(
         { requestId: newRequest(), delegatee: id(bob), capabilities: [READ], contractId: CONTRACT },
-        as(platform, mallory, "TokenService/MintToken"),
+        withProof(platform, mallory, "TokenService/MintToken"),
       ),
     );
     expect((await stranger).reason).toBe("CALLER_NOT_ALLOWED");

@@ -1,7 +1,7 @@
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { denialOf, isAllowed, typeOf } from "../testing/decisions.ts";
-import { alice, given, mint, prove, READ, readFile, SEARCH, verify } from "../testing/holders.ts";
+import { alice, mint, prove, READ, readFile, requirePresent, SEARCH, verify } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
 
@@ -11,21 +11,21 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-describe("VerifyToken of several things at once", () => {
+describe("VerifyToken for several capabilities", () => {
   const ask = async (alsoRequested: (typeof READ)[], more: object = {}) => {
     const { token } = await mint(platform);
     return verify(platform, token, alice, { alsoRequested, ...more });
   };
 
-  it("allows what is granted in all, with one proof", async () => {
+  it("allows a request that is granted completely, with one proof", async () => {
     expect(await isAllowed(ask([readFile("/project/a"), { ...SEARCH, resource: "x" }]))).toBe(true);
   });
 
-  it("denies what is granted in part, says of what, and uses the proof up", async () => {
+  it("denies a partly granted request, names the missing one, and uses the proof up", async () => {
     const { token } = await mint(platform);
-    const jwt = prove(platform, alice, { token: given(token).token });
-    const asked = { jwt, alsoRequested: [readFile("/project/a"), readFile("/secret")] };
-    const denial = await denialOf(verify(platform, token, alice, asked));
+    const jwt = prove(platform, alice, { token: requirePresent(token).token });
+    const request = { jwt, alsoRequested: [readFile("/project/a"), readFile("/secret")] };
+    const denial = await denialOf(verify(platform, token, alice, request));
     expect(denial).toMatchObject({
       type: DenialType.CAPABILITY_NOT_GRANTED,
       requested: { resource: "/secret" },
@@ -34,7 +34,7 @@ describe("VerifyToken of several things at once", () => {
     expect(await typeOf(verify(platform, token, alice, { jwt }))).toBe(DenialType.REPLAYED_PROOF);
   });
 
-  it("gives a denial of the first before one of the rest", async () => {
+  it("denies the first capability before the others", async () => {
     const first = { requested: readFile("/elsewhere") };
     expect(await denialOf(ask([readFile("/project/../x")], first))).toMatchObject({
       requested: { resource: "/elsewhere" },
@@ -42,7 +42,7 @@ describe("VerifyToken of several things at once", () => {
     expect(await typeOf(ask([readFile("/project/../x")]))).toBe(DenialType.INVALID_RESOURCE);
   });
 
-  it("takes 64 in all", async () => {
+  it("accepts 64 capabilities", async () => {
     const more = Array.from({ length: 63 }, (_, n) => readFile(`/project/${n}`));
     expect(await isAllowed(ask(more))).toBe(true);
     expect((await refusal(ask([...more, readFile()]))).reason).toBe("INVALID_REQUEST");

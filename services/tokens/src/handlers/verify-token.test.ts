@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type DenialReason, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { encodeBase64Url } from "@depute/core";
 import { argumentsDigest, createToken, parseToken, serialiseToken } from "@depute/dct";
@@ -11,7 +12,6 @@ import {
   CALL,
   CONTRACT,
   engine,
-  given,
   id,
   mallory,
   mint,
@@ -19,6 +19,7 @@ import {
   prove,
   READ,
   readFile,
+  requirePresent,
   revocation,
   verify,
 } from "../testing/holders.ts";
@@ -32,14 +33,14 @@ describe("a denial", () => {
   });
   afterAll(() => platform.stop());
 
-  /** A root token for alice with changes that no signature covers. */
+  /** Creates a root token for alice and changes it without a new signature. */
   const forged = async (change: (token: { authority: object }) => object) => {
     const { token } = await mint(platform);
-    const parsed = JSON.parse(Buffer.from(given(token).token, "base64url").toString());
+    const parsed = JSON.parse(Buffer.from(requirePresent(token).token, "base64url").toString());
     const json = JSON.stringify(sorted(change(parsed)));
     return { token: encodeBase64Url(new TextEncoder().encode(json)), format: "delegateos-sjt-v1" };
   };
-  const present = async (token: { token: string; format: string }, more: object = {}) =>
+  const presentToken = async (token: { token: string; format: string }, more: object = {}) =>
     denialOf(
       platform.tokens.verifyToken({
         token,
@@ -48,41 +49,47 @@ describe("a denial", () => {
         ...more,
       }),
     );
-  const fresh = async (more: object = {}) => given((await mint(platform, more)).token);
+  const fresh = async (more: object = {}) => requirePresent((await mint(platform, more)).token);
 
   const cases: Record<string, [keyof typeof DenialType, () => Promise<DenialReason>]> = {
     "no token at all": [
       "MALFORMED_TOKEN",
       () => denialOf(platform.tokens.verifyToken({ requested: readFile() })),
     ],
-    "a text that is none": ["MALFORMED_TOKEN", () => present({ token: "!!", format: "delegateos-sjt-v1" })],
-    "another format": ["MALFORMED_TOKEN", async () => present({ ...(await fresh()), format: "jwt" })],
-    "an unknown member": ["MALFORMED_TOKEN", async () => present(await forged((t) => ({ ...t, more: 1 })))],
+    "a text that is none": [
+      "MALFORMED_TOKEN",
+      () => presentToken({ token: "!!", format: "delegateos-sjt-v1" }),
+    ],
+    "another format": ["MALFORMED_TOKEN", async () => presentToken({ ...(await fresh()), format: "jwt" })],
+    "an unknown member": [
+      "MALFORMED_TOKEN",
+      async () => presentToken(await forged((t) => ({ ...t, more: 1 }))),
+    ],
     "a token of 16,001 characters": [
       "TOKEN_TOO_LARGE",
-      () => present({ token: "A".repeat(16_001), format: "delegateos-sjt-v1" }),
+      () => presentToken({ token: "A".repeat(16_001), format: "delegateos-sjt-v1" }),
     ],
     "a revoked block": [
       "REVOKED",
       async () => {
         const { token, revocationId } = await mint(platform);
         await platform.revocations.revokeMintedToken({ revocationId, scope: 1 });
-        return present(given(token));
+        return presentToken(requirePresent(token));
       },
     ],
     "a root that nobody trusts": [
       "INVALID_SIGNATURE",
       () => {
-        const about = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
+        const grant = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
         const limits = { maxBudgetMicrocents: 10, maxChainDepth: 1 };
         const now = platform.clock.now();
-        return present(serialiseToken(createToken(engine, { ...about, ...limits }, otherRoot, { now })));
+        return presentToken(serialiseToken(createToken(engine, { ...grant, ...limits }, otherRoot, { now })));
       },
     ],
     "a changed budget": [
       "INVALID_SIGNATURE",
       async () => {
-        return present(
+        return presentToken(
           await forged((t) => ({
             ...t,
             authority: { ...t.authority, maxBudgetMicrocents: 1e9 },
@@ -119,34 +126,37 @@ describe("a denial", () => {
     "a token at its end": [
       "EXPIRED",
       async () => {
-        const token = await fresh({ lifetimeSeconds: 1 });
+        const token = await fresh({ lifetime: durationFromMs(1_000) });
         platform.clock.advance(1001);
-        return present(token);
+        return presentToken(token);
       },
     ],
-    "a spent budget": ["BUDGET_EXCEEDED", async () => present(await fresh(), { spentMicrocents: 1000n })],
+    "a spent budget": [
+      "BUDGET_EXCEEDED",
+      async () => presentToken(await fresh(), { spentMicrocents: 1000n }),
+    ],
     "another contract": [
       "CONTRACT_MISMATCH",
-      async () => present(await fresh(), { contractId: "ct_000000000001" }),
+      async () => presentToken(await fresh(), { contractId: "ct_000000000001" }),
     ],
     "a contract that needs more": [
       "CONTRACT_MISMATCH",
-      async () => present(await fresh(), { requiredCapabilities: ["docs:read", "docs:write"] }),
+      async () => presentToken(await fresh(), { requiredCapabilities: ["docs:read", "docs:write"] }),
     ],
     "a resource with dots": [
       "INVALID_RESOURCE",
-      async () => present(await fresh(), { requested: readFile("/project/../secret") }),
+      async () => presentToken(await fresh(), { requested: readFile("/project/../secret") }),
     ],
     "a resource outside": [
       "CAPABILITY_NOT_GRANTED",
-      async () => present(await fresh(), { requested: readFile("/elsewhere") }),
+      async () => presentToken(await fresh(), { requested: readFile("/elsewhere") }),
     ],
   };
 
-  /** A link that alice signed with a tool of her own. */
+  /** Creates a block that alice signs outside the service. */
   async function widened(limits: object, token?: { token: string }): Promise<DenialReason> {
     const { token: text } = token ?? (await fresh());
-    return present(forgeLink(text, alice, alice, limits));
+    return presentToken(forgeLink(text, alice, alice, limits));
   }
 
   it.each(Object.entries(cases))("of %s", async (_, [type, ask]) => {
@@ -163,7 +173,7 @@ describe("VerifyToken", () => {
   });
   afterEach(() => platform.stop());
 
-  it("tells what is granted to a proved holder, and to nobody else", async () => {
+  it("returns the grants only to a proven holder", async () => {
     const { token } = await mint(platform);
     const outside = readFile("/elsewhere");
     const denial = await denialOf(verify(platform, token, alice, { requested: outside }));
@@ -173,9 +183,9 @@ describe("VerifyToken", () => {
     expect(other.granted).toBeUndefined();
   });
 
-  it("uses a genuine proof up whatever it decides, and no other", async () => {
+  it("uses up a genuine proof for any decision, and no other", async () => {
     const { token } = await mint(platform);
-    const proveOnce = () => prove(platform, alice, { token: given(token).token });
+    const proveOnce = () => prove(platform, alice, { token: requirePresent(token).token });
     for (const more of [
       { requested: readFile("/elsewhere") },
       { requested: readFile("/..") },
@@ -196,9 +206,9 @@ describe("VerifyToken", () => {
     expect(await isAllowed(verify(platform, token, alice, { jwt }))).toBe(true);
   });
 
-  it("accepts one of many equal proofs that come at once (B5)", async () => {
+  it("accepts one of many concurrent equal proofs (B5)", async () => {
     const { token } = await mint(platform);
-    const jwt = prove(platform, alice, { token: given(token).token });
+    const jwt = prove(platform, alice, { token: requirePresent(token).token });
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => verify(platform, token, alice, { jwt })),
     );
@@ -207,9 +217,12 @@ describe("VerifyToken", () => {
     expect(types.filter((type) => type === DenialType.REPLAYED_PROOF)).toHaveLength(19);
   });
 
-  it("takes a proof for as long as its window, and remembers it for longer, restarts included (B5)", async () => {
+  it("accepts a proof in its window, and remembers it longer, across restarts (B5)", async () => {
     const { token } = await mint(platform);
-    const ahead = prove(platform, alice, { token: given(token).token, now: platform.clock.now() + 30_000 });
+    const ahead = prove(platform, alice, {
+      token: requirePresent(token).token,
+      now: platform.clock.now() + 30_000,
+    });
     expect(await isAllowed(verify(platform, token, alice, { jwt: ahead }))).toBe(true);
     await platform.restart();
     expect(await typeOf(verify(platform, token, alice, { jwt: ahead }))).toBe(DenialType.REPLAYED_PROOF);
@@ -218,13 +231,13 @@ describe("VerifyToken", () => {
     platform.clock.advance(1);
     expect(await typeOf(verify(platform, token, alice, { jwt: ahead }))).toBe(DenialType.INVALID_PROOF);
     const tooFarAhead = prove(platform, alice, {
-      token: given(token).token,
+      token: requirePresent(token).token,
       now: platform.clock.now() + 32_000,
     });
     expect(await typeOf(verify(platform, token, alice, { jwt: tooFarAhead }))).toBe(DenialType.INVALID_PROOF);
   });
 
-  it("denies when there is no room to remember a proof, until the first may be forgotten (B5)", async () => {
+  it("denies while the memory of proofs is full, until the first expires (B5)", async () => {
     const small = await startPlatform(["--max-seen-proofs", "2"]);
     try {
       const { token } = await mint(small);
@@ -248,17 +261,22 @@ describe("VerifyToken", () => {
     ["https://depute.example/depute.tasks.v1.TaskService/GetTask", false],
   ])("compares the target as RFC 9449 does: %s", async (htu, isSame) => {
     const { token } = await mint(platform);
-    const jwt = prove(platform, alice, { token: given(token).token, htu });
+    const jwt = prove(platform, alice, { token: requirePresent(token).token, htu });
     expect(await isAllowed(verify(platform, token, alice, { jwt }))).toBe(isSame);
   });
 
-  it("holds a proof to the arguments of a tool call, where there are some", async () => {
+  it("binds a proof to the arguments of a tool call", async () => {
     const { token } = await mint(platform);
     const digest = argumentsDigest(engine, { query: "a" });
     const ask = (args: unknown, ard: string) => {
-      const claims = { token: given(token).token, ...(args !== undefined && { arguments: args }) };
+      const claims = { token: requirePresent(token).token, ...(args !== undefined && { arguments: args }) };
       const jwt = prove(platform, alice, claims);
-      const proof = { jwt, method: CALL.htm, target: CALL.htu, argumentsDigest: ard };
+      const proof = {
+        jwt,
+        method: CALL.htm,
+        target: CALL.htu,
+        argumentsDigest: Buffer.from(ard, "base64url"),
+      };
       return isAllowed(verify(platform, token, alice, { proof }));
     };
     expect(await ask({ query: "a" }, digest)).toBe(true);
@@ -267,12 +285,13 @@ describe("VerifyToken", () => {
     expect(await ask({ query: "a" }, "")).toBe(false);
   });
 
-  it("takes a token without a proof where that is set, says so in the log, and tells no grants", async () => {
+  it("accepts a token without a proof if configured, with a log line, and returns no grants", async () => {
     const lax = await startPlatform(["--holder-proof", "optional"]);
     try {
       expect(lax.logged.join()).toContain("advisory");
       const { token } = await mint(lax);
-      const ask = (requested: typeof READ) => lax.tokens.verifyToken({ token: given(token), requested });
+      const ask = (requested: typeof READ) =>
+        lax.tokens.verifyToken({ token: requirePresent(token), requested });
       expect((await ask(readFile())).principal).toBe(id(alice));
       expect((await denialOf(ask(readFile("/elsewhere")))).granted).toBeUndefined();
       expect(await typeOf(verify(lax, token, mallory))).toBe(DenialType.INVALID_PROOF);
@@ -281,7 +300,7 @@ describe("VerifyToken", () => {
     }
   });
 
-  it("judges alike with the portable engine", async () => {
+  it("decides alike with the portable engine", async () => {
     const portable = await startPlatform(["--token-engine", "portable"]);
     try {
       const narrowed = await attenuate(portable, (await mint(portable)).token, alice, bob);
@@ -292,28 +311,28 @@ describe("VerifyToken", () => {
     }
   });
 
-  it("refuses a request that asks for nothing", async () => {
+  it("refuses a request without a capability", async () => {
     const { token } = await mint(platform);
-    const refused = await refusal(platform.tokens.verifyToken({ token: given(token) }));
+    const refused = await refusal(platform.tokens.verifyToken({ token: requirePresent(token) }));
     expect(refused).toMatchObject({ reason: "INVALID_REQUEST", fields: ["requested"] });
   });
 
-  it("shows a stripped attenuation for what it is: without the holder's key the longer right is nobody's", async () => {
+  it("denies a stripped attenuation without the key of the prefix's holder", async () => {
     const { token } = await mint(platform);
     const narrowed = await attenuate(platform, token, alice, bob, {
       allowedCapabilities: { capabilities: [] },
     });
-    const parsed = parseToken(given(narrowed.token).token);
+    const parsed = parseToken(requirePresent(narrowed.token).token);
     if (!parsed.ok) throw new Error(parsed.denial.type);
     const { attenuations: _, signatures, ...rest } = parsed.token;
     const stripped = serialiseToken({ ...rest, attenuations: [], signatures: signatures.slice(0, 1) });
-    expect(stripped.token).toBe(given(token).token);
+    expect(stripped.token).toBe(requirePresent(token).token);
     expect(await typeOf(verify(platform, token, bob))).toBe(DenialType.INVALID_PROOF);
   });
 });
 
-describe("after the last word on a token", () => {
-  it("stays denied through a restart", async () => {
+describe("a revoked token", () => {
+  it("stays denied across a restart", async () => {
     const platform = await startPlatform();
     try {
       const { token, revocationId } = await mint(platform);
@@ -326,7 +345,7 @@ describe("after the last word on a token", () => {
   });
 });
 
-/** The canonical order of members. */
+/** Sorts the members of objects into canonical order. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

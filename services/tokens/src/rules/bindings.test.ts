@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Binding, isBelow, outOfPlace } from "./bindings.ts";
+import { type Binding, bindingDenial, isBelow } from "./bindings.ts";
 
 describe("an address", () => {
   it.each([
@@ -38,6 +38,6 @@ describe("a chain's bindings", () => {
     ["one that names another tenant", [bound([], ["other"])], place, "tenant"],
     ["one of tenants, and nobody's call", [bound([], ["acme"])], { tenant: "" }, "tenant"],
   ])("with %s", (_, bindings, at, detail) => {
-    expect(outOfPlace(bindings, { ...place, ...at })?.detail).toBe(detail);
+    expect(bindingDenial(bindings, { ...place, ...at })?.detail).toBe(detail);
   });
 });

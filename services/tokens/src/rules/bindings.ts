@@ -1,30 +1,33 @@
 import type { DenialReason } from "@depute/dct";
 import { normaliseTarget } from "./target.ts";
 
-/** Where a block counts, an empty list for anywhere; and whether once alone. */
+/**
+ * Restricts where a block is valid: its audiences, its tenants, and whether it can be used only once. An empty list
+ * means no restriction.
+ */
 export interface Binding {
   readonly audiences: readonly string[];
   readonly tenants: readonly string[];
   readonly singleUse: boolean;
 }
 
-/** Whether a binding holds a block to anything. */
+/** Whether a binding restricts its block. */
 export function isBinding({ audiences, tenants, singleUse }: Binding): boolean {
   return audiences.length > 0 || tenants.length > 0 || singleUse;
 }
 
-/** What is known of a call. */
+/** The facts about a call. */
 export interface CallPlace {
-  /** The address that was called; empty where no proof came with it. */
+  /** The address of the call; empty if the call has no proof. */
   readonly target: string;
   readonly tenant: string;
 }
 
 /**
- * Why a call is not where every block of a chain counts, undefined when it is. Each block's binding is looked at by
- * itself, so that one below cannot widen one above.
+ * Returns the denial if a call is outside the binding of any block; undefined otherwise. The call must satisfy each
+ * block's binding, so a lower block cannot widen a higher one.
  */
-export function outOfPlace(
+export function bindingDenial(
   bindings: readonly Binding[],
   { target, tenant }: CallPlace,
 ): DenialReason | undefined {
@@ -39,7 +42,10 @@ export function outOfPlace(
   return undefined;
 }
 
-/** Whether an address is another or lies below it, compared by whole segments after the normalisations of RFC 3986. */
+/**
+ * Whether an address is equal to another or below it. The comparison is by whole path segments, after the
+ * normalizations of RFC 3986.
+ */
 export function isBelow(target: string, audience: string): boolean {
   const [inner, outer] = [normaliseTarget(target), normaliseTarget(audience)];
   if (inner === undefined || outer === undefined) return false;

@@ -29,18 +29,18 @@ const heads = (entries: readonly RevocationEntry[]) => {
 };
 
 describe("the head of a log", () => {
-  it("stands for everything up to it, in its order", () => {
+  it("covers everything up to it, in order", () => {
     const [a, b, c] = [entry(1), entry(2), entry(3)] as [RevocationEntry, RevocationEntry, RevocationEntry];
-    const said = heads([a, b, c]);
-    expect(heads([a, b, c])).toEqual(said);
-    expect(heads([a, b])[1]).toBe(said[1]);
+    const headEntries = heads([a, b, c]);
+    expect(heads([a, b, c])).toEqual(headEntries);
+    expect(heads([a, b])[1]).toBe(headEntries[1]);
     for (const other of [
       [b, a, c],
       [a, c, b],
       [a, b],
       [a, b, { ...c, scope: "chain" as const }],
     ]) {
-      expect(heads(other).at(-1)).not.toBe(said[2]);
+      expect(heads(other).at(-1)).not.toBe(headEntries[2]);
     }
   });
 
@@ -49,8 +49,8 @@ describe("the head of a log", () => {
     ["was empty", { sequence: 0, head: NO_HEAD }, undefined, true],
     ["has gone back", { sequence: 2, head: "h" }, undefined, false],
     ["says something else", { sequence: 2, head: "h" }, "g", false],
-  ])("shows whether a log that %s may be the same one (R3)", (_, known, then, expected) => {
-    expect(isContinued(known, then)).toBe(expected);
+  ])("shows whether a log that %s may be the same one (R3)", (_, knownLog, then, expected) => {
+    expect(isContinued(knownLog, then)).toBe(expected);
   });
 });
 
@@ -64,21 +64,22 @@ describe("a checkpoint", () => {
     ["signature", { signature: "A".repeat(86) }],
   ];
 
-  it("is its signer's, and nobody else's", () => {
+  it("is valid for its signer only", () => {
     expect(isSignedCheckpoint(engine, checkpoint, id(otherRoot))).toBe(true);
     expect(isSignedCheckpoint(engine, checkpoint, id(mallory))).toBe(false);
-    const own = signCheckpoint(engine, { sequence: 3, head: "h" }, AT, mallory);
-    expect(isSignedCheckpoint(engine, own, id(otherRoot))).toBe(false);
+    const ownCheckpoint = signCheckpoint(engine, { sequence: 3, head: "h" }, AT, mallory);
+    expect(isSignedCheckpoint(engine, ownCheckpoint, id(otherRoot))).toBe(false);
   });
 
-  it.each(changed)("does not hold with another %s", (_, change) => {
+  it.each(changed)("is invalid with another %s", (_, change) => {
     expect(isSignedCheckpoint(engine, { ...checkpoint, ...change }, id(otherRoot))).toBe(false);
   });
 
-  it("is no statement of another kind, nor is one of those a checkpoint (K9)", () => {
+  it("is not valid as another kind of statement, nor the reverse (K9)", () => {
     const statement = signKeyRevocation(engine, { key: id(alice), keepBefore: 0, now: 0 }, alice);
     expect(isSignedKeyRevocation(engine, statement)).toBe(true);
-    // Whatever the members, a signature for one kind is none for another.
+    // Each kind of statement has its own signature tag. So a checkpoint's signature is invalid on a key revocation,
+    // whatever its members.
     const { signature, ...body } = checkpoint;
     const asKey = { ...body, revokedBy: body.signer, signature } as unknown as KeyStatement;
     expect(isSignedKeyRevocation(engine, asKey)).toBe(false);
@@ -97,12 +98,12 @@ describe("a key's revocation", () => {
     ["time", { keepBefore: "1970-01-01T00:00:00.000Z" }],
     ["revoker", { revokedBy: id(mallory) }],
     ["date", { revokedAt: "1970-01-01T00:00:00.000Z" }],
-  ])("does not hold with another %s", (_, change) => {
+  ])("is invalid with another %s", (_, change) => {
     expect(isSignedKeyRevocation(engine, statement)).toBe(true);
     expect(isSignedKeyRevocation(engine, { ...statement, ...change })).toBe(false);
   });
 
-  it("has a name that depends on all that it says, as a block's", () => {
+  it("has an id that depends on all its members, like a block's", () => {
     const name = statementId(engine, statement);
     expect(name).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(statementId(engine, { ...statement, keepBefore: "1970-01-01T00:00:00.000Z" })).not.toBe(name);

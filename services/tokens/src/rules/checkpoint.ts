@@ -3,28 +3,28 @@ import type { CryptoEngine, Keypair, RevocationEntry } from "@depute/dct";
 import type { KeyStatement } from "./key-revocation.ts";
 import { isTaggedBy, signTagged, taggedDigest } from "./tagged.ts";
 
-/** The head of a log that has nothing. */
+/** The head of an empty log. */
 export const NO_HEAD = "";
 
-/** How far a log went and what it said, signed. */
+/** The signed length and head digest of the revocation log. */
 export interface Checkpoint {
   readonly sequence: number;
   readonly head: string;
-  /** RFC 3339 UTC. */
+  /** The time of signing, RFC 3339 UTC. */
   readonly signedAt: string;
   readonly signer: string;
   readonly signature: string;
 }
 
-/** What a place of the log says. */
+/** The content of one entry of the log. */
 export type LogContent = { readonly entry: RevocationEntry } | { readonly key: KeyStatement };
 
-/** The digest of one place of the log, base64url. */
+/** Returns the digest of one entry, base64url. */
 export function contentDigest(engine: CryptoEngine, sequence: number, content: LogContent): string {
   return encodeBase64Url(taggedDigest(engine, "logentry", { sequence, ...content }));
 }
 
-/** The head after one more place: it stands for everything up to there, in its order. */
+/** Returns the log's head after one more entry. The head is a digest over all entries so far, in order. */
 export function nextHead(engine: CryptoEngine, head: string, digest: string): string {
   return encodeBase64Url(taggedDigest(engine, "loghead", { head, digest }));
 }
@@ -40,20 +40,21 @@ export function signCheckpoint(
   return { ...body, signature: signTagged(engine, "checkpoint", body, root) };
 }
 
-/** Whether a checkpoint was signed by the principal that a reader expects it of. */
+/** Whether the expected principal signed a checkpoint. */
 export function isSignedCheckpoint(engine: CryptoEngine, checkpoint: Checkpoint, signer: string): boolean {
   const { signature, ...body } = checkpoint;
   return body.signer === signer && isTaggedBy(engine, "checkpoint", body, signer, signature);
 }
 
 /**
- * Whether a log that a reader has seen at `known` may be what it is now: not shorter, and with the same head there.
+ * Whether the log continues the state that a reader has. It must not be shorter, and must have the same head at the
+ * reader's sequence.
  *
- * @param headThen the head that the log now has for the known sequence; undefined when it does not go that far
+ * @param headThen the log's head at that sequence; undefined when the log is shorter
  */
 export function isContinued(
-  known: Pick<Checkpoint, "sequence" | "head">,
+  knownHead: Pick<Checkpoint, "sequence" | "head">,
   headThen: string | undefined,
 ): boolean {
-  return known.sequence === 0 || headThen === known.head;
+  return knownHead.sequence === 0 || headThen === knownHead.head;
 }

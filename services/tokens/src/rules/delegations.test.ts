@@ -2,14 +2,14 @@ import { ErrorReason } from "@depute/core";
 import { attenuateToken, type CreateParams, createToken, type SignedJSONToken } from "@depute/dct";
 import { describe, expect, it } from "vitest";
 import { alice, bob, CONTRACT, carol, engine, id, otherRoot, READ } from "../testing/holders.ts";
-import { type End, ends, lapsedAuthority, linksOf, type RecordedLink } from "./delegations.ts";
+import { type End, isNewEnd, lapsedAuthority, linksOf, type RecordedLink } from "./delegations.ts";
 
 const PARENT = "del_0123456789ab";
 
 function root(more: Partial<CreateParams> = {}): SignedJSONToken {
   const limits = { maxBudgetMicrocents: 10, maxChainDepth: 3 };
-  const about = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
-  return createToken(engine, { ...limits, ...about, ...more }, otherRoot, { now: 0 });
+  const grant = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
+  return createToken(engine, { ...limits, ...grant, ...more }, otherRoot, { now: 0 });
 }
 
 const refusal = (run: () => unknown) => {
@@ -22,7 +22,7 @@ const refusal = (run: () => unknown) => {
 };
 
 describe("the delegations of a token", () => {
-  it("go from its root to its last block, each below the one before (8.2)", () => {
+  it("lead from its root to its last block, each below the previous (8.2)", () => {
     const second = attenuateToken(engine, root(), { delegatee: id(bob) }, alice);
     const third = attenuateToken(engine, second, { delegatee: id(carol) }, bob);
     const links = linksOf(engine, third);
@@ -44,7 +44,7 @@ describe("the delegations of a token", () => {
     expect(linksOf(engine, second)).toEqual(links.slice(0, 2));
   });
 
-  it("are told apart where the same block stands in two chains", () => {
+  it("differ for one block in two chains", () => {
     const [one, other] = [root(), root({ maxBudgetMicrocents: 9 })];
     const params = { delegatee: id(bob), delegationId: PARENT };
     const [a, b] = [one, other].map(
@@ -54,7 +54,7 @@ describe("the delegations of a token", () => {
     expect(a?.chainId).not.toBe(b?.chainId);
   });
 
-  it("are none where the authority names a parent, since no token is attenuated from a parent's (8.2)", () => {
+  it("are refused if the authority names a parent (8.2)", () => {
     const token = root({ parentDelegationId: PARENT, chainDepth: 1 });
     expect(refusal(() => linksOf(engine, token))).toMatchObject({
       reason: ErrorReason.DELEGATION_INVALID,
@@ -78,7 +78,7 @@ describe("a delegation's end", () => {
     ["the same with no attestation", attested, completed, false],
     ["an attestation that comes later", completed, attested, true],
   ])("takes %s", (_, before, next, changes) => {
-    expect(ends("del_1", before, next)).toBe(changes);
+    expect(isNewEnd("del_1", before, next)).toBe(changes);
   });
 
   it.each<[string, End, End]>([
@@ -87,7 +87,7 @@ describe("a delegation's end", () => {
     ["a completion of what is revoked", revoked, attested],
     ["another attestation", attested, { ...attested, attestationId: "att_2" }],
   ])("does not take %s", (_, before, next) => {
-    const refused = refusal(() => ends("del_1", before, next));
+    const refused = refusal(() => isNewEnd("del_1", before, next));
     expect(refused).toMatchObject({
       reason: ErrorReason.DELEGATION_STATE_CONFLICT,
       metadata: { delegation: "del_1", from: before.state, to: next.state },
@@ -102,7 +102,7 @@ describe("the authority of the last delegatee", () => {
   });
   const never = () => false;
 
-  it("lasts to the very end of the shortest life in the chain", () => {
+  it("lasts until the earliest expiry in the chain", () => {
     const chain = [link(0), link(1, { expireTime: 500 }), link(2)];
     expect(lapsedAuthority(chain, never, 500)).toBeUndefined();
     expect(lapsedAuthority(chain, never, 501)).toEqual({ type: "expired" });
@@ -117,10 +117,10 @@ describe("the authority of the last delegatee", () => {
     expect(lapsedAuthority([link(0), link(1), link(2)], isRevoked, 0)).toEqual({ type: "revoked" });
   });
 
-  it("asks for each block with the signers up to it, and its delegatee", () => {
-    const asked: unknown[] = [];
-    lapsedAuthority([link(0), link(1)], (...question) => asked.push(question) < 0, 0);
-    expect(asked).toEqual([
+  it("checks each block with the signers up to it and its delegatee", () => {
+    const askedContexts: unknown[] = [];
+    lapsedAuthority([link(0), link(1)], (...question) => askedContexts.push(question) < 0, 0);
+    expect(askedContexts).toEqual([
       ["block-0", ["p0", "p1"]],
       ["block-1", ["p0", "p1", "p2"]],
     ]);

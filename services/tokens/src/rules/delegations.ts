@@ -6,15 +6,18 @@ import {
   type DenialReason,
   type SignedJSONToken,
 } from "@depute/dct";
-import { type Block, blocksOf } from "./blocks.ts";
+import { type Block, blocksOf } from "./documents.ts";
 
 export type DelegationState = Delegation["status"];
 
-/** One delegation of a chain, as a token says it (DelegateOS 8.1). */
+/** One delegation of a chain, as its token states it (DelegateOS 8.1). */
 export interface Link {
-  /** Names the block and all above it, which its revocation id alone does not. */
+  /**
+   * Identifies the block together with all blocks above it. A revocation id identifies only the block, which may occur
+   * in several chains.
+   */
   readonly chainId: string;
-  /** Empty at a root. */
+  /** Empty for a root. */
   readonly parentChainId: string;
   readonly parentDelegationId: string;
   readonly depth: number;
@@ -24,10 +27,9 @@ export interface Link {
 const utf8 = new TextEncoder();
 
 /**
- * The delegations of a token whose chain was verified, the root first.
- *
- * Every link is held to DelegateOS 8.2 with the tokens as they were at each step. What a chain that verifies can still
- * break is the first invariant: an authority that names a parent, which its own token cannot be attenuated from.
+ * Returns the delegations of a token with a verified chain, root first. Each delegation is checked by the rules of
+ * DelegateOS 8.2. A verified chain can still break the first rule: its authority block may name a parent, although a
+ * root has none.
  *
  * @throws DeputeError DELEGATION_INVALID
  */
@@ -52,7 +54,7 @@ export function linksOf(engine: CryptoEngine, token: SignedJSONToken): Link[] {
   return links;
 }
 
-/** One link of a recorded chain, as far as an attestation depends on it. Times are milliseconds since 1970. */
+/** The members of a recorded link that an attestation depends on. Times are milliseconds since 1970. */
 export interface RecordedLink {
   readonly revocationId: string;
   readonly from: string;
@@ -62,11 +64,11 @@ export interface RecordedLink {
 }
 
 /**
- * Why the last delegatee of a chain may not attest any more; undefined while it may. A revoked block ends the authority of
- * every block below it, whatever the scope (DelegateOS 4.2, 10.1 steps 2 and 5).
+ * Returns why the last delegatee of a chain may no longer attest; undefined while it may. A revoked block ends the
+ * authority of every block below it, whatever the scope of the revocation (DelegateOS 4.2, 10.1 steps 2 and 5).
  *
- * @param chain the root first
- * @param isRevoked whether the block is revoked, given the principals that may revoke it
+ * @param chain root first
+ * @param isRevoked whether a block is revoked, given the principals that may revoke it
  */
 export function lapsedAuthority(
   chain: readonly RecordedLink[],
@@ -81,20 +83,20 @@ export function lapsedAuthority(
   return chain.some(({ expireTime }) => now > expireTime) ? { type: "expired" } : undefined;
 }
 
-/** What is known of a delegation's end. */
+/** The recorded end of a delegation. */
 export interface End {
   readonly state: DelegationState;
-  /** Empty for none. */
+  /** The attestation of the end; empty without one. */
   readonly attestationId: string;
 }
 
 /**
- * Whether a delegation changes when somebody says how it ended; false when it was said before. An attestation that
- * comes later is added to the same end.
+ * Whether an end changes a delegation. It does not if the same end is already recorded. An attestation may still be
+ * added to an end that has none.
  *
- * @throws DeputeError DELEGATION_STATE_CONFLICT when it ended otherwise
+ * @throws DeputeError DELEGATION_STATE_CONFLICT when a different end is recorded
  */
-export function ends(delegationId: string, before: End, next: End): boolean {
+export function isNewEnd(delegationId: string, before: End, next: End): boolean {
   if (before.state === "active") return true;
   const isSame = before.state === next.state;
   if (isSame && (next.attestationId === "" || next.attestationId === before.attestationId)) return false;
@@ -110,8 +112,12 @@ function upTo(token: SignedJSONToken, level: number): SignedJSONToken {
 }
 
 function invalidDelegation(detail: string): DeputeError {
-  return new DeputeError(ErrorReason.DELEGATION_INVALID, `the chain is no chain of delegations: ${detail}`, {
-    metadata: { detail },
-    violations: [{ field: "token", description: detail }],
-  });
+  return new DeputeError(
+    ErrorReason.DELEGATION_INVALID,
+    `the chain violates a delegation invariant: ${detail}`,
+    {
+      metadata: { detail },
+      violations: [{ field: "token", description: detail }],
+    },
+  );
 }

@@ -17,7 +17,7 @@ const TYPES: ReadonlyMap<string, DenialType> = new Map(
   }),
 );
 
-/** A denial as the contracts have it. */
+/** Converts a denial to its contract message. */
 export function toDenialReason({ type, detail, requested, granted, max, actual }: Denial): DenialReason {
   return create(DenialReasonSchema, {
     type: TYPES.get(type) ?? DenialType.INTERNAL_CONTEXT,
@@ -29,38 +29,41 @@ export function toDenialReason({ type, detail, requested, granted, max, actual }
   });
 }
 
-/** A proof that holds, or why it does not. */
+/** The principal of a valid proof, or the denial. */
 export type ProofResult = { ok: true; principal: string } | { ok: false; denial: Denial };
 
-/** A judged proof as VerifyProof answers it. */
+/** Converts the result to the form of VerifyProof's answer. */
 export function toVerdict(result: ProofResult): VerifyProofResponse["result"] {
   return result.ok
     ? { case: "principal", value: result.principal }
     : { case: "denial", value: toDenialReason(result.denial) };
 }
 
-/** A denial in one line, for the audit: the type and where, never what was sent. */
+/** Returns one line about a denial for the audit log: its type and location, without content of the request. */
 export function reasonText({ type, detail }: Denial): string {
   return detail === undefined ? type : `${type}: ${detail}`;
 }
 
-/** What the audit says of a denial, or of none. */
+/** Returns the decision and the reason for the audit log. Without a denial the decision is `allowed`. */
 export function decisionOf(denial: Denial | undefined): { decision: "allowed" | "denied"; reason: string } {
   if (denial === undefined) return { decision: "allowed", reason: "" };
   return { decision: "denied", reason: reasonText(denial) };
 }
 
-/** Denials for which there is no token at all. */
+/** Denials of input that is no token. */
 const NO_TOKEN: ReadonlySet<DenialWord> = new Set(["malformed_token", "token_too_large", "invalid_resource"]);
 
-/** Denials for a block that allows more than the one before it. */
+/** Denials of blocks that grant more than the block above. */
 const WIDENS: ReadonlySet<DenialWord> = new Set([
   "attenuation_violation",
   "chain_depth_exceeded",
   "contract_mismatch",
 ]);
 
-/** The refusal of a call whose token was denied: TOKEN_MALFORMED or TOKEN_DENIED. What it grants is not repeated. */
+/**
+ * Builds the error of a call with a denied token: TOKEN_MALFORMED or TOKEN_DENIED. The error does not repeat what the
+ * token grants.
+ */
 export function refusedToken({ type, detail = "" }: Denial): DeputeError {
   const message = detail === "" ? type : `${type}: ${detail}`;
   if (NO_TOKEN.has(type)) {
@@ -73,7 +76,7 @@ export function refusedToken({ type, detail = "" }: Denial): DeputeError {
   return new DeputeError(ErrorReason.TOKEN_DENIED, `the token is denied: ${message}`, { metadata });
 }
 
-/** The refusal of a block that somebody wants to append: what is wrong is the block, not the token. */
+/** Builds the error of a refused attenuation. It says that the new block is invalid, not the token. */
 export function refusedAttenuation({ type, detail = "" }: Denial): DeputeError {
   const message = detail === "" ? type : `${type}: ${detail}`;
   if (type === "invalid_signature") {
@@ -88,7 +91,7 @@ export function refusedAttenuation({ type, detail = "" }: Denial): DeputeError {
   });
 }
 
-/** The refusal of a root token that somebody wants minted. */
+/** Builds the error of a refused mint of a root token. */
 export function refusedMint({ denial }: TokenError): DeputeError {
   const message = denial.detail ?? denial.type;
   return new DeputeError(ErrorReason.INVALID_REQUEST, message, {
@@ -103,7 +106,7 @@ const FIELDS: readonly (readonly [prefix: string, field: string])[] = [
   ["authority.delegationId", "delegation_id"],
 ];
 
-/** The field of MintTokenRequest that a member of the authority was made from. */
+/** Names the field of MintTokenRequest that a member of the authority comes from. */
 function fieldOf(detail: string): string {
   return FIELDS.find(([prefix]) => detail.startsWith(prefix))?.[1] ?? "";
 }

@@ -1,4 +1,6 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import { type AuthorizedScope, AuthorizedScopeSchema } from "@depute/contracts/delegateos/v0/delegation_pb";
 import {
   type RevocationEntry,
   RevocationEntrySchema,
@@ -11,60 +13,156 @@ import {
   SerializedDCTSchema,
 } from "@depute/contracts/delegateos/v0/token_pb";
 import type { TokenBinding } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import type {
-  Attenuation as Block,
-  RevocationEntry as Entry,
-  SerializedDCT as Serialized,
+import { type TokenBlock, TokenBlockSchema } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
+import { decodeBase64Url, toTimestamp } from "@depute/core";
+import {
+  type Attenuation as AttenuationBlock,
+  type CryptoEngine,
+  type RevocationEntry as Entry,
+  parseTime,
+  parseToken,
+  revocationIds,
+  type AuthorizedScope as Scope,
+  type SerializedDCT as Serialized,
+  type SignedJSONToken,
+  type TokenInput,
 } from "@depute/dct";
 import { decode, encode } from "@depute/wire";
 import type { Binding } from "./bindings.ts";
 
-/**
- * What is signed is a document, what travels over RPC a message; the wire codec is the one place that knows how the
- * two belong together. A document made here may still be malformed: packages/dct checks it.
- */
-
-/** The block that a message describes. */
-export function toBlock(attenuation: Attenuation): Block {
-  return encode(AttenuationSchema, attenuation) as unknown as Block;
+/** One block of a token, with the facts that follow from its chain. */
+export interface Block {
+  readonly revocationId: string;
+  /** The id of the block above; empty for the authority. */
+  readonly parentId: string;
+  readonly signer: string;
+  readonly delegatee: string;
+  readonly delegationId: string;
+  readonly contractId: string;
+  /** The effective expiry: the earliest expiry of this block and the blocks above. Milliseconds since 1970. */
+  readonly expiresAt: number;
+  /** The block's own expiry; 0 without one. */
+  readonly ownExpiry: number;
 }
 
-/** The message of a block that packages/dct has checked. */
-export function fromBlock(block: Block): Attenuation {
+/** Returns a token's blocks, authority first. Nothing is verified. */
+export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] {
+  const ids = revocationIds(engine, token);
+  const { authority, attenuations } = token;
+  let expiresAt = parseTime(authority.expiresAt) ?? 0;
+  const at = (level: number) => ({ revocationId: ids[level] ?? "", parentId: ids[level - 1] ?? "" });
+  const { issuer: signer, delegatee, delegationId, contractId } = authority;
+  const ownExpiry = expiresAt;
+  const blocks: Block[] = [{ ...at(0), signer, delegatee, delegationId, contractId, expiresAt, ownExpiry }];
+  for (const [i, { attenuator, ...block }] of attenuations.entries()) {
+    const ownExpiry = parseTime(block.expiresAt) ?? 0;
+    expiresAt = Math.min(expiresAt, ownExpiry || expiresAt);
+    blocks.push({
+      ...at(i + 1),
+      signer: attenuator,
+      delegatee: block.delegatee,
+      delegationId: block.delegationId,
+      contractId: block.contractId,
+      expiresAt,
+      ownExpiry,
+    });
+  }
+  return blocks;
+}
+
+/** Converts blocks to contract messages. */
+export function toTokenBlocks(blocks: readonly Omit<Block, "parentId" | "ownExpiry">[]): TokenBlock[] {
+  // Most blocks expire at the same time as the block above, so the previous timestamp is reused.
+  let written = { ms: Number.NaN, time: toTimestamp(0) };
+  return blocks.map(({ revocationId, signer, delegatee, delegationId, contractId, expiresAt: ms }) => {
+    if (ms !== written.ms) written = { ms, time: toTimestamp(ms) };
+    const expireTime = written.time;
+    return create(TokenBlockSchema, {
+      revocationId,
+      signer,
+      delegatee,
+      delegationId,
+      contractId,
+      expireTime,
+    });
+  });
+}
+
+/** Converts a scope to its contract message. */
+export function toAuthorizedScope(scope: Scope): AuthorizedScope {
+  const init: MessageInitShape<typeof AuthorizedScopeSchema> = {
+    capabilities: scope.capabilities,
+    remainingBudgetMicrocents: BigInt(scope.remainingBudgetMicrocents),
+    chainDepth: BigInt(scope.chainDepth),
+    maxChainDepth: BigInt(scope.maxChainDepth),
+    contractId: scope.contractId,
+    delegationId: scope.delegationId,
+  };
+  return create(AuthorizedScopeSchema, init);
+}
+
+/** Parses a token; undefined for other input. */
+export function readTokenDocument(input: TokenInput): SignedJSONToken | undefined {
+  const result = parseToken(input);
+  return result.ok ? result.token : undefined;
+}
+
+/**
+ * Signatures cover JSON documents, and RPCs carry protobuf messages. Only these functions convert between them. A
+ * converted document may still be malformed; packages/dct checks it.
+ */
+
+/** Converts a protobuf message to its block document. */
+export function toBlock(attenuation: Attenuation): AttenuationBlock {
+  return encode(AttenuationSchema, attenuation) as unknown as AttenuationBlock;
+}
+
+/** Converts a block document that packages/dct has checked to its protobuf message. */
+export function fromBlock(block: AttenuationBlock): Attenuation {
   const decoded = decode(AttenuationSchema, block);
   if (!decoded.ok) throw new Error(`a checked block has no message: ${decoded.error.message}`);
   return decoded.message;
 }
 
-/** The signed entry that a message describes. */
+/** Converts a message to its entry document. */
 export function toEntry(entry: RevocationEntry): Entry {
   return encode(RevocationEntrySchema, entry) as unknown as Entry;
 }
 
-/** The message of a signed entry. */
+/** Converts an entry document to its message. */
 export function fromEntry({ scope, ...entry }: Entry): RevocationEntry {
   return create(RevocationEntrySchema, { ...entry, scope: SCOPES[scope] });
 }
 
 const SCOPES = { block: RevocationScope.BLOCK, chain: RevocationScope.CHAIN } as const;
 
-/** The word of a scope. */
+/** Returns the word for a scope in documents. */
 export function scopeWord(scope: RevocationScope): Entry["scope"] {
   return scope === RevocationScope.CHAIN ? "chain" : "block";
 }
 
-/** The message of a serialised token. */
+/** Converts a serialized token to its message. */
 export function fromSerialized(token: Serialized): SerializedDCT {
   return create(SerializedDCTSchema, token);
 }
 
-/** A token as it was presented, as packages/dct reads it: what is no token is denied there. */
+/** Converts a message to a serialized token. The token may be malformed; packages/dct then denies it. */
 export function toSerialized(token: SerializedDCT | undefined): Serialized {
   return { token: token?.token ?? "", format: (token?.format ?? "") as Serialized["format"] };
 }
 
-/** Where a block counts; anywhere without a binding. */
+/** Reads the binding of a message. An absent binding restricts nothing. */
 export function bindingOf(binding: TokenBinding | undefined): Binding {
   const { audiences = [], tenants = [], singleUse = false } = binding ?? {};
   return { audiences, tenants, singleUse };
+}
+
+/** Returns a duration in whole milliseconds; 0 if absent. */
+export function spanMs(span: Duration | undefined): number {
+  return span === undefined ? 0 : Math.trunc(durationMs(span));
+}
+
+/** Decodes a stored base64url digest, key or signature; empty for an empty string. */
+export function bytesOfText(text: string | undefined): Uint8Array {
+  return decodeBase64Url(text ?? "") ?? new Uint8Array();
 }

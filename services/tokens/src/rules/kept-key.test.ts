@@ -27,7 +27,7 @@ const MAY: Record<KeyStanding, KeyUse[]> = {
 describe.each(Object.keys(LIVES) as KeyStanding[])("a key that is %s", (standing) => {
   const [life, now] = LIVES[standing];
 
-  it("is said to be that", () => {
+  it("has that state", () => {
     expect(keyStanding(life, now)).toBe(standing);
   });
 

@@ -1,24 +1,27 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** Milliseconds that a replaced key still proves and narrows what was handed to it: no token lives longer. */
+/**
+ * How long a replaced key may still prove possession and attenuate, in milliseconds. No token of the key has a longer
+ * lifetime.
+ */
 export const REPLACED_MS = 24 * 60 * 60 * 1000;
-/** Keys that one owner may have, those that are no longer used included. */
+/** Maximum number of keys of one owner, including replaced and revoked keys. */
 export const MAX_KEYS_OF_ONE = 1000;
 
-/** What is stored of a kept key's life. */
+/** The stored state of a kept key. */
 export interface KeyLife {
   readonly id: string;
   readonly state: "active" | "replaced" | "revoked";
-  /** Milliseconds since 1970; 0 while it is active. */
+  /** The time when the key was replaced or revoked, in milliseconds since 1970; 0 while the key is active. */
   readonly endTime: number;
 }
 
-/** What a key is used for. */
+/** A use of a key. */
 export type KeyUse = "mint" | "attenuate" | "prove" | "revoke" | "rotate";
 
 export type KeyStanding = KeyLife["state"] | "retired";
 
-/** Uses by standing. To revoke what it signed stays open to every key. */
+/** The uses that each state of a key allows. In every state, a key may revoke what it signed. */
 const USES: Readonly<Record<KeyStanding, readonly KeyUse[]>> = {
   active: ["mint", "attenuate", "prove", "revoke", "rotate"],
   replaced: ["attenuate", "prove", "revoke", "rotate"],
@@ -26,7 +29,7 @@ const USES: Readonly<Record<KeyStanding, readonly KeyUse[]>> = {
   revoked: ["revoke"],
 };
 
-/** What a key may still do now. */
+/** Returns the state of a key at a time. */
 export function keyStanding({ state, endTime }: KeyLife, now: number): KeyStanding {
   return state === "replaced" && now >= endTime + REPLACED_MS ? "retired" : state;
 }

@@ -1,22 +1,22 @@
 import { canonicalJson, encodeBase64Url } from "@depute/core";
 
-/** An agent that goes from one key to another. */
+/** The replacement of an agent's key. */
 export interface KeyReplacement {
   readonly agentId: string;
-  /** Principals. */
+  /** The principals of both keys. */
   readonly from: string;
   readonly to: string;
   /** The platform's public address. */
   readonly audience: string;
-  /** Milliseconds since 1970. */
+  /** The time of the replacement, in milliseconds since 1970. */
   readonly now: number;
 }
 
 const utf8 = new TextEncoder();
 
 /**
- * What both keys sign so that the registry gives the agent the new one: the header and the claims of a JWS (RFC 7515).
- * Signed by one of them it is `<this>.<signature>`.
+ * Returns the signing input of a key replacement: header and claims of a JWS (RFC 7515). The old and the new key both
+ * sign it, as proof for the registry. Each JWS is this text, a dot and the signature.
  */
 export function replacementInput({ agentId, from, to, audience, now }: KeyReplacement): string {
   const header = { alg: "EdDSA", typ: "depute-key-replacement+jwt" };

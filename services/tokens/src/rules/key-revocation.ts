@@ -2,18 +2,18 @@ import { encodeBase64Url } from "@depute/core";
 import { type CryptoEngine, formatTime, type Keypair, parseTime } from "@depute/dct";
 import { isTaggedBy, signTagged, taggedDigest } from "./tagged.ts";
 
-/** Says that a key's signatures do not count any more (DelegateOS 13.3). */
+/** A statement that a key's signatures are no longer valid (DelegateOS 13.3). */
 export interface KeyStatement {
   readonly key: string;
-  /** RFC 3339: blocks that were recorded before it still count. */
+  /** Blocks recorded before this time stay valid. RFC 3339. */
   readonly keepBefore: string;
   readonly revokedBy: string;
-  /** RFC 3339, by the revoker's clock; it orders nothing. */
+  /** The time of the revocation by the revoker's clock, RFC 3339. It does not affect the order of key revocations. */
   readonly revokedAt: string;
   readonly signature: string;
 }
 
-/** A signed statement. Times in milliseconds since 1970. */
+/** Signs a statement. Times are in milliseconds since 1970. */
 export function signKeyRevocation(
   engine: CryptoEngine,
   { key, keepBefore, now }: { key: string; keepBefore: number; now: number },
@@ -26,17 +26,20 @@ export function signKeyRevocation(
   return { ...body, signature: signTagged(engine, "keyrevocation", body, revoker) };
 }
 
-/** Whether a statement has its revoker's signature. */
+/** Whether the revoker signed a statement. */
 export function isSignedKeyRevocation(engine: CryptoEngine, { signature, ...body }: KeyStatement): boolean {
   return isTaggedBy(engine, "keyrevocation", body, body.revokedBy, signature);
 }
 
-/** What names a statement in the log: no block has such a digest, since its bytes begin with the statement's tag. */
+/**
+ * Returns the id of a key revocation in the log. Its digest input begins with its own tag, so it differs from every
+ * block's id.
+ */
 export function statementId(engine: CryptoEngine, { signature: _, ...body }: KeyStatement): string {
   return encodeBase64Url(taggedDigest(engine, "keyrevocation", body));
 }
 
-/** Milliseconds since 1970 before which blocks still count; undefined for what is no time. */
+/** Returns the time before which recorded blocks stay valid, in milliseconds since 1970; undefined if malformed. */
 export function keptBefore({ keepBefore }: KeyStatement): number | undefined {
   return parseTime(keepBefore);
 }

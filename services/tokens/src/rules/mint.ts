@@ -1,13 +1,14 @@
 import type { MintTokenRequest } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { type CreateParams, DEFAULT_LIFETIME_MS, formatTime, newId } from "@depute/dct";
+import { spanMs } from "./documents.ts";
 
 /**
- * What a new root token says. Its times are the service's, never the caller's.
+ * Returns the content of a new root token. Its times come from the service's clock, never from the caller.
  *
  * @param now milliseconds since 1970
  */
 export function mintParams(request: MintTokenRequest, now: number): CreateParams {
-  const lifetimeMs = request.lifetimeSeconds === 0 ? DEFAULT_LIFETIME_MS : request.lifetimeSeconds * 1000;
+  const lifetimeMs = spanMs(request.lifetime) || DEFAULT_LIFETIME_MS;
   return {
     delegatee: request.delegatee,
     capabilities: request.capabilities.map(({ namespace, action, resource }) => {

@@ -1,11 +1,11 @@
 import type { DenialReason } from "@depute/dct";
 
-/**
- * The order of DelegateOS 10.1 says what held when a token is denied: a reason is given only after everything before
- * it has passed.
- */
+/** DelegateOS 10.1 fixes the order of the checks. So a denial shows that every earlier check passed. */
 
-/** Reasons that are looked at after the signatures; a malformed token is one when its times are what is wrong. */
+/**
+ * Denials that may come after the check of the proof. `malformed_token` is one of them, because a malformed time is
+ * detected that late.
+ */
 const AFTER_PROOF: ReadonlySet<DenialReason["type"]> = new Set([
   "malformed_token",
   "expired",
@@ -16,19 +16,25 @@ const AFTER_PROOF: ReadonlySet<DenialReason["type"]> = new Set([
 ]);
 
 /**
- * Whether a denial of a token that could be parsed may have come after its holder's proof was found to hold, so that
- * the proof has to be looked at again. No for what is certain to have come before.
+ * Whether the denial of a parsed token may come from a check after that of the proof. Then the proof must be checked
+ * again. False for denials that always come before it.
  */
 export function isAfterProof({ type }: DenialReason): boolean {
   return AFTER_PROOF.has(type);
 }
 
-/** Whether a token that is denied without any right being asked for has signatures that hold and blocks that narrow. */
+/**
+ * Whether a denial shows that the token's signatures and attenuation are valid, in a check without a requested
+ * capability.
+ */
 export function chainHolds({ type }: DenialReason): boolean {
   return type === "expired" || type === "budget_exceeded";
 }
 
-/** Whether a denial may have come after the budget was looked at, so that a budget that is spent comes before it. */
+/**
+ * Whether the check behind this denial runs after the budget check. If the budget is spent, the budget denial then
+ * takes its place.
+ */
 export function isAfterBudget({ type }: DenialReason): boolean {
   return type === "contract_mismatch" || type === "invalid_resource" || type === "capability_not_granted";
 }

@@ -11,7 +11,7 @@ describe("a revocation endpoint's answer", () => {
     ["an object that is complete", { entries: [entry] }, 1, undefined],
     ["a bare array", [entry], 1, undefined],
     ["nothing revoked", { entries: [], nextSequence: 0 }, 0, 0],
-    ["a cursor that is none", { entries: [entry], nextSequence: "7" }, 1, undefined],
+    ["a malformed cursor", { entries: [entry], nextSequence: "7" }, 1, undefined],
     ["a cursor that goes back", { entries: [entry], nextSequence: -1 }, 1, undefined],
   ])("is read as %s", (_, answer, count, next) => {
     const list = readForeignList(engine, JSON.stringify(answer));
@@ -20,11 +20,11 @@ describe("a revocation endpoint's answer", () => {
     expect(list?.next).toBe(next);
   });
 
-  it.each(["", "{", "null", "7", '"list"', "{}", '{"entries":{}}'])("is none: %s", (text) => {
+  it.each(["", "{", "null", "7", '"list"', "{}", '{"entries":{}}'])("is malformed: %s", (text) => {
     expect(readForeignList(engine, text)).toBeUndefined();
   });
 
-  it("loses what is not signed, and nothing else (R8)", () => {
+  it("drops only entries without a valid signature (R8)", () => {
     const entries = [{ ...entry, revokedBy: id(mallory) }, entry, { ...entry, scope: "block" }, null, 7, {}];
     expect(readForeignList(engine, JSON.stringify({ entries }))).toMatchObject({
       entries: [entry],
@@ -33,7 +33,7 @@ describe("a revocation endpoint's answer", () => {
   });
 });
 
-it("a notification has no id, and the signed entry as it is (DelegateOS 9.5)", () => {
+it("a notification has no id and contains the unchanged signed entry (DelegateOS 9.5)", () => {
   expect(JSON.parse(revokeNotification(entry))).toEqual({
     jsonrpc: "2.0",
     method: "delegateos/revoke",
@@ -41,7 +41,7 @@ it("a notification has no id, and the signed entry as it is (DelegateOS 9.5)", (
   });
 });
 
-it("a page's address keeps what the source's has", () => {
+it("a page's address keeps the source's query", () => {
   expect(pageAddress("https://a.example/r?tenant=x", 5)).toBe("https://a.example/r?tenant=x&since=5");
   expect(pageAddress("https://a.example/r?since=9", 5)).toBe("https://a.example/r?since=5");
 });

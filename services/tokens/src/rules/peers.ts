@@ -1,23 +1,23 @@
 import { parseStrictJson } from "@depute/core";
 import { type CryptoEngine, type RevocationEntry, verifyRevocation } from "@depute/dct";
 
-/** Most entries of a list that are looked at; the rest is met by the next poll, or never if the list does not page. */
+/** Maximum number of entries that are read from one answer. If the source has pages, the next poll reads the others. */
 export const MAX_LISTED = 10_000;
 
-/** What a revocation endpoint answered (DelegateOS 4.2, 4.3). */
+/** The answer of a revocation endpoint (DelegateOS 4.2, 4.3). */
 export interface ForeignList {
-  /** Entries whose signatures hold. Whether their revokers may is not said yet. */
+  /** Entries with valid signatures. The rights of their revokers are not checked yet. */
   readonly entries: RevocationEntry[];
-  /** Entries that are none. */
+  /** The number of malformed entries. */
   readonly refused: number;
-  /** Where the next poll goes on; undefined for a list that is complete. */
+  /** The cursor of the next poll; undefined if the list is complete. */
   readonly next: number | undefined;
 }
 
 /**
- * Reads what a revocation endpoint answered: an object with `entries` and, where it pages, `nextSequence`, or the array
- * alone, as RevocationList.toJSON writes it. Undefined for what is neither. An entry that is none does not spoil the
- * others: the peer is believed nothing, and its revokers only what they signed.
+ * Reads the answer of a revocation endpoint: an object with `entries` and optionally `nextSequence`, or a bare array as
+ * RevocationList.toJSON writes it. Undefined for other answers. A malformed entry does not invalidate the others,
+ * because each entry has its own signature.
  */
 export function readForeignList(engine: CryptoEngine, json: string): ForeignList | undefined {
   const value = parse(json);
@@ -38,22 +38,25 @@ export function readForeignList(engine: CryptoEngine, json: string): ForeignList
   };
 }
 
-/** The notification that tells a peer of a revocation (DelegateOS 9.5). */
+/** Returns the notification that pushes a revocation to a peer (DelegateOS 9.5). */
 export function revokeNotification(entry: RevocationEntry): string {
   return JSON.stringify({ jsonrpc: "2.0", method: "delegateos/revoke", params: { revocation: entry } });
 }
 
-/** The address of the next page of a source. */
+/** Returns the address of the next page of a source. */
 export function pageAddress(source: string, since: number): string {
   const address = new URL(source);
   address.searchParams.set("since", String(since));
   return address.href;
 }
 
-/** Answers that are about the entry; any other, as 401 or 404, is about the way to the peer, and may be mended. */
+/**
+ * HTTP statuses that reject the entry itself. Others, such as 401 or 404, concern the connection, so a retry may
+ * succeed.
+ */
 const UNWANTED: ReadonlySet<number> = new Set([400, 409, 413, 422]);
 
-/** What becomes of a push: `later` for what may go well another time, `refused` for what the peer does not want. */
+/** Returns the result of a push: `later` means retry, `refused` means that the peer rejects the entry. */
 export function pushOutcome(status: number): "taken" | "later" | "refused" {
   if (status >= 200 && status < 300) return "taken";
   return UNWANTED.has(status) ? "refused" : "later";

@@ -1,45 +1,46 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { DenialReason } from "@depute/dct";
 
-/** Milliseconds that a reservation has to be settled in unless its maker says otherwise. */
+/** Default time in which a reservation must be settled, in milliseconds. */
 export const DEFAULT_RESERVATION_MS = 300_000;
-/** Milliseconds after a token's end that its spend is still known, so that late outcomes can be settled. */
+/** How long spend is kept after a token expires, in milliseconds. It allows late settlements. */
 export const SPEND_RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
-/** Reservations of one token that may be open at once. */
+/** Maximum number of open reservations of one token. */
 export const MAX_OPEN_RESERVATIONS = 10_000;
 
-/** What is stored of a reservation: `held` until somebody settles it. */
-export interface Held {
+/** A stored reservation. Its state is `held` until it is settled. */
+export interface ReservationRecord {
   readonly id: string;
   readonly state: "held" | "committed" | "released";
-  /** Microcents. */
+  /** The reserved microcents. */
   readonly amount: number;
   readonly charged: number;
-  /** Milliseconds since 1970. */
+  /** The time at which the reservation expires, in milliseconds since 1970. */
   readonly expireTime: number;
 }
 
-/** What somebody says of the outcome: what it did cost, undefined for not known; or that it cost nothing. */
+/** The reported outcome: the actual cost, undefined if unknown; or `release` for no cost. */
 export type Outcome = { commit: number | undefined } | "release";
 
-/** Where a reservation stands. Nothing happens when its time is over: it is then read as charged. */
-export function standing(
-  reservation: Held,
+/** Returns the state of a reservation. Nothing runs when it expires: later reads show it as charged. */
+export function reservationState(
+  reservation: ReservationRecord,
   now: number,
-): { state: Held["state"] | "expired"; charged: number } {
+): { state: ReservationRecord["state"] | "expired"; charged: number } {
   const { state, amount, charged, expireTime } = reservation;
   if (state === "held" && now >= expireTime) return { state: "expired", charged: amount };
   return { state, charged };
 }
 
 /**
- * What a reservation becomes by an outcome; undefined when it is that already. One that is over can still be settled:
- * until then it counts in full, since nobody knows what the call did cost.
+ * Returns the next state of a reservation for an outcome; undefined if it is recorded already. An expired reservation
+ * can still be settled. Until then it counts in full, because the actual cost is unknown.
  *
- * @throws DeputeError RESERVATION_SETTLED when it was settled otherwise, BUDGET_EXCEEDED for more than was reserved
+ * @throws DeputeError RESERVATION_SETTLED for a different recorded outcome, BUDGET_EXCEEDED for more than the reserved
+ *   amount
  */
-export function settled(
-  reservation: Held,
+export function nextReservation(
+  reservation: ReservationRecord,
   outcome: Outcome,
 ): { state: "committed" | "released"; charged: number } | undefined {
   const { id, state, amount, charged } = reservation;
@@ -47,7 +48,7 @@ export function settled(
     outcome === "release"
       ? ({ state: "released", charged: 0 } as const)
       : ({ state: "committed", charged: outcome.commit ?? amount } as const);
-  if (next.charged > amount) throw exceeded(next.charged, amount, "more than was reserved");
+  if (next.charged > amount) throw budgetExceeded(next.charged, amount, "more than was reserved");
   if (state === "held") return next;
   if (state === next.state && charged === next.charged) return undefined;
   throw new DeputeError(ErrorReason.RESERVATION_SETTLED, `the reservation was ${state} before`, {
@@ -55,21 +56,21 @@ export function settled(
   });
 }
 
-/** A block of a chain with what counts under it: charged and held. */
+/** The budget of one block of a chain, and the amount counted against it: charged plus reserved. */
 export interface Level {
   readonly maxBudgetMicrocents: number;
   readonly counted: number;
 }
 
-/** Why nothing more may be spent, as DelegateOS 10.1 step 6 asks at every block; undefined while something may. */
-export function spentUp(levels: readonly Level[]): DenialReason | undefined {
+/** Returns the denial if a block's budget is exhausted (DelegateOS 10.1 step 6), and undefined otherwise. */
+export function budgetDenial(levels: readonly Level[]): DenialReason | undefined {
   const level = levels.findIndex(({ counted, maxBudgetMicrocents }) => counted >= maxBudgetMicrocents);
   if (level < 0) return undefined;
   const detail = level === 0 ? "authority" : `attenuations[${level - 1}]`;
   return { type: "budget_exceeded", detail, level };
 }
 
-/** What may still be spent: the least that is left at any block. */
+/** Returns the remaining budget: the smallest over all blocks. */
 export function remaining(levels: readonly Level[]): number {
   return levels.reduce(
     (least, { counted, maxBudgetMicrocents }) => Math.min(least, Math.max(0, maxBudgetMicrocents - counted)),
@@ -77,8 +78,13 @@ export function remaining(levels: readonly Level[]): number {
   );
 }
 
-/** The refusal of an amount that a limit does not allow. */
-export function exceeded(needed: number, allowed: number, message: string, level?: number): DeputeError {
+/** Builds the error for an amount beyond a limit. */
+export function budgetExceeded(
+  needed: number,
+  allowed: number,
+  message: string,
+  level?: number,
+): DeputeError {
   return new DeputeError(ErrorReason.BUDGET_EXCEEDED, message, {
     metadata: {
       needed: String(needed),

@@ -1,12 +1,15 @@
 import { canonicalBytes, decodeBase64Url, encodeBase64Url } from "@depute/core";
 import { type CryptoEngine, type Keypair, parsePrincipal } from "@depute/dct";
 
-/** Kinds of statement beyond DelegateOS's own. Each has a tag, so that no signature for one can pass for another. */
+/**
+ * Kinds of statement that DelegateOS does not define. Each has a tag, so that a signature of one kind is invalid for
+ * another.
+ */
 export type TaggedKind = "checkpoint" | "keyrevocation" | "logentry" | "loghead";
 
 const utf8 = new TextEncoder();
 
-/** BLAKE2b-256 of the kind's tag and a value's canonical JSON. */
+/** Returns BLAKE2b-256 of the kind's tag and a value's canonical JSON. */
 export function taggedDigest(engine: CryptoEngine, kind: TaggedKind, value: unknown): Uint8Array {
   const tag = utf8.encode(`delegateos-${kind}-v1\0`);
   const body = canonicalBytes(value);
@@ -16,12 +19,12 @@ export function taggedDigest(engine: CryptoEngine, kind: TaggedKind, value: unkn
   return engine.blake2b256(bytes);
 }
 
-/** A keypair's signature over a statement, base64url. */
+/** Signs a statement; returns the signature in base64url. */
 export function signTagged(engine: CryptoEngine, kind: TaggedKind, value: unknown, keypair: Keypair): string {
   return encodeBase64Url(engine.sign(taggedDigest(engine, kind, value), keypair.privateKey));
 }
 
-/** Whether a statement has a principal's signature. */
+/** Whether a principal signed a statement. */
 export function isTaggedBy(
   engine: CryptoEngine,
   kind: TaggedKind,

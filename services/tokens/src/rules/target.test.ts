@@ -3,7 +3,7 @@ import { isSameTarget, normaliseTarget } from "./target.ts";
 
 const HERE = "https://depute.example/depute.tasks.v1.TaskService/GetTask";
 
-describe("addresses that RFC 9449 4.3 takes for the same", () => {
+describe("addresses that are equal by RFC 9449 4.3", () => {
   it.each([
     ["https://host", "https://host/"],
     ["https://host:443/a", "https://host/a"],
@@ -20,7 +20,7 @@ describe("addresses that RFC 9449 4.3 takes for the same", () => {
   });
 });
 
-describe("addresses that are not the same", () => {
+describe("addresses that differ", () => {
   it.each([
     ["https://host/a/", "https://host/a"],
     ["http://host/a", "https://host/a"],
@@ -35,7 +35,7 @@ describe("addresses that are not the same", () => {
 });
 
 it.each(["", "host/a", "ftp://host/a", "https://user@host/a", "https://user:word@host/a", " https://host/a"])(
-  "%j is no address of a request",
+  "%j is not the address of a request",
   (text) => expect(normaliseTarget(text)).toBeUndefined(),
 );
 
@@ -56,7 +56,7 @@ describe("the target of a proof", () => {
     expect(isSameTarget(claimed, HERE)).toBe(isSame);
   });
 
-  it("is compared as it is where it is no http address, as for MCP over stdio", () => {
+  it("is compared unchanged if it is not an http address, as for MCP over stdio", () => {
     expect(isSameTarget("urn:Tools", "urn:tools")).toBe(false);
   });
 });

@@ -2,16 +2,15 @@ const HTTP = /^https?:\/\/[\x21-\x7e]+$/i;
 const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
 
 /**
- * An address in the form in which RFC 9449 section 4.3 compares claim `htu` with the request's: without query and
- * fragment, after the normalisations of RFC 3986 sections 6.2.2 and 6.2.3. Scheme and host are lower case, a default
- * port is left out, an empty path is `/`, dot segments are resolved, escapes of unreserved characters are undone.
+ * Normalizes an address for the comparison of claim `htu` (RFC 9449 section 4.3): without query and fragment, by RFC
+ * 3986 sections 6.2.2 and 6.2.3. Scheme and host become lower case, a default port is dropped, and an empty path
+ * becomes `/`. Dot segments are resolved, and escapes of unreserved characters are decoded. A trailing slash of a
+ * longer path stays, because RFC 3986 treats `/a` and `/a/` as two resources.
  *
- * A slash at the end of a longer path is kept, since RFC 3986 calls `/a` and `/a/` two resources.
- *
- * @returns undefined for what is no http address, or one with a user's name, which no request has
+ * @returns undefined for an address that is not http, or that contains a user name
  */
 export function normaliseTarget(address: string): string | undefined {
-  // The parser would trim blanks and read a backslash as a slash; no address has either.
+  // The URL parser would trim blanks and treat a backslash as a slash. Valid addresses contain neither.
   if (!HTTP.test(address) || address.includes("\\")) return undefined;
   let url: URL;
   try {
@@ -23,7 +22,7 @@ export function normaliseTarget(address: string): string | undefined {
   return url.origin + url.pathname.replace(/%[0-9A-Fa-f]{2}/g, normaliseEscape);
 }
 
-/** Whether two addresses are the same target of a proof. */
+/** Whether two addresses are the same target after normalization. */
 export function isSameTarget(one: string, other: string): boolean {
   const normalised = normaliseTarget(one);
   return normalised !== undefined && normalised === normaliseTarget(other);

@@ -1,6 +1,6 @@
 import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** A replaced key of an agent that the registry has not been told of. */
+/** A replacement of an agent's key that is not yet reported to the registry. */
 export interface KeyChange {
   readonly keyId: string;
   readonly successorId: string;
@@ -12,7 +12,10 @@ export async function addKeyChange(tx: WriteTx, { keyId, successorId }: KeyChang
   await tx.run("INSERT INTO agent_key_changes (key_id, successor_id) VALUES (?, ?)", [keyId, successorId]);
 }
 
-/** Changes that do not wait for another one: a key that was replaced twice is told of in that order. */
+/**
+ * Returns unreported key changes, without those whose predecessor is also unreported. So two replacements of one key
+ * reach the registry in order.
+ */
 export async function firstKeyChanges(tx: ReadTx, limit: number): Promise<KeyChange[]> {
   return tx.all(
     KEY_CHANGE_ROW,

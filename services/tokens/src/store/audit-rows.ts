@@ -2,7 +2,7 @@ import { integer, nullable, oneOf, type ReadTx, row, text, type WriteTx } from "
 
 const LAST_ROW = row({ last: nullable(integer) });
 
-/** Decisions that one statement writes. */
+/** Number of decisions that one SQL statement inserts. */
 const ROWS = 32;
 
 const KINDS = [
@@ -23,23 +23,23 @@ const KINDS = [
 ] as const;
 export type DecisionKind = (typeof KINDS)[number];
 
-/** One decision on authority. It names blocks by their ids and holds nothing that could be presented. */
+/** One decision on authority. It names blocks by id and contains nothing usable as a credential. */
 export interface Decision {
   readonly kind: DecisionKind;
-  /** Who made the call: a principal, or empty where that was what was asked. */
+  /** The principal of the caller; empty if the call itself determines the principal. */
   readonly caller: string;
-  /** Whose authority it was about; empty where nobody's was proved. */
+  /** The principal whose authority was proven; empty if none was proven. */
   readonly principal: string;
   readonly decision: "allowed" | "denied";
-  /** Why, for a denial; what was granted or revoked, in a word, otherwise. */
+  /** The reason of a denial; otherwise one word for the granted or revoked object. */
   readonly reason: string;
-  /** Revocation ids, the authority's first. */
+  /** The revocation ids of the token's blocks, the authority's first. */
   readonly blocks: readonly string[];
 }
 
 export interface AuditRow extends Decision {
   readonly id: number;
-  /** Milliseconds since 1970. */
+  /** The time of the decision, in milliseconds since 1970. */
   readonly time: number;
 }
 
@@ -54,7 +54,7 @@ const ROW = row({
   blocks: text,
 });
 
-/** Appends decisions in order. Nothing is ever changed. */
+/** Appends decisions in order. Decisions never change. */
 export async function appendDecisions(
   tx: WriteTx,
   decisions: readonly (Decision & { time: number })[],
@@ -62,7 +62,7 @@ export async function appendDecisions(
   const last = await tx.get(LAST_ROW, "SELECT MAX(id) AS last FROM audit");
   let id = last?.last ?? 0;
   for (let from = 0; from < decisions.length; ) {
-    // Whole statements of one length, so that there are two to prepare and not as many as lengths.
+    // Inserts a full set or a single row, so that only two SQL statements are prepared.
     const rows = decisions.slice(from, from + (decisions.length - from >= ROWS ? ROWS : 1));
     await tx.run(
       `INSERT INTO audit (id, time_ms, kind, caller, principal, decision, reason, blocks)
@@ -87,8 +87,8 @@ export async function readDecisions(tx: ReadTx, after: number, limit: number): P
 }
 
 /**
- * Removes those of the oldest decisions that were made before a time; how many. Nothing younger is ever touched. Their ids
- * are in the order of their times, so that no index of times is kept for it at every decision.
+ * Deletes the oldest decisions before a time; returns their number. Ids ascend with time, so no index on times is
+ * needed.
  */
 export async function forgetDecisions(tx: WriteTx, before: number, limit: number): Promise<number> {
   const { changes } = await tx.run(

@@ -4,7 +4,7 @@ import type { Binding } from "../rules/bindings.ts";
 const AUDIENCES_TENANTS_SINGLE_USE_ROW = row({ audiences: text, tenants: text, single_use: integer });
 const ID_ROW = row({ id: text });
 
-/** Binds a block, once: what it was bound to before stays. */
+/** Stores the binding of a block. An existing binding stays as it is. */
 export async function bindBlock(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
   await tx.run(
     `INSERT INTO block_bindings (revocation_id, audiences, tenants, single_use) VALUES (?, ?, ?, ?)
@@ -16,7 +16,7 @@ export async function bindBlock(tx: WriteTx, revocationId: string, binding: Bind
   );
 }
 
-/** The bindings of those of these blocks that have one. */
+/** Returns the bindings of those blocks that have one. */
 export async function readBindings(tx: ReadTx, revocationIds: readonly string[]): Promise<Binding[]> {
   const rows = await tx.all(
     AUDIENCES_TENANTS_SINGLE_USE_ROW,
@@ -30,7 +30,7 @@ export async function readBindings(tx: ReadTx, revocationIds: readonly string[])
   }));
 }
 
-/** Notes that a block for one use is used; false when it was before. */
+/** Marks a single-use block as used; false if it was used before. */
 export async function useBlock(tx: WriteTx, revocationId: string, expireTime: number): Promise<boolean> {
   const { changes } = await tx.run(
     "INSERT INTO used_blocks (revocation_id, expire_ms) VALUES (?, ?) ON CONFLICT (revocation_id) DO NOTHING",
@@ -39,7 +39,7 @@ export async function useBlock(tx: WriteTx, revocationId: string, expireTime: nu
   return changes === 1;
 }
 
-/** Forgets some of the used blocks that were over by themselves before a time; how many. */
+/** Deletes some used blocks that expired before a time; returns their number. */
 export async function forgetUsedBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
   const { changes } = await tx.run(
     `DELETE FROM used_blocks WHERE revocation_id IN
@@ -49,7 +49,7 @@ export async function forgetUsedBlocks(tx: WriteTx, before: number, limit: numbe
   return changes;
 }
 
-/** The ids of all blocks that have a binding, or under which something was spent or is held. */
+/** Returns the ids of all blocks with a binding, spend or reservations. */
 export async function readNotedBlocks(tx: ReadTx): Promise<string[]> {
   const rows = await tx.all(
     ID_ROW,

@@ -1,11 +1,11 @@
 import { FOUND, type ReadTx, row, text, type WriteTx } from "@depute/store";
-import type { Block } from "../rules/blocks.ts";
+import type { Block } from "../rules/documents.ts";
 
 const SIGNER_ROW = row({ signer: text });
 const ID_ROW = row({ id: text });
 const ID_PARENT_ROW = row({ id: text, parent: text });
 
-/** Records the blocks of a chain that was verified. A block that is known stays as it is, with the later expiry. */
+/** Records the blocks of a verified chain. A known block stays unchanged, except for a later expiry. */
 export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: number): Promise<void> {
   for (const block of blocks) {
     await tx.run(
@@ -29,15 +29,15 @@ export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: n
   }
 }
 
-/** Whether a block is recorded, and with `signer` whether that principal signed it. */
+/** Whether a block is recorded; with `signer`, whether that principal signed it. */
 export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string): Promise<boolean> {
   const rows = await tx.all(SIGNER_ROW, "SELECT signer FROM blocks WHERE revocation_id = ?", [revocationId]);
   return rows.some((row) => signer === undefined || row.signer === signer);
 }
 
 /**
- * Whether a principal may revoke a recorded block: it is the block's delegatee, its signer, or the signer of a block
- * above it in a recorded chain.
+ * Whether a principal may revoke a recorded block: its delegatee, its signer, or the signer of a block above it in a
+ * recorded chain.
  */
 export async function mayRevokeRecorded(
   tx: ReadTx,
@@ -60,7 +60,10 @@ export async function mayRevokeRecorded(
   return row !== undefined;
 }
 
-/** Blocks that a principal signed and that were recorded before a time: those that count although its key is revoked. */
+/**
+ * Returns the blocks that a signer's key signed and that were recorded before a time. They stay valid after the key is
+ * revoked.
+ */
 export async function blocksSignedBefore(tx: ReadTx, signer: string, before: number): Promise<string[]> {
   const rows = await tx.all(
     ID_ROW,
@@ -70,7 +73,10 @@ export async function blocksSignedBefore(tx: ReadTx, signer: string, before: num
   return rows.map(({ id }) => id);
 }
 
-/** Blocks that a principal signed, recorded from a time on and not over yet, in the order of their ids after one. */
+/**
+ * Returns a signer's unexpired blocks that were recorded since a time. They are ordered by id and begin after a given
+ * id.
+ */
 export async function blocksSignedSince(
   tx: ReadTx,
   signer: string,
@@ -85,7 +91,7 @@ export async function blocksSignedSince(
   return rows.map(({ id }) => id);
 }
 
-/** Whether a recorded block was signed by a principal or handed to it. */
+/** Whether a principal is the signer or delegatee of a recorded block. */
 export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<boolean> {
   const row = await tx.get(
     FOUND,
@@ -97,8 +103,9 @@ export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<b
 }
 
 /**
- * Removes blocks that ended before a time; how many. A block whose own end is not known, or that the log has revoked,
- * stays: it says who may revoke, and until when the log has to have the entry.
+ * Deletes blocks that expired before a time; returns their number. Blocks without a known own expiry and revoked blocks
+ * stay. Both are still needed: they determine which principals may revoke, and how long the log keeps an entry's
+ * content.
  */
 export async function forgetBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
   const old = await tx.all(

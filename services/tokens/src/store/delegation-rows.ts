@@ -1,3 +1,4 @@
+import { type Owned, owningOrganization } from "@depute/core";
 import {
   FOUND,
   integer,
@@ -13,9 +14,10 @@ import type { DelegationState, End, Link } from "../rules/delegations.ts";
 
 const LAST_ROW = row({ last: nullable(integer) });
 const REVOCATION_ID_AFTER_POSITION_ROW = row({ revocation_id: text, after_position: integer });
+const OWNER_ROW = row({ chain_id: text, organization: text });
 const POSITION_ROW = row({ position: integer });
 
-/** What is kept of a delegation. Times in milliseconds since 1970; `endTime` is 0 while it is active. */
+/** A stored delegation. Times are in milliseconds since 1970; `endTime` is 0 while the delegation is active. */
 export interface StoredDelegation {
   readonly position: number;
   readonly chainId: string;
@@ -25,6 +27,8 @@ export interface StoredDelegation {
   readonly rootId: string;
   readonly from: string;
   readonly to: string;
+  /** The organization that owns the delegation; empty for none. */
+  readonly organization: string;
   readonly contractId: string;
   readonly depth: number;
   readonly state: DelegationState;
@@ -43,6 +47,7 @@ export const STORED_DELEGATION_ROW = row<StoredDelegation>({
   rootId: text,
   from: text,
   to: text,
+  organization: text,
   contractId: text,
   depth: integer,
   state: oneOf("active", "completed", "failed", "revoked"),
@@ -52,7 +57,7 @@ export const STORED_DELEGATION_ROW = row<StoredDelegation>({
   attestationId: text,
 });
 
-/** What a list is filtered by; undefined for any. */
+/** The filter of a list of delegations. Undefined members do not filter. */
 export interface DelegationFilter {
   readonly principal: string | undefined;
   readonly contractId: string | undefined;
@@ -61,20 +66,29 @@ export interface DelegationFilter {
 
 const MEMBERS = `position, chain_id AS chainId, delegation_id AS id, parent_delegation_id AS parentId,
   revocation_id AS revocationId, root_id AS rootId, from_principal AS "from", to_principal AS "to",
-  contract_id AS contractId, depth, status AS state, create_ms AS createTime, expire_ms AS expireTime,
+  organization, contract_id AS contractId, depth, status AS state, create_ms AS createTime, expire_ms AS expireTime,
   end_ms AS endTime, attestation_id AS attestationId`;
 
-/** Records the delegations of a chain; those that are known stay as they are. */
-export async function recordLinks(tx: WriteTx, links: readonly Link[], now: number): Promise<void> {
+/** Records the delegations of a chain for a caller; known ones stay unchanged. */
+export async function recordLinks(
+  tx: WriteTx,
+  links: readonly Link[],
+  caller: Owned,
+  now: number,
+): Promise<void> {
   const ids = links.map(({ block }) => block.revocationId);
   const last = await tx.get(LAST_ROW, "SELECT MAX(position) AS last FROM delegations");
+  const owners = await ownersOf(tx, links);
   let position = last?.last ?? 0;
+  let above: Owned | undefined;
   for (const [level, { chainId, parentChainId, parentDelegationId, depth, block }] of links.entries()) {
     const { delegationId, revocationId, signer, delegatee, contractId, expiresAt } = block;
+    const organization = owners.get(chainId) ?? owningOrganization(caller, above);
+    above = { organization };
     const { changes } = await tx.run(
       `INSERT INTO delegations (position, chain_id, parent_chain_id, delegation_id, parent_delegation_id, revocation_id,
-         root_id, from_principal, to_principal, contract_id, depth, status, create_ms, expire_ms, end_ms, attestation_id)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, 0, '') ON CONFLICT (chain_id) DO NOTHING`,
+         root_id, from_principal, to_principal, organization, contract_id, depth, status, create_ms, expire_ms, end_ms, attestation_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, 0, '') ON CONFLICT (chain_id) DO NOTHING`,
       [
         ...[
           position + 1,
@@ -85,7 +99,7 @@ export async function recordLinks(tx: WriteTx, links: readonly Link[], now: numb
           revocationId,
           ids[0] ?? "",
         ],
-        ...[signer, delegatee, contractId, depth, now, expiresAt],
+        ...[signer, delegatee, organization, contractId, depth, now, expiresAt],
       ],
     );
     if (changes === 0) continue;
@@ -96,7 +110,18 @@ export async function recordLinks(tx: WriteTx, links: readonly Link[], now: numb
   }
 }
 
-/** Delegations with an id, and with a block where one is named, in the order of recording. */
+/** Returns the owners of those links that are already recorded, by chain id. */
+async function ownersOf(tx: ReadTx, links: readonly Link[]): Promise<ReadonlyMap<string, string>> {
+  const ids = links.map(({ chainId }) => chainId);
+  const rows = await tx.all(
+    OWNER_ROW,
+    `SELECT chain_id, organization FROM delegations WHERE chain_id IN (${ids.map(() => "?").join(", ")})`,
+    ids,
+  );
+  return new Map(rows.map((row) => [row.chain_id, row.organization]));
+}
+
+/** Returns the delegations of an id, optionally of one block, in the order of recording. */
 export async function findDelegations(
   tx: ReadTx,
   { id, revocationId }: { id: string; revocationId: string },
@@ -110,7 +135,7 @@ export async function findDelegations(
   );
 }
 
-/** A delegation and all above it, the root first. */
+/** Returns a delegation and its ancestors, root first. */
 export async function readChain(tx: ReadTx, chainId: string): Promise<StoredDelegation[]> {
   return tx.all(
     STORED_DELEGATION_ROW,
@@ -144,7 +169,7 @@ export async function listDelegations(
   const select = (more: string) =>
     `SELECT ${MEMBERS} FROM delegations WHERE ${more}${conditions.join(" AND ")} ORDER BY position LIMIT ?`;
   if (principal === undefined) return tx.all(STORED_DELEGATION_ROW, select(""), [...params, limit]);
-  // Each half goes by its own index in the order of the answer; one condition with OR would go by none.
+  // Each half of the UNION uses its own index, in the order of the answer. A single SELECT with OR would use no index.
   return tx.all(
     STORED_DELEGATION_ROW,
     `SELECT * FROM (SELECT * FROM (${select("from_principal = ? AND ")}) AS given
@@ -153,7 +178,7 @@ export async function listDelegations(
   );
 }
 
-/** Notes how a delegation ended. */
+/** Records the end of a delegation. */
 export async function endDelegation(
   tx: WriteTx,
   position: number,
@@ -165,7 +190,7 @@ export async function endDelegation(
   ]);
 }
 
-/** Marks the active delegations of one block revoked. */
+/** Marks the active delegations of one block as revoked. */
 export async function revokeDelegations(tx: WriteTx, revocationId: string, now: number): Promise<void> {
   await tx.run(
     "UPDATE delegations SET status = 'revoked', end_ms = ? WHERE revocation_id = ? AND status = 'active'",
@@ -173,7 +198,7 @@ export async function revokeDelegations(tx: WriteTx, revocationId: string, now: 
   );
 }
 
-/** Notes that everything below a block is to be marked. */
+/** Records that all delegations below a revoked block must be marked as revoked. */
 export async function beginCascade(tx: WriteTx, revocationId: string): Promise<void> {
   await tx.run(
     `INSERT INTO cascades (revocation_id, after_position) VALUES (?, 0)
@@ -182,7 +207,7 @@ export async function beginCascade(tx: WriteTx, revocationId: string): Promise<v
   );
 }
 
-/** Marks some of what is below a revoked block; true while there is more to do. */
+/** Marks some delegations below a revoked block; true if more remain. */
 export async function continueCascade(tx: WriteTx, limit: number, now: number): Promise<boolean> {
   const cascade = await tx.get(
     REVOCATION_ID_AFTER_POSITION_ROW,
@@ -206,7 +231,7 @@ export async function continueCascade(tx: WriteTx, limit: number, now: number): 
   return (await tx.get(FOUND, "SELECT 1 AS found FROM cascades LIMIT 1")) !== undefined;
 }
 
-/** Removes delegations whose authority ended before a time; how many. */
+/** Deletes delegations whose authority expired before a time; returns their number. */
 export async function forgetDelegations(tx: WriteTx, before: number, limit: number): Promise<number> {
   const old = await tx.all(
     POSITION_ROW,

@@ -4,17 +4,19 @@ import type { KeyLife } from "../rules/kept-key.ts";
 const NUMBER_ROW = row({ number: integer });
 const LAST_ROW = row({ last: nullable(integer) });
 
-/** A kept key; its secret is sealed. Times in milliseconds since 1970. */
+/** A kept key with its sealed secret. Times are in milliseconds since 1970. */
 export interface StoredKey extends KeyLife {
   readonly position: number;
   readonly owner: string;
+  /** The organization that owns the key; empty for none. */
+  readonly organization: string;
   readonly requestId: string;
-  /** Of everything in the request that made it; empty for a successor. */
+  /** The digest of the request that created the key; empty for a successor of another key. */
   readonly digest: string;
   readonly principal: string;
   readonly agentId: string;
   readonly sealed: string;
-  /** Empty while none replaced it. */
+  /** The id of the key that replaced this one; empty without a successor. */
   readonly successorId: string;
   readonly createTime: number;
 }
@@ -23,6 +25,7 @@ const STORED_KEY_ROW = row<StoredKey>({
   position: integer,
   id: text,
   owner: text,
+  organization: text,
   requestId: text,
   digest: text,
   principal: text,
@@ -34,7 +37,7 @@ const STORED_KEY_ROW = row<StoredKey>({
   endTime: integer,
 });
 
-const MEMBERS = `position, id, owner, request_id AS requestId, digest, principal, agent_id AS agentId, sealed, state,
+const MEMBERS = `position, id, owner, organization, request_id AS requestId, digest, principal, agent_id AS agentId, sealed, state,
   successor_id AS successorId, create_ms AS createTime, end_ms AS endTime`;
 
 export async function findKey(tx: ReadTx, id: string): Promise<StoredKey | undefined> {
@@ -50,7 +53,7 @@ export async function findKeyByRequest(
   return tx.get(STORED_KEY_ROW, sql, [owner, requestId]);
 }
 
-/** An owner's keys after a position, in the order in which they were made. */
+/** Returns an owner's keys after a position, in the order of creation. */
 export async function listKeys(
   tx: ReadTx,
   owner: string,
@@ -69,7 +72,7 @@ export async function countKeys(tx: ReadTx, owner: string): Promise<number> {
   return row?.number ?? 0;
 }
 
-/** Active keys that were made before a time. */
+/** Active keys created before a time. */
 export async function keysOlderThan(tx: ReadTx, before: number, limit: number): Promise<StoredKey[]> {
   return tx.all(
     STORED_KEY_ROW,
@@ -84,6 +87,7 @@ export async function insertKey(tx: WriteTx, key: Omit<StoredKey, "position">): 
   const {
     id,
     owner,
+    organization,
     requestId,
     digest,
     principal,
@@ -95,12 +99,13 @@ export async function insertKey(tx: WriteTx, key: Omit<StoredKey, "position">): 
     endTime,
   } = key;
   await tx.run(
-    `INSERT INTO kept_keys (position, id, owner, request_id, digest, principal, agent_id, sealed, state, successor_id,
-       create_ms, end_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO kept_keys (position, id, owner, organization, request_id, digest, principal, agent_id, sealed, state,
+       successor_id, create_ms, end_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       position,
       id,
       owner,
+      organization,
       requestId,
       digest,
       principal,
@@ -115,7 +120,7 @@ export async function insertKey(tx: WriteTx, key: Omit<StoredKey, "position">): 
   return { ...key, position };
 }
 
-/** Notes that a key was replaced or revoked. */
+/** Records the replacement or revocation of a key. */
 export async function endKey(
   tx: WriteTx,
   id: string,

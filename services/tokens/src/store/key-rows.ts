@@ -1,11 +1,11 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** A revoked key whose recorded blocks are being revoked. */
+/** The progress of the revocation of the blocks that a revoked key signed. */
 export interface KeySweep {
   readonly sequence: number;
   readonly key: string;
   readonly keepBefore: string;
-  /** Up to which revocation id they are. */
+  /** The revocation id of the last block that the sweep has processed. */
   readonly afterBlock: string;
 }
 
@@ -29,7 +29,7 @@ export async function firstSweep(tx: ReadTx): Promise<KeySweep | undefined> {
   );
 }
 
-/** Notes how far it is; undefined when it is done. */
+/** Stores the sweep's last processed block; undefined deletes the sweep, because all blocks are processed. */
 export async function moveSweep(
   tx: WriteTx,
   sequence: number,

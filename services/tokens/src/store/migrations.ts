@@ -1,10 +1,9 @@
-import type { Migration } from "@depute/store";
+import { type Migration, requestTableSql } from "@depute/store";
 
 /**
- * Times are milliseconds since the Unix epoch. Column types are named so that SQLite and Postgres both take them.
- *
- * No token is kept here, nor anything from which one could be put together without the root key: of a token there are
- * its blocks' ids, signers and delegatees, of a minted one also the unsigned authority.
+ * Times are milliseconds since the Unix epoch. Both SQLite and Postgres accept the names of the column types. The store
+ * contains no token, and no data from which a token can be made without the root key. It contains the ids, signers and
+ * delegatees of blocks, and the unsigned authorities of minted tokens.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -63,15 +62,7 @@ export const migrations: readonly Migration[] = [
       );
       CREATE INDEX seen_proofs_by_time ON seen_proofs (forget_ms);
 
-      CREATE TABLE mint_requests (
-        caller TEXT NOT NULL,
-        request_id TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        authority TEXT NOT NULL,         -- canonical JSON; signing it again gives the same token
-        create_ms BIGINT NOT NULL,
-        PRIMARY KEY (caller, request_id)
-      );
-      CREATE INDEX mint_requests_by_time ON mint_requests (create_ms);
+${requestTableSql("mint_requests")};
 
       CREATE TABLE audit (
         id BIGINT PRIMARY KEY,           -- 1, 2, 3, ...
@@ -101,6 +92,7 @@ export const migrations: readonly Migration[] = [
       CREATE TABLE reservations (
         id TEXT NOT NULL PRIMARY KEY,
         caller TEXT NOT NULL,
+        organization TEXT NOT NULL,      -- owns the reservation; empty for none
         request_id TEXT NOT NULL,
         digest TEXT NOT NULL,
         state TEXT NOT NULL,             -- held, committed or released; held past expire_ms is expired
@@ -137,6 +129,7 @@ export const migrations: readonly Migration[] = [
         root_id TEXT NOT NULL,           -- the authority's revocation id
         from_principal TEXT NOT NULL,
         to_principal TEXT NOT NULL,
+        organization TEXT NOT NULL,      -- owns the delegation; empty for none
         contract_id TEXT NOT NULL,
         depth BIGINT NOT NULL,
         status TEXT NOT NULL,            -- active, completed, failed or revoked
@@ -214,6 +207,7 @@ export const migrations: readonly Migration[] = [
         position BIGINT PRIMARY KEY,     -- in the order in which they were made
         id TEXT NOT NULL UNIQUE,
         owner TEXT NOT NULL,
+        organization TEXT NOT NULL,      -- owns the key; empty for none
         request_id TEXT NOT NULL,        -- of a successor: a zero character and the id of the key before
         digest TEXT NOT NULL,
         principal TEXT NOT NULL UNIQUE,

@@ -2,7 +2,10 @@ import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
 
 const SEQUENCE_ROW = row({ sequence: integer });
 
-/** `push`: up to which place of our log a peer was told; `poll`: up to which of its own a source was read. */
+/**
+ * `push`: the position in this service's log up to which a peer has received entries. `poll`: the position in a
+ * source's list up to which this service has read entries.
+ */
 export type PeerKind = "push" | "poll";
 
 export async function peerCursor(tx: ReadTx, kind: PeerKind, address: string): Promise<number> {

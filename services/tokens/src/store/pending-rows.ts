@@ -6,10 +6,13 @@ const EVERYBODY_OWN_ROW = row({ everybody: integer, own: nullable(integer) });
 const OWN_ROW = row({ own: integer });
 const LAST_ROW = row({ last: nullable(integer) });
 
-/** What a revocation says: a block's entry, or a key's own statement. */
+/** The content of a revocation: a block's entry, or a key's statement about itself. */
 export type Waiting = { readonly entry: RevocationEntry } | { readonly statement: KeyStatement };
 
-/** A revocation that waits: an entry for its revoker's right, a statement for a recorded block that names the key. */
+/**
+ * A waiting revocation. An entry waits for proof of its revoker's right. A key's statement waits until a recorded block
+ * names the key as signer or delegatee.
+ */
 export type PendingRevocation = Waiting & { readonly position: number };
 
 const ROW = row({
@@ -25,13 +28,13 @@ type Row = RowOf<typeof ROW>;
 
 const MEMBERS = "revocation_id, revoked_by, scope, revoked_at, signature, keep_before";
 const ROWS = `SELECT position, ${MEMBERS} FROM pending_revocations`;
-/** Neither settled nor over; takes the time. */
+/** The SQL condition for rows that are neither settled nor expired. Its parameter is the current time. */
 const OPEN = "settled = 0 AND (expire_ms = 0 OR expire_ms > ?)";
 
-/** Names what a revoker says of a block. */
+/** Identifies a revoker's entry on a block. */
 type Key = Pick<RevocationEntry, "revocationId" | "revokedBy">;
 
-/** Revocations that wait after a position, in order. */
+/** Waiting revocations after a position, in order. */
 export async function readPending(
   tx: ReadTx,
   after: number,
@@ -46,7 +49,7 @@ export async function readPending(
   return rows.map(toPending);
 }
 
-/** Entries that wait for a block by one revoker. */
+/** Returns the waiting entries for a block by one revoker. */
 export async function findPending(
   tx: ReadTx,
   { revocationId, revokedBy }: Key,
@@ -60,13 +63,13 @@ export async function findPending(
   return rows.map(toPending).flatMap((one) => ("entry" in one ? [one.entry] : []));
 }
 
-/** A key's statements about itself that wait. */
+/** Returns the waiting statements of a key about itself. */
 export async function findPendingStatements(tx: ReadTx, key: string, now: number): Promise<KeyStatement[]> {
   const rows = await tx.all(ROW, `${ROWS} WHERE revoked_by = ? AND scope = 'key' AND ${OPEN}`, [key, now]);
   return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
 }
 
-/** Statements that wait although a recorded block names their key by now. */
+/** Returns the waiting statements whose key is now the signer or delegatee of a recorded block. */
 export async function settledStatements(tx: ReadTx, now: number, limit: number): Promise<KeyStatement[]> {
   const rows = await tx.all(
     ROW,
@@ -78,7 +81,7 @@ export async function settledStatements(tx: ReadTx, now: number, limit: number):
   return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
 }
 
-/** How much of the shared pool is taken, and by one caller. */
+/** Counts the waiting revocations that can expire: all of them, and those that one caller sent. */
 export async function countPool(
   tx: ReadTx,
   caller: string,
@@ -93,7 +96,9 @@ export async function countPool(
   return { all: row?.everybody ?? 0, own: row?.own ?? 0 };
 }
 
-/** How many entries of a known revoker wait. */
+/**
+ * Returns the number of pending revocations of one revoker that never expire. Only those of a known key never expire.
+ */
 export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> {
   const row = await tx.get(
     OWN_ROW,
@@ -103,7 +108,7 @@ export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> 
   return row?.own ?? 0;
 }
 
-/** @param expireMs when it is forgotten; 0 for never */
+/** @param expireMs when to delete the row, in epoch milliseconds; 0 for never */
 export async function insertPending(
   tx: WriteTx,
   id: string,
@@ -125,7 +130,9 @@ export async function insertPending(
   );
 }
 
-/** Keeps the entries of a revoker that is known by now. */
+/**
+ * Makes a revoker's waiting entries permanent, because the revoker is now the signer or delegatee of a recorded block.
+ */
 export async function keepPending(tx: WriteTx, { revocationId, revokedBy }: Key): Promise<void> {
   await tx.run(
     "UPDATE pending_revocations SET expire_ms = 0 WHERE revocation_id = ? AND revoked_by = ? AND expire_ms > 0",
@@ -133,7 +140,7 @@ export async function keepPending(tx: WriteTx, { revocationId, revokedBy }: Key)
   );
 }
 
-/** Notes that the log has what waited. */
+/** Marks a revoker's waiting entries on a block as settled, because the log now contains them. */
 export async function settlePending(tx: WriteTx, { revocationId, revokedBy }: Key): Promise<void> {
   await tx.run("UPDATE pending_revocations SET settled = 1 WHERE revocation_id = ? AND revoked_by = ?", [
     revocationId,
@@ -141,7 +148,9 @@ export async function settlePending(tx: WriteTx, { revocationId, revokedBy }: Ke
   ]);
 }
 
-/** Forgets what waited until a time and no longer; gives it back. The newest row stays: positions are given once. */
+/**
+ * Deletes revocations that waited until a time; returns them. The newest row stays, so that positions are never reused.
+ */
 export async function expirePending(tx: WriteTx, now: number, limit: number): Promise<PendingRevocation[]> {
   const rows = await tx.all(
     ROW,

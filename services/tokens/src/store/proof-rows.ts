@@ -8,7 +8,10 @@ const PRINCIPAL_JTI_KIND_FORGET_MS_ROW = row({
 });
 const HORIZON_MS_ROW = row({ horizon_ms: integer });
 
-/** Whether a proof came with a token whose signatures hold, or only states who calls, which anybody's key can. */
+/**
+ * The kinds of a proof. `token`: presented with a token whose signatures are valid. `identity`: presented without such
+ * a token, so any party can make it.
+ */
 export const PROOF_KINDS = { identity: 0, token: 1 } as const;
 export type ProofKind = keyof typeof PROOF_KINDS;
 
@@ -16,17 +19,17 @@ export interface SeenProof {
   readonly principal: string;
   readonly jti: string;
   readonly kind: ProofKind;
-  /** Milliseconds since 1970. */
+  /** The time from which the proof need not be remembered, in milliseconds since 1970. */
   readonly forgetTime: number;
 }
 
-/** Proofs that one statement writes. */
+/** Number of proofs that one SQL statement inserts. */
 const ROWS = 32;
 
-/** Writes proofs that do not stand there yet. */
+/** Inserts proofs. A proof that exists already stays as it is. */
 export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): Promise<void> {
   for (let from = 0; from < proofs.length; ) {
-    // Whole statements of one length, so that there are two to prepare and not as many as lengths.
+    // Inserts a full set or a single row, so that only two SQL statements are prepared.
     const rows = proofs.slice(from, from + (proofs.length - from >= ROWS ? ROWS : 1));
     await tx.run(
       `INSERT INTO seen_proofs (principal, jti, kind, forget_ms) VALUES ${rows.map(() => "(?, ?, ?, ?)").join(", ")}
@@ -37,7 +40,7 @@ export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): P
   }
 }
 
-/** Proofs whose time does not refuse them yet, after one of them, in order. */
+/** Unexpired proofs after one of them, in order. */
 export async function readProofs(
   tx: ReadTx,
   now: number,
@@ -60,7 +63,7 @@ export async function readProofs(
   });
 }
 
-/** Removes some of those that their time refuses; how many. */
+/** Deletes some expired proofs; returns their number. */
 export async function forgetProofs(tx: WriteTx, now: number, limit: number): Promise<number> {
   const { changes } = await tx.run(
     `DELETE FROM seen_proofs WHERE (principal, jti) IN
@@ -70,7 +73,10 @@ export async function forgetProofs(tx: WriteTx, now: number, limit: number): Pro
   return changes;
 }
 
-/** Proofs made up to this time may have been used without standing here. Milliseconds since 1970. */
+/**
+ * Returns the horizon in milliseconds since 1970. An earlier process may have used unrecorded proofs with an `iat` up
+ * to this time.
+ */
 export async function readHorizon(tx: ReadTx): Promise<number> {
   const row = await tx.get(HORIZON_MS_ROW, "SELECT horizon_ms FROM proof_horizon WHERE id = 1");
   return row?.horizon_ms ?? 0;

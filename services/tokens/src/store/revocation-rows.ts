@@ -18,21 +18,21 @@ const HEAD_ROW = row({ head: text });
 const SEQUENCE_ROW = row({ sequence: integer });
 const NUMBER_ROW = row({ number: integer });
 
-/** A revocation of a block, as the log has it. */
+/** A logged revocation of a block. */
 export interface LoggedRevocation extends LogPlace {
   readonly entry: RevocationEntry;
 }
 
-/** One place of the log: a block's revocation, a key's, or what is left when it was pruned. */
+/** One entry of the log: a block's revocation, a key's, or the remainder of a pruned one. */
 export interface LogPlace {
   readonly sequence: number;
   readonly entry?: RevocationEntry;
   readonly key?: KeyStatement;
-  /** Of what it says or said. */
+  /** The digest of the entry's content, also after the content was pruned. */
   readonly digest: string;
-  /** Of the log up to here. */
+  /** The digest over all entries of the log up to this one. */
   readonly head: string;
-  /** Milliseconds since 1970. */
+  /** The time of the record, in milliseconds since 1970. */
   readonly recordTime: number;
 }
 
@@ -56,13 +56,13 @@ const MEMBERS = "revocation_id, revoked_by, scope, revoked_at, signature, record
 const LOG = `SELECT revocations.sequence, ${MEMBERS}, digest, head, principal, keep_before FROM revocations
   LEFT JOIN key_revocations ON key_revocations.sequence = revocations.sequence`;
 
-/** The log after a sequence, in order. */
+/** Entries of the log after a sequence, in order. */
 export async function readLog(tx: ReadTx, after: number, limit: number): Promise<LogPlace[]> {
   const where = "WHERE revocations.sequence > ? ORDER BY revocations.sequence LIMIT ?";
   return (await tx.all(LOG_ROW, `${LOG} ${where}`, [after, limit])).map(toPlace);
 }
 
-/** The newest sequence of the log and its head; 0 and none when it is empty. */
+/** Returns the highest sequence of the log and its head; 0 and empty for an empty log. */
 export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" | "head">> {
   const row = await tx.get(
     SEQUENCE_HEAD_ROW,
@@ -71,13 +71,13 @@ export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" |
   return row ?? { sequence: 0, head: NO_HEAD };
 }
 
-/** The head that the log has for a sequence; undefined when it has no such place. */
+/** Returns the log's head at a sequence; undefined beyond the log's end. */
 export async function headAt(tx: ReadTx, sequence: number): Promise<string | undefined> {
   const row = await tx.get(HEAD_ROW, "SELECT head FROM revocations WHERE sequence = ?", [sequence]);
   return row?.head;
 }
 
-/** What the log has of one revoker on one block: an entry of each scope at most. */
+/** Returns the logged entries of one revoker on one block, a maximum of one per scope. */
 export async function findRevocations(
   tx: ReadTx,
   { revocationId, revokedBy }: Pick<RevocationEntry, "revocationId" | "revokedBy">,
@@ -89,7 +89,7 @@ export async function findRevocations(
   return rows.map(toPlace).filter((place): place is LoggedRevocation => place.entry !== undefined);
 }
 
-/** Appends a block's revocation. Sequences have no gaps, since they are given within the transaction that writes them. */
+/** Appends a block's revocation. The transaction that inserts also assigns the sequence, so sequences have no gaps. */
 export async function appendRevocation(
   tx: WriteTx,
   engine: CryptoEngine,
@@ -99,7 +99,7 @@ export async function appendRevocation(
   return { ...(await append(tx, engine, { entry }, values(entry), now)), entry };
 }
 
-/** Appends a key's revocation; `id` names it. */
+/** Appends a key's revocation; `id` identifies it. */
 export async function appendKeyRevocation(
   tx: WriteTx,
   engine: CryptoEngine,
@@ -115,7 +115,7 @@ export async function appendKeyRevocation(
   return { ...place, key };
 }
 
-/** What the log says of a key. */
+/** Returns the logged revocations of a key. */
 export async function findKeyRevocations(tx: ReadTx, key: string): Promise<LogPlace[]> {
   return (await tx.all(LOG_ROW, `${LOG} WHERE principal = ? ORDER BY revocations.sequence`, [key])).map(
     toPlace,
@@ -141,7 +141,7 @@ async function append(
   return { sequence, digest, head, recordTime: now };
 }
 
-/** Seals some places of a log that was written before logs were sealed; true while there are more. */
+/** Adds the hash chain to some entries that an older version wrote without it; returns true if more remain. */
 export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number): Promise<boolean> {
   const [first] = await tx.all(
     SEQUENCE_ROW,
@@ -183,7 +183,7 @@ function values({ revocationId, revokedBy, scope, revokedAt, signature }: Revoca
   return [revocationId, revokedBy, scope, revokedAt, signature];
 }
 
-/** Whether the log has any of these blocks. */
+/** Whether the log contains any of these blocks. */
 export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[]): Promise<boolean> {
   const row = await tx.get(
     FOUND,
@@ -193,7 +193,7 @@ export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[])
   return row !== undefined;
 }
 
-/** How many blocks somebody has revoked since a time, as far as a limit. */
+/** Returns the number of blocks that a principal revoked since a time, up to a limit. */
 export async function countSince(
   tx: ReadTx,
   revokedBy: string,
@@ -210,9 +210,9 @@ export async function countSince(
 }
 
 /**
- * Empties places of blocks that ended by themselves before a time; how many. The end has to be the block's own: what a
- * recorded chain above it allows is no bound, since the block may stand in another chain too. The sequence, the digest
- * and the head stay, so that the seal still holds.
+ * Deletes the content of entries whose block's own expiry is before a time; returns their number. Only the block's own
+ * expiry counts, because another chain with the block may expire later. Sequence, digest and head stay, so the hash
+ * chain remains valid.
  */
 export async function pruneRevocations(tx: WriteTx, before: number, limit: number): Promise<number> {
   const over = await tx.all(

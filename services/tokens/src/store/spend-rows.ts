@@ -1,21 +1,23 @@
 import { integer, nullable, oneOf, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
-import type { Held } from "../rules/spend.ts";
+import type { ReservationRecord } from "../rules/spend.ts";
 
 const AMOUNT_ROW = row({ amount: nullable(integer) });
 
-/** A reservation with everything that is kept of it. Amounts in microcents, times in milliseconds since 1970. */
-export interface StoredReservation extends Held {
+/** A stored reservation. Amounts are in microcents, times in milliseconds since 1970. */
+export interface StoredReservation extends ReservationRecord {
   readonly caller: string;
+  /** The organization that owns the reservation; empty for none. */
+  readonly organization: string;
   readonly requestId: string;
-  /** Of everything in the request. */
+  /** The digest of the whole request. */
   readonly digest: string;
-  /** Revocation ids, the authority's first. */
+  /** The revocation ids of the token's blocks, the authority's first. */
   readonly blocks: readonly string[];
   readonly createTime: number;
   readonly forgetTime: number;
 }
 
-/** What counts under one block. */
+/** The totals under one block. */
 export interface Spend {
   readonly spent: number;
   readonly held: number;
@@ -28,6 +30,7 @@ const SPEND_ROW = row({ revocation_id: text, spent: integer, held: integer, open
 const ROW = row({
   id: text,
   caller: text,
+  organization: text,
   request_id: text,
   digest: text,
   state: oneOf("held", "committed", "released"),
@@ -41,7 +44,7 @@ const ROW = row({
 type Row = RowOf<typeof ROW>;
 
 const MEMBERS =
-  "id, caller, request_id, digest, state, amount, charged, blocks, create_ms, expire_ms, forget_ms";
+  "id, caller, organization, request_id, digest, state, amount, charged, blocks, create_ms, expire_ms, forget_ms";
 
 export async function findReservation(tx: ReadTx, id: string): Promise<StoredReservation | undefined> {
   const row = await tx.get(ROW, `SELECT ${MEMBERS} FROM reservations WHERE id = ?`, [id]);
@@ -59,10 +62,10 @@ export async function findByRequest(
 }
 
 export async function insertReservation(tx: WriteTx, reservation: StoredReservation): Promise<void> {
-  const { id, caller, requestId, digest, state, amount, charged, blocks } = reservation;
+  const { id, caller, organization, requestId, digest, state, amount, charged, blocks } = reservation;
   const { createTime, expireTime, forgetTime } = reservation;
-  await tx.run(`INSERT INTO reservations (${MEMBERS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
-    ...[id, caller, requestId, digest, state, amount, charged, JSON.stringify(blocks)],
+  await tx.run(`INSERT INTO reservations (${MEMBERS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
+    ...[id, caller, organization, requestId, digest, state, amount, charged, JSON.stringify(blocks)],
     ...[createTime, expireTime, forgetTime],
   ]);
   for (const block of blocks) {
@@ -74,9 +77,8 @@ export async function insertReservation(tx: WriteTx, reservation: StoredReservat
 }
 
 /**
- * Sets an amount aside on a block; gives what counts there then, undefined when the block's limit does not allow it. One
- * statement checks and counts, so
- * that no two of them can both be let through where only one fits.
+ * Reserves an amount on a block; returns the new total, undefined beyond the block's limit. One statement checks and
+ * adds, so that two concurrent reservations cannot both pass where one fits.
  */
 export async function hold(
   tx: WriteTx,
@@ -89,7 +91,7 @@ export async function hold(
        WHERE excluded.forget_ms > spend.forget_ms`,
     [revocationId, forgetTime],
   );
-  // Not the sum of all: 2^53-1 twice is no exact number any more.
+  // Returns `spent` and `held` separately, because their sum may exceed 2^53-1, where integers are not exact.
   const row = await tx.get(
     COUNTED_ROW,
     `UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?
@@ -99,7 +101,7 @@ export async function hold(
   return row && row.spent + row.held;
 }
 
-/** Notes the outcome of a held reservation at each of its blocks, and gives what counts there then. */
+/** Records the outcome of a held reservation at each of its blocks; returns the new totals. */
 export async function settleReservation(
   tx: WriteTx,
   { id, amount, blocks }: StoredReservation,
@@ -120,7 +122,7 @@ export async function settleReservation(
   return counted;
 }
 
-/** What counts under each of these blocks, in their order. */
+/** Returns the totals under each of these blocks, in their order. */
 export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): Promise<Spend[]> {
   const rows = await tx.all(
     SPEND_ROW,
@@ -128,11 +130,11 @@ export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): P
      WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")})`,
     revocationIds,
   );
-  const known = new Map(rows.map((row) => [row.revocation_id, row]));
-  return revocationIds.map((id) => known.get(id) ?? { spent: 0, held: 0, open: 0 });
+  const rowsById = new Map(rows.map((row) => [row.revocation_id, row]));
+  return revocationIds.map((id) => rowsById.get(id) ?? { spent: 0, held: 0, open: 0 });
 }
 
-/** Of what is held on a block, how much is of reservations that are over. */
+/** Returns how much of a block's reserved amount belongs to expired reservations. */
 export async function readExpired(tx: ReadTx, revocationId: string, now: number): Promise<number> {
   const row = await tx.get(
     AMOUNT_ROW,
@@ -142,7 +144,7 @@ export async function readExpired(tx: ReadTx, revocationId: string, now: number)
   return row?.amount ?? 0;
 }
 
-/** Forgets some of what nothing can be spent under any more. What nobody settled is charged first. */
+/** Deletes some spend of expired blocks. Unsettled reservations are charged first. */
 export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<void> {
   const due = await tx.all(
     ROW,

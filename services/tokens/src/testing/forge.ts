@@ -9,7 +9,7 @@ import {
 } from "@depute/dct";
 import { engine, id } from "./holders.ts";
 
-/** A token with a link that nobody checked, properly signed by `from`: what a holder with a tool of his own can make. */
+/** Forges a token with an unchecked link, properly signed by `from`, as a malicious holder can. */
 export function forgeLink(text: string, from: Keypair, to: Keypair, limits: object): SerializedDCT {
   const parsed = parseToken(text);
   if (!parsed.ok) throw new Error(parsed.denial.type);

@@ -6,7 +6,7 @@ import type { Platform } from "./platform.ts";
 
 export const engine = nativeEngine;
 
-/** Keys of people who keep them to themselves. */
+/** Keys of holders outside the platform. */
 export const [alice, bob, carol, mallory, otherRoot] = [11, 12, 13, 14, 15].map((n) => {
   return keypairFromSeed(engine, new Uint8Array(32).fill(n));
 }) as [Keypair, Keypair, Keypair, Keypair, Keypair];
@@ -19,13 +19,13 @@ export const SEARCH = { namespace: "web", action: "search", resource: "*" };
 /** What most tests ask for. */
 export const readFile = (resource = "/project/plan") => ({ ...READ, resource });
 
-/** The call that most proofs are made for. */
+/** The call for which most proofs are made. */
 export const CALL = { htm: "POST", htu: "https://depute.example/depute.tasks.v1.TaskService/CreateTask" };
 
 let requests = 0;
 export const newRequest = () => `request-${++requests}`;
 
-/** A root token for alice. */
+/** Mints a root token for alice. */
 export function mint(platform: Platform, more: object = {}) {
   return platform.tokens.mintToken({
     requestId: newRequest(),
@@ -38,7 +38,7 @@ export function mint(platform: Platform, more: object = {}) {
   });
 }
 
-/** A narrower token: what is to be signed comes from the service, and is signed here. */
+/** Attenuates a token: the service prepares the bytes, the test signs them. */
 export async function attenuate(
   platform: Platform,
   token: SerializedDCT | undefined,
@@ -47,19 +47,23 @@ export async function attenuate(
   more: object = {},
 ) {
   const { attenuation, digest } = await platform.tokens.prepareAttenuation({
-    token: given(token),
+    token: requirePresent(token),
     attenuation: { delegatee: id(to), ...more },
   });
   const signature = engine.sign(digest, from.privateKey);
-  return platform.tokens.attenuateToken({ token: given(token), attenuation: given(attenuation), signature });
+  return platform.tokens.attenuateToken({
+    token: requirePresent(token),
+    attenuation: requirePresent(attenuation),
+    signature,
+  });
 }
 
-/** A proof by a holder for CALL. */
+/** Creates a holder's proof for CALL. */
 export function prove(platform: Platform, holder: Keypair, claims: Partial<ProofClaims> = {}): string {
   return createProof(engine, holder, { ...CALL, now: platform.clock.now(), ...claims });
 }
 
-/** Presents a token with a proof by its holder; the decision. */
+/** Presents a token with a proof of its holder; returns the decision. */
 export function verify(
   platform: Platform,
   token: SerializedDCT | undefined,
@@ -67,16 +71,16 @@ export function verify(
   more: { jwt?: string; requested?: typeof READ; [field: string]: unknown } = {},
 ) {
   const { jwt, requested = readFile(), ...rest } = more;
-  const proof = jwt ?? prove(platform, holder, { token: given(token).token });
+  const proof = jwt ?? prove(platform, holder, { token: requirePresent(token).token });
   return platform.tokens.verifyToken({
-    token: given(token),
+    token: requirePresent(token),
     proof: { jwt: proof, method: CALL.htm, target: CALL.htu },
     requested,
     ...rest,
   });
 }
 
-/** A revocation signed by its revoker. */
+/** Creates a revocation signed by its revoker. */
 export function revocation(
   platform: Platform,
   revocationId: string,
@@ -86,13 +90,18 @@ export function revocation(
   return fromEntry(createRevocation(engine, revocationId, scope, revoker, platform.clock.now()));
 }
 
-/** The headers of a caller who proves to hold a key. */
-export function as(platform: Platform, caller: Keypair, method: string, claims: Partial<ProofClaims> = {}) {
+/** Returns the headers of a caller with a proof of its key. */
+export function withProof(
+  platform: Platform,
+  caller: Keypair,
+  method: string,
+  claims: Partial<ProofClaims> = {},
+) {
   const htu = `https://depute.example/depute.tokens.v1.${method}`;
   return { headers: { dpop: prove(platform, caller, { htm: "POST", htu, ...claims }) } };
 }
 
-export function given<T>(value: T | undefined): T {
+export function requirePresent<T>(value: T | undefined): T {
   if (value === undefined) throw new Error("there is none");
   return value;
 }

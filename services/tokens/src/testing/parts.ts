@@ -20,11 +20,9 @@ import { createLogger } from "@depute/service";
 import { openStore, type Store } from "@depute/store";
 import { AuditLog } from "../audit-log.ts";
 import { BlockNotes } from "../block-notes.ts";
-import { Chains } from "../chains.ts";
-import { ContractLineages } from "../contract-lineages.ts";
+import { Chains, ContractLineages } from "../chains.ts";
 import { DelegationLog } from "../delegation-log.ts";
 import { HolderProofs } from "../holder-proofs.ts";
-import { Judge } from "../judge.ts";
 import { PendingPool } from "../pending-pool.ts";
 import { RevocationLog } from "../revocation-log.ts";
 import { RevocationReader } from "../revocation-reader.ts";
@@ -33,10 +31,11 @@ import { SeenProofs } from "../seen-proofs.ts";
 import { SpendLedger } from "../spend-ledger.ts";
 import { isKnownPrincipal } from "../store/block-rows.ts";
 import { migrations } from "../store/migrations.ts";
+import { TokenVerifier } from "../token-verifier.ts";
 import { alice, CALL, CONTRACT, engine, id, otherRoot, READ, readFile } from "./holders.ts";
 
-/** Reaches no service. */
-const nobody = createRouterTransport(() => {});
+/** A transport to which no service is connected. */
+const noServices = createRouterTransport(() => {});
 
 export const silent = createLogger({ level: "silent", name: "test" });
 export const MAX_STALENESS_MS = 150_000;
@@ -51,14 +50,14 @@ export function openBus(): Bus {
 }
 
 /**
- * One replica: what a process of this service holds over a store and a bus. `otherRoot` is trusted. `logStore` is where
- * the revocation log is read, if not in the store.
+ * Creates one replica: the parts of one process of this service on a shared store and bus. It trusts `otherRoot`.
+ * `logStore` replaces the store of the revocation log.
  */
 export function createReplica(shared: {
   store: Store;
   bus: Bus;
   clock: ManualClock;
-  seen?: SeenProofs;
+  seenProofs?: SeenProofs;
   logStore?: Store;
   verifier?: Transport;
 }) {
@@ -71,35 +70,48 @@ export function createReplica(shared: {
   const audit = new AuditLog({ store, clock, timers, log: silent });
   const delegations = new DelegationLog({ store, clock, timers, log: silent, state });
   const pool = new PendingPool({ clock, max: 1000, longestLifeMs: MAX_LIFETIME_MS + CLOCK_SKEW_MS });
-  const known = { isRecorded: isKnownPrincipal, isNamed: async () => false };
+  const knownKeys = { isRecorded: isKnownPrincipal, isNamed: async () => false };
   const revocations = new RevocationLog({
     ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxDaily: 1000 },
-    ...{ known, pool, saved: async () => {} },
+    ...{ knownKeys, pool, saved: async () => {} },
   });
-  const seen = shared.seen ?? new SeenProofs({ store, clock, timers, log: silent, max: 100_000 });
+  const seenProofs =
+    shared.seenProofs ?? withInitialLoad(new SeenProofs({ store, clock, timers, log: silent, max: 100_000 }));
   const notes = new BlockNotes(store);
   const spend = new SpendLedger({ store, clock, audit, notes });
   const trustedRoots = new Set([id(otherRoot)]);
   const chains = new Chains({
     ...{ engine, clock, trustedRoots, state, maxLifetimeMs: MAX_LIFETIME_MS, clockSkewMs: CLOCK_SKEW_MS },
-    lineages: new ContractLineages(shared.verifier ?? nobody),
+    lineages: new ContractLineages(shared.verifier ?? noServices),
   });
-  const proofs = new HolderProofs({ engine, state, seen });
-  const judge = new Judge({
+  const proofs = new HolderProofs({ engine, state, seenProofs });
+  const tokenVerifier = new TokenVerifier({
+    timers,
     ...{ engine, clock, isProofRequired: true, chains, proofs, state, revocations, audit, notes },
     look: () => reader.look(),
   });
-  return { state, reader, audit, revocations, judge, chains, spend, notes, delegations };
+  return { state, reader, audit, revocations, tokenVerifier, chains, spend, notes, delegations };
 }
 
-/** A token of `otherRoot` for alice. */
+/** Wraps the used proofs so that the first call loads them from the store. */
+function withInitialLoad(seen: SeenProofs): SeenProofs {
+  let loaded: Promise<void> | undefined;
+  const use: SeenProofs["use"] = async (...proof) => {
+    loaded ??= seen.load();
+    await loaded;
+    return seen.use(...proof);
+  };
+  return Object.assign(Object.create(seen) as SeenProofs, { use });
+}
+
+/** Returns a token of `otherRoot` for alice. */
 export function rootToken(clock: ManualClock): SerializedDCT {
-  const about = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
+  const grant = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
   const limits = { maxBudgetMicrocents: 1000, maxChainDepth: 5 };
-  return serialiseToken(createToken(engine, { ...about, ...limits }, otherRoot, { now: clock.now() }));
+  return serialiseToken(createToken(engine, { ...grant, ...limits }, otherRoot, { now: clock.now() }));
 }
 
-/** The request of a holder who presents a token with a proof. */
+/** Returns the request of a holder with a token and a proof. */
 export function presented(clock: ManualClock, token: SerializedDCT, holder: Keypair): VerifyTokenRequest {
   const jwt = createProof(engine, holder, { ...CALL, token: token.token, now: clock.now() });
   return create(VerifyTokenRequestSchema, {

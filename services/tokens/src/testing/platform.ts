@@ -1,7 +1,7 @@
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import { SessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { startTestHost } from "@depute/service/testing";
@@ -10,14 +10,14 @@ import { tokens } from "../index.ts";
 import { readDecisions } from "../store/audit-rows.ts";
 import { migrations } from "../store/migrations.ts";
 
-/** Where the service under test says that it is. */
+/** The public address of the tested service. */
 export const PUBLIC_URL = "https://depute.example";
 
 /**
- * The tokens service behind a real socket, for a client that shares no code with it.
+ * Starts the tokens service on a real socket. The client shares no code with it.
  *
  * @param args flags of the tokens service and of its process
- * @param principals have a credential
+ * @param principals principals with a credential
  */
 export async function startPlatform(
   args: readonly string[] = [],
@@ -39,9 +39,9 @@ export async function startPlatform(
   return {
     clock,
     dataDir,
-    /** Opens the service's store, while it does not run. */
+    /** Opens the service's store while the service is stopped. */
     openOwnStore,
-    /** Lines of the log, from warnings up. */
+    /** Log lines at warning level and above. */
     logged,
     get tokens() {
       return host.client(TokenService);
@@ -56,16 +56,16 @@ export async function startPlatform(
       return host.client(KeyService);
     },
     get sessions() {
-      return host.client(SessionService);
+      return host.client(HolderSessionService);
     },
     get spend() {
       return host.client(SpendService);
     },
-    /** Starts another one on the same files. */
+    /** Starts another service on the same files. */
     start: () => startTestHost({ ...options, clock, dataDir }),
     whileDown,
     restart,
-    /** Ends the service, and reads what it has recorded of its decisions. */
+    /** Stops the service, and reads its recorded decisions. */
     audit: () =>
       whileDown(async () => {
         const store = await openOwnStore();

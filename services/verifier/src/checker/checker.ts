@@ -11,19 +11,24 @@ import type { CheckResult } from "../rules/check-result.ts";
 import { fitsQuickly } from "../rules/quick-schema.ts";
 import type { Compilable } from "../rules/spec-validation.ts";
 import type { CompileItem, Unusable } from "./jobs.ts";
-import { type KnownJudgement, keyOf } from "./known-judgement.ts";
 import { type PoolOptions, WorkerPool } from "./pool.ts";
+import { keyOf, type PreparedRule } from "./prepared-rule.ts";
 
-/** Who asks. The platform's own calls have no caller: they stand for many. */
-export interface By {
+/** The caller of a check. The platform's own calls have none, because they serve many callers. */
+export interface CheckCaller {
   readonly signal?: AbortSignal;
   readonly caller?: string | undefined;
 }
 
-/** Texts up to so many characters are made canonical at once; it takes a millisecond or two. */
+/**
+ * Maximum length in characters of a text that the event loop makes canonical. Such a text takes one to two
+ * milliseconds.
+ */
 const AT_ONCE_CHARS = 6 * 1024;
 
-/** Runs schemas, patterns and checks of users, apart from everything else. See WorkerPool.run for errors of each call. */
+/**
+ * Runs users' schemas, patterns and checks in worker threads. Each method can also throw the errors of WorkerPool.run.
+ */
 export class Checker {
   readonly #pool: WorkerPool;
 
@@ -32,11 +37,11 @@ export class Checker {
   }
 
   /**
-   * Compiles what a contract brings.
+   * Compiles the schemas and patterns of a contract.
    *
-   * @throws DeputeError SCHEMA_INVALID or UNSUPPORTED_PATTERN, with the field at fault
+   * @throws DeputeError SCHEMA_INVALID or UNSUPPORTED_PATTERN, naming the faulty field
    */
-  async compile(items: readonly Compilable[], by: By = {}): Promise<void> {
+  async compile(items: readonly Compilable[], by: CheckCaller = {}): Promise<void> {
     const plain = items.map(
       ({ pattern, schema }): CompileItem => (pattern === undefined ? { schema } : pattern),
     );
@@ -45,24 +50,29 @@ export class Checker {
   }
 
   /**
-   * Whether an output passes (DelegateOS 10.3): found out here where that cannot take long, else in a thread.
+   * Verifies an output (DelegateOS 10.3). A simple schema runs on the event loop, everything else in a worker thread.
    *
    * @param output JSON of the output
-   * @throws DeputeError INVALID_REQUEST when it is none
+   * @throws DeputeError INVALID_REQUEST if the output is not JSON
    */
-  async verify({ text, key, quick }: KnownJudgement, output: string, by: By = {}): Promise<CheckResult> {
+  async verify(
+    { text, key, quick }: PreparedRule,
+    output: string,
+    by: CheckCaller = {},
+  ): Promise<CheckResult> {
     if (quick !== undefined && fitsQuickly(quick, output)) return { passed: true, score: 1 };
-    const result = await this.#pool.run({ kind: "verify", judgement: text, output }, { ...by, key });
+    const result = await this.#pool.run({ kind: "verify", outputRule: text, output }, { ...by, key });
     if ("notJson" in result) throw notJson("output");
     return result;
   }
 
   /**
-   * The canonical form of a JSON text, made elsewhere when it is long.
+   * Makes a JSON text canonical; long texts in a worker thread.
    *
-   * @throws CanonicalError for what has none, DeputeError INVALID_REQUEST for what is no JSON
+   * @throws CanonicalError if the value has no canonical form
+   * @throws DeputeError INVALID_REQUEST if the text is not JSON
    */
-  async canonical(text: string, by: By = {}, field = "output"): Promise<string> {
+  async canonical(text: string, by: CheckCaller = {}, field = "output"): Promise<string> {
     if (text.length <= AT_ONCE_CHARS) return canonicalJson(parsed(text, field));
     const result = await this.#pool.run({ kind: "canonical", text }, { ...by, key: "canonical" });
     if ("notJson" in result) throw notJson(field);
@@ -71,17 +81,18 @@ export class Checker {
   }
 
   /**
-   * Where a value breaks a schema; nowhere when no value is given.
+   * Validates a value against a schema; without a value it only compiles the schema.
    *
    * @param schema canonical JSON of the schema
    * @param value JSON of the value
-   * @throws DeputeError SCHEMA_INVALID, UNSUPPORTED_PATTERN, INVALID_REQUEST for a value that is no JSON
+   * @returns the violations; empty if the value fits
+   * @throws DeputeError SCHEMA_INVALID, UNSUPPORTED_PATTERN, INVALID_REQUEST if the value is not JSON
    */
   async validate(
     schema: string,
     dialect: Dialect,
     value: string | undefined,
-    by: By = {},
+    by: CheckCaller = {},
   ): Promise<Violation[]> {
     const job = { kind: "validate", dialect, schema } as const;
     const result = await this.#pool.run(value === undefined ? job : { ...job, value }, {

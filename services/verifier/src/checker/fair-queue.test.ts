@@ -4,19 +4,19 @@ import { FairQueue } from "./fair-queue.ts";
 
 const all = () => true;
 const drain = (queue: FairQueue<string>) => {
-  const taken: string[] = [];
-  for (let item = queue.take(all); item !== undefined; item = queue.take(all)) taken.push(item);
-  return taken;
+  const order: string[] = [];
+  for (let item = queue.take(all); item !== undefined; item = queue.take(all)) order.push(item);
+  return order;
 };
 
-test("everybody is served in turn, and each in his own order", () => {
+test("serves owners in turn, and each owner's items in order", () => {
   const queue = new FairQueue<string>();
   for (const item of ["a1", "a2", "a3", "b1", "c1", "c2"]) queue.push(item.slice(0, 1), item);
   expect(drain(queue)).toEqual(["a1", "b1", "c1", "a2", "c2", "a3"]);
   expect(queue.size).toBe(0);
 });
 
-test("who may not be served now is passed over, and keeps his turn", () => {
+test("skips an owner that may not be served, without losing its turn", () => {
   const queue = new FairQueue<string>();
   for (const item of ["a1", "b1", "a2"]) queue.push(item.slice(0, 1), item);
   expect(queue.take((owner) => owner !== "a")).toBe("b1");
@@ -24,7 +24,7 @@ test("who may not be served now is passed over, and keeps his turn", () => {
   expect(drain(queue)).toEqual(["a1", "a2"]);
 });
 
-test("nobody waits for more than one of each other, nothing is lost, sizes are right", () => {
+test("an item waits for at most one item of each other owner, none is lost, and sizes are exact", () => {
   const pushes = fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 60 });
   fc.assert(
     fc.property(pushes, (owners) => {
@@ -33,24 +33,24 @@ test("nobody waits for more than one of each other, nothing is lost, sizes are r
       expect(queue.size).toBe(owners.length);
       const served = drain(queue);
       expect([...served].sort()).toEqual(owners.map((owner, i) => `${owner}${i}`).sort());
-      const left = new Map<string, number>();
-      for (const owner of owners) left.set(owner, (left.get(owner) ?? 0) + 1);
+      const remaining = new Map<string, number>();
+      for (const owner of owners) remaining.set(owner, (remaining.get(owner) ?? 0) + 1);
       for (let i = 1; i < served.length; i++) {
         const [before, now] = [served[i - 1]?.[0] ?? "", served[i]?.[0] ?? ""];
-        left.set(before, (left.get(before) ?? 0) - 1);
-        // Twice in a row only when nobody else waits.
+        remaining.set(before, (remaining.get(before) ?? 0) - 1);
+        // An owner may be served twice in a row only if no other owner waits.
         if (before === now) {
-          expect([...left].filter(([owner, count]) => owner !== now && count > 0)).toEqual([]);
+          expect([...remaining].filter(([owner, count]) => owner !== now && count > 0)).toEqual([]);
         }
       }
     }),
   );
 });
 
-test("the greediest is found, and what it asked for last goes first", () => {
+test("finds the owner with the most items and drops its newest item", () => {
   const queue = new FairQueue<string>();
   for (const item of ["a1", "b1", "b2", "b3", "a2"]) queue.push(item.slice(0, 1), item);
-  expect(queue.greediest()).toEqual({ owner: "b", size: 3 });
+  expect(queue.largestOwner()).toEqual({ owner: "b", size: 3 });
   expect(queue.dropLast("b")).toBe("b3");
   expect(queue.dropLast("nobody")).toBeUndefined();
   expect(queue.remove((item) => item.endsWith("1"))).toEqual(["a1", "b1"]);

@@ -1,6 +1,6 @@
-/** What waits, by who asked for it: everybody is served in turn, whoever asked for more has more to wait. */
+/** A queue for each owner. Owners are served in turn, so an owner with many items delays only its own items. */
 export class FairQueue<Item> {
-  // A Map keeps the order of insertion: who was served goes to its end.
+  // A Map keeps the order of insertion. Each served owner moves to the end.
   readonly #waiting = new Map<string, Item[]>();
   #size = 0;
 
@@ -9,13 +9,13 @@ export class FairQueue<Item> {
   }
 
   push(owner: string, item: Item): void {
-    const own = this.#waiting.get(owner);
-    if (own === undefined) this.#waiting.set(owner, [item]);
-    else own.push(item);
+    const ownQueue = this.#waiting.get(owner);
+    if (ownQueue === undefined) this.#waiting.set(owner, [item]);
+    else ownQueue.push(item);
     this.#size += 1;
   }
 
-  /** The next in turn of somebody who may be served now. */
+  /** Removes and returns the oldest item of the first owner that `mayServe` accepts. */
   take(mayServe: (owner: string) => boolean): Item | undefined {
     for (const [owner, own] of this.#waiting) {
       if (!mayServe(owner)) continue;
@@ -28,36 +28,36 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** How many of an owner wait. */
+  /** Number of items that wait for this owner. */
   sizeOf(owner: string): number {
     return this.#waiting.get(owner)?.length ?? 0;
   }
 
-  /** Who has the most waiting. */
-  greediest(): { owner: string; size: number } | undefined {
-    let found: { owner: string; size: number } | undefined;
+  /** The owner with the most waiting items. */
+  largestOwner(): { owner: string; size: number } | undefined {
+    let shortest: { owner: string; size: number } | undefined;
     for (const [owner, { length }] of this.#waiting) {
-      if (length > (found?.size ?? 0)) found = { owner, size: length };
+      if (length > (shortest?.size ?? 0)) shortest = { owner, size: length };
     }
-    return found;
+    return shortest;
   }
 
-  /** Takes out the one that an owner asked for last. */
+  /** Removes and returns an owner's newest item. */
   dropLast(owner: string): Item | undefined {
-    const own = this.#waiting.get(owner);
-    const item = own?.pop();
+    const ownQueue = this.#waiting.get(owner);
+    const item = ownQueue?.pop();
     if (item !== undefined) this.#size -= 1;
-    if (own?.length === 0) this.#waiting.delete(owner);
+    if (ownQueue?.length === 0) this.#waiting.delete(owner);
     return item;
   }
 
-  /** Takes out all that fit. */
+  /** Removes and returns all items that pass the filter. */
   remove(fits: (item: Item) => boolean): Item[] {
     const removed: Item[] = [];
     for (const [owner, own] of this.#waiting) {
-      const kept = own.filter((item) => !fits(item) || removed.push(item) === 0);
-      if (kept.length === 0) this.#waiting.delete(owner);
-      else this.#waiting.set(owner, kept);
+      const remaining = own.filter((item) => !fits(item) || removed.push(item) === 0);
+      if (remaining.length === 0) this.#waiting.delete(owner);
+      else this.#waiting.set(owner, remaining);
     }
     this.#size -= removed.length;
     return removed;

@@ -1,48 +1,45 @@
 import type { Dialect, Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
 
-/**
- * What crosses to a worker and back. Documents travel as JSON texts: copying a text is cheap, and the worker then
- * works on an object of its own.
- */
+/** A job for a worker thread. Documents are sent as JSON text, because copying text is cheaper than cloning objects. */
 export type Job =
   | {
-      /** Whether schemas and patterns can be used, in order; ends at the first that cannot. */
+      /** Compiles schemas and patterns in order and stops at the first that fails. */
       kind: "compile";
-      /** JSON of a list of CompileItem. */
+      /** JSON of an array of CompileItem. */
       items: string;
     }
   | {
-      /** Whether an output passes (DelegateOS 10.3). */
+      /** Verifies an output (DelegateOS 10.3). */
       kind: "verify";
-      /** JSON of a Judgement. */
-      judgement: string;
+      /** JSON of an OutputRule. */
+      outputRule: string;
       /** JSON of the output. */
       output: string;
     }
   | {
-      /** Where a value breaks a schema. */
+      /** Validates a value against a schema. */
       kind: "validate";
       dialect: Dialect;
       /** JSON of the schema. */
       schema: string;
-      /** JSON of the value; absent only compiles the schema. */
+      /** JSON of the value. If it is absent, the schema is only compiled. */
       value?: string;
     }
   | {
-      /** The canonical form of a JSON text. */
+      /** Makes a JSON text canonical. */
       kind: "canonical";
       text: string;
     };
 
 export type CompileItem = { schema: unknown } | { pattern: string; flags: string };
 
-/** A schema or pattern that cannot be used. `index` is its place in a compile job's list. */
+/** A schema or pattern that does not compile. `index` is its position in a compile job's items. */
 export interface Unusable {
   unusable: "schema" | "pattern";
   index: number;
   message: string;
-  /** The pattern at fault, shortened. */
+  /** The faulty pattern, shortened. */
   pattern?: string;
 }
 
@@ -54,19 +51,19 @@ export type JobResult<J extends Job = Job> = J extends { kind: "compile" }
       ? { canonical: string } | { problem: string } | { notJson: true }
       : Violation[] | Unusable | { notJson: true };
 
-/** How one job of a request ended, and how long it took, in milliseconds. */
+/** The result of one job and its run time in milliseconds. */
 export type Answer = ({ result: JobResult } | { failure: string }) & { ms: number };
 
-/** What a worker sends: once that it is ready, then an answer to each request. */
+/** A message from a worker. The worker first reports that it is ready, then answers each request. */
 export type WorkerMessage = { ready: true } | { id: number; answers: Answer[] };
 
-/** Jobs that are run one after the other and answered together. */
+/** Jobs that a worker runs one after the other and answers in one message. */
 export type WorkerRequest = { id: number; jobs: readonly Job[] };
 
-/** What a worker is started with. */
+/** The data with which a worker starts. */
 export interface WorkerSetup {
-  /** One number, the place of the job that it runs within its request. */
+  /** An array of one number: the position of the running job in its request. */
   progress: Int32Array<SharedArrayBuffer>;
-  /** The module with more checks; empty for none. */
+  /** Path of the module with additional checks; empty for none. */
   checks: string;
 }

@@ -9,38 +9,42 @@ import {
 } from "../rules/check-registry.ts";
 import { CheckNotRun, type CheckResult, shorten } from "../rules/check-result.ts";
 
-/** Registers checks besides the seven of DelegateOS 6.2. */
+/** Registers the checks that an operator adds to the seven of DelegateOS 6.2. */
 export type RegisterChecks = (registry: Pick<CheckFunctionRegistry, "register">) => void;
 
 /**
- * The checks that a module brings (DelegateOS 6.3): its default export is a RegisterChecks. They are code of whoever runs
- * the verifier, and run where users' schemas do, under the same limits.
+ * Loads a module of additional checks (DelegateOS 6.3), which the operator provides. The module's default export is a
+ * RegisterChecks. The checks run in worker threads under the same limits as users' schemas.
  *
- * @param file a module; none for an empty name
- * @throws Error for a module that cannot be loaded, or registers a name twice
+ * @param file path of a module; empty for none
+ * @throws Error if the module cannot be loaded or registers a name twice
  */
 export async function loadChecks(file: string): Promise<RegisterChecks> {
   if (file === "") return () => {};
   const module: unknown = await import(pathToFileURL(resolve(file)).href);
   const register = typeof module === "object" && module !== null && "default" in module && module.default;
   if (typeof register !== "function") {
-    throw new Error(`${file} has no function as its default export that registers checks`);
+    throw new Error(
+      `${file} has no default export that registers checks; export a function that takes the registry`,
+    );
   }
   const checks = register as RegisterChecks;
-  // A fault shows at the start, not when an output is judged.
+  // Calls the module once, so that a faulty module stops the start instead of failing the first output.
   checks(new CheckFunctionRegistry());
   return checks;
 }
 
-/** The seven checks, and more. */
+/** Creates a registry with the seven standard checks and the additional ones. */
 export function createRegistry(engines: CheckEngines, more: RegisterChecks): CheckFunctionRegistry {
   const registry = createDefaultRegistry(engines);
-  more({ register: (name, fn, params) => registry.register(name, guarded(name, fn), params) });
+  more({ register: (name, fn, params) => registry.register(name, guardedCheck(name, fn), params) });
   return registry;
 }
 
-/** A check that fails, or gives no result, has not been carried out, and so has not passed. */
-function guarded(name: string, fn: CheckFunction): CheckFunction {
+/**
+ * Wraps a check. If the check throws or returns no result, the wrapper throws CheckNotRun, so the output does not pass.
+ */
+function guardedCheck(name: string, fn: CheckFunction): CheckFunction {
   return (output, params) => {
     let result: unknown;
     try {
@@ -48,7 +52,7 @@ function guarded(name: string, fn: CheckFunction): CheckFunction {
     } catch (error) {
       throw new CheckNotRun(`${name}: ${shorten(String(error), 300)}`);
     }
-    if (!isResult(result)) throw new CheckNotRun(`${name}: it gave no result`);
+    if (!isResult(result)) throw new CheckNotRun(`${name}: the check returned no result`);
     return { ...result, ...(result.details !== undefined && { details: shorten(result.details) }) };
   };
 }

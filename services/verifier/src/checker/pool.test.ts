@@ -33,7 +33,7 @@ const validate = (schema: unknown, value: unknown): Job & { kind: "validate" } =
 });
 const quick = validate({ type: "string" }, 1);
 const slow = validate(doublingSchema(), SLOW_VALUE);
-/** Takes minutes and, unlike the other, no memory: every item is compared with every other. */
+/** This validation takes minutes because it compares every pair of items. Unlike doublingSchema, it needs no memory. */
 const endless = validate(
   { type: "array", uniqueItems: true },
   Array.from({ length: 60_000 }, (_, i) => ({ i })),
@@ -47,15 +47,15 @@ async function reasonOf(job: Promise<unknown>): Promise<string> {
   return error instanceof DeputeError ? reasonName(error.reason) : `no refusal: ${error}`;
 }
 
-test("answers each job", async () => {
+test("answers every kind of job", async () => {
   const pool = open();
   expect(await pool.run(quick)).toEqual([{ path: "", message: "must be string" }]);
-  const judgement = JSON.stringify({
+  const outputRule = JSON.stringify({
     verification: { method: "schema_match" },
     outputSchema: { type: "string" },
   });
   for (const output of ['"a"', "1", '"b"']) {
-    const result = await pool.run({ kind: "verify", judgement, output });
+    const result = await pool.run({ kind: "verify", outputRule, output });
     expect(result).toMatchObject({ passed: output !== "1" });
   }
   const items = JSON.stringify([
@@ -70,7 +70,7 @@ test("answers each job", async () => {
   });
 });
 
-test("a job that does not end is stopped at its limit, and the next one runs in a new thread", async () => {
+test("stops a job at its time limit and runs the next one in a new thread", async () => {
   const clock = new ManualClock();
   const pool = open({ timers: clock });
   const stuck = pool.run(slow);
@@ -83,7 +83,7 @@ test("a job that does not end is stopped at its limit, and the next one runs in 
   expect(clock.pending).toBe(0);
 });
 
-test("others are answered while one is stuck, and the event loop is free", async () => {
+test("answers other jobs while one is stuck, and the event loop stays free", async () => {
   const clock = new ManualClock();
   const pool = open({ size: 2, timers: clock });
   const stuck = reasonOf(pool.run(endless));
@@ -97,9 +97,9 @@ test("others are answered while one is stuck, and the event loop is free", async
   expect(await stuck).toBe("CHECK_TIMEOUT");
 });
 
-test("a job that eats memory is stopped", async () => {
+test("stops a job at the memory limit", async () => {
   const pool = open({ memoryMb: 32, jobLimitMs: 30_000 });
-  // Once it is parsed, the value alone is more than the heap may hold.
+  // The parsed value alone exceeds the heap limit.
   const value = `[${Array.from({ length: 400_000 }, (_, i) => `[{"a":${i}}]`).join(",")}]`;
   expect(await reasonOf(pool.run({ ...validate(true, 0), value }))).toBe("CHECK_TIMEOUT");
   expect(await pool.run(quick)).toHaveLength(1);
@@ -118,23 +118,23 @@ describe("the queue", () => {
     expect(await Promise.all(waiting)).toHaveLength(2);
   });
 
-  test("lets go of jobs whose caller is gone", async () => {
+  test("drops jobs of ended calls", async () => {
     const clock = new ManualClock();
     const pool = open({ maxWaiting: 1, timers: clock });
     const stuck = reasonOf(pool.run(slow));
     await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
-    const gone = new AbortController();
-    const left = reasonOf(pool.run(quick, { signal: gone.signal }));
-    gone.abort();
+    const callerAbort = new AbortController();
+    const abortReason = reasonOf(pool.run(quick, { signal: callerAbort.signal }));
+    callerAbort.abort();
     const after = pool.run(quick);
-    expect(await left).toBe("DEADLINE_EXCEEDED");
+    expect(await abortReason).toBe("DEADLINE_EXCEEDED");
     clock.advance(1000);
     await stuck;
     expect(await after).toHaveLength(1);
   });
 });
 
-test("close refuses what waits, what runs and what comes", async () => {
+test("close rejects waiting, running and later jobs", async () => {
   const clock = new ManualClock();
   const pool = open({ timers: clock });
   const running = reasonOf(pool.run(slow));
@@ -147,28 +147,28 @@ test("close refuses what waits, what runs and what comes", async () => {
   );
 });
 
-test("a fault of our own is no answer, and told to the log", async () => {
+test("logs an unexpected failure and answers INTERNAL", async () => {
   const pool = open();
   expect(await reasonOf(pool.run({ kind: "compile", items: "not JSON" }))).toBe("INTERNAL");
   expect(faults.splice(0)).toHaveLength(1);
   expect(await pool.run(quick)).toHaveLength(1);
 });
 
-test("what is known to be quick is answered while strangers hold every other thread", async () => {
+test("answers quick jobs while other callers hold every other thread", async () => {
   const clock = new ManualClock();
   const pool = open({ size: 2, timers: clock });
-  const known = { key: "known" };
-  // The first run of a schema compiles it.
-  for (let i = 0; i < 6; i++) expect(await pool.run(quick, known)).toHaveLength(1);
+  const knownJob = { key: "known" };
+  // The first run compiles the schema; the later ones make the job known as quick.
+  for (let i = 0; i < 6; i++) expect(await pool.run(quick, knownJob)).toHaveLength(1);
   const stuck = ["a", "b", "c"].map((caller) => reasonOf(pool.run(endless, { caller, key: "slow" })));
   await vi.waitFor(() => expect(clock.pending).toBe(2), { timeout: 5000 });
   let unknown = "waits";
   const waiting = pool.run(quick, { caller: "d", key: "unknown" }).then(() => {
     unknown = "answered";
   });
-  for (let i = 0; i < 5; i++) expect(await pool.run(quick, known)).toHaveLength(1);
+  for (let i = 0; i < 5; i++) expect(await pool.run(quick, knownJob)).toHaveLength(1);
   expect(unknown).toBe("waits");
-  // Two are stopped, then the third of them runs beside what waited.
+  // Two jobs reach the time limit and are stopped. Then the third runs beside the waiting job.
   clock.advance(1000);
   await waiting;
   await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
@@ -176,7 +176,7 @@ test("what is known to be quick is answered while strangers hold every other thr
   expect(await Promise.all(stuck)).toEqual(Array(3).fill("CHECK_TIMEOUT"));
 });
 
-test("one caller does not get all threads", async () => {
+test("one caller cannot occupy all threads", async () => {
   const clock = new ManualClock();
   const pool = open({ size: 2, timers: clock });
   const greedy = Array.from({ length: 3 }, () => reasonOf(pool.run(endless, { caller: "greedy" })));
@@ -187,7 +187,7 @@ test("one caller does not get all threads", async () => {
   expect(await Promise.all(greedy)).toEqual(Array(3).fill("SHUTTING_DOWN"));
 });
 
-test("when too many wait, who asked for most is refused first", async () => {
+test("a full queue rejects jobs of the caller with the most jobs first", async () => {
   const clock = new ManualClock();
   const pool = open({ size: 1, maxWaiting: 3, timers: clock });
   const stuck = reasonOf(pool.run(endless, { caller: "greedy" }));
@@ -202,7 +202,7 @@ test("when too many wait, who asked for most is refused first", async () => {
   expect(await Promise.all(greedy.slice(0, 2))).toHaveLength(2);
 });
 
-test("long texts are made canonical elsewhere, and what has no such form is said", async () => {
+test("makes long texts canonical in a thread and reports values without a canonical form", async () => {
   const pool = open();
   const text = JSON.stringify({ b: ["x".repeat(100_000)], a: 1 });
   expect(await pool.run({ kind: "canonical", text })).toEqual({
@@ -213,9 +213,10 @@ test("long texts are made canonical elsewhere, and what has no such form is said
   });
 });
 
-test("of quick jobs that were handed over together only the one that does not end is refused", async () => {
+test("only the job that reaches its limit is rejected, not the rest of its batch", async () => {
   let underWay = 0;
   const timers: Timers = {
+    nextTurn: systemTimers.nextTurn,
     after(ms, fn) {
       underWay++;
       const cancel = systemTimers.after(ms, fn);
@@ -225,14 +226,14 @@ test("of quick jobs that were handed over together only the one that does not en
       };
     },
   };
-  // Long beside what a quick job takes, also on a busy machine.
+  // The time limit is far longer than a quick job takes, even on a busy machine.
   const pool = open({ size: 1, timers, jobLimitMs: 2000 });
-  const known = { key: "known" };
-  for (let i = 0; i < 4; i++) expect(await pool.run(quick, known)).toHaveLength(1);
-  // Two singles take the two threads, what comes then waits and goes together.
-  const jobs = [endless, endless].map((job) => reasonOf(pool.run(job, known)));
+  const knownJob = { key: "known" };
+  for (let i = 0; i < 4; i++) expect(await pool.run(quick, knownJob)).toHaveLength(1);
+  // Two single jobs occupy the two threads; later jobs wait and form a batch.
+  const jobs = [endless, endless].map((job) => reasonOf(pool.run(job, knownJob)));
   await vi.waitFor(() => expect(underWay).toBe(2), { timeout: 5000 });
-  const together = [quick, endless, quick].map((job) => pool.run(job, known));
+  const together = [quick, endless, quick].map((job) => pool.run(job, knownJob));
   const culprit = reasonOf(together[1] as Promise<unknown>);
   expect(await Promise.all(jobs)).toEqual(Array(2).fill("CHECK_TIMEOUT"));
   expect(await culprit).toBe("CHECK_TIMEOUT");

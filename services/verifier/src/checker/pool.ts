@@ -2,36 +2,36 @@ import { Worker } from "node:worker_threads";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import { FairQueue } from "./fair-queue.ts";
 import type { Answer, Job, JobResult, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
-import { Reputation } from "./reputation.ts";
+import { QuickJobs } from "./quick-jobs.ts";
 
 export interface PoolOptions {
   /**
-   * Jobs that run at once and are not known to be quick; each in a thread of its own. One more thread is kept for those
-   * that are, and one in reserve, so that nobody waits for the start of a thread that takes a stopped one's place.
+   * Number of threads for jobs that are not known to be quick. Each thread runs one job at a time. The pool also has
+   * one thread for quick jobs, and one spare thread that serves while a stopped thread is replaced.
    */
   readonly size: number;
-  /** Milliseconds that one job may run; waiting for a worker does not count. */
+  /** Maximum run time of one job in milliseconds, without its time in the queue. */
   readonly jobLimitMs: number;
-  /** Jobs that may wait for a worker. */
+  /** Maximum number of jobs that wait for a worker. */
   readonly maxWaiting: number;
-  /** Megabytes of heap of one worker. */
+  /** Maximum heap of one worker in megabytes. */
   readonly memoryMb: number;
-  /** A module with more checks, see loadChecks; empty for none. */
+  /** Path of a module with additional checks (see loadChecks); empty for none. */
   readonly checks?: string;
   readonly timers: Timers;
-  /** Told when a worker was lost, not when a job reached its limit. */
-  readonly onError: (error: unknown, what: string) => void;
+  /** Called when a worker thread ends unexpectedly. Not called for a thread that the pool stops at a job's limit. */
+  readonly onError: (error: unknown, message: string) => void;
 }
 
-/** Who wants a job done, and what is known of it. */
+/** The caller of a job, and the key by which the pool knows the job. */
 export interface JobOptions {
   readonly signal?: AbortSignal;
   /**
-   * Whose it is: callers are served in turn, and one alone does not get all threads. Absent for the platform's own
-   * calls, which stand for many.
+   * Principal of the caller, so that no single caller occupies all threads. Absent for the platform's own calls, which
+   * serve many callers.
    */
   readonly caller?: string | undefined;
-  /** What is run, whatever the value: the same key for the same schema. */
+  /** Identifies the schema or rule. Jobs that differ only in the value have the same key. */
   readonly key?: string;
 }
 
@@ -46,31 +46,34 @@ interface Pending {
 
 interface Slot {
   readonly worker: Worker;
-  /** Place of the job that it runs. */
+  /** Shared memory that holds the position of the running job in its request. */
   readonly progress: Int32Array<SharedArrayBuffer>;
   ready: boolean;
-  /** What it runs: one job, or several that are known to be quick. */
+  /** The running jobs: one job, or several that are known to be quick. */
   current?: { id: number; pendings: Pending[]; cancel: () => void; quick: boolean } | undefined;
 }
 
-/** Quick jobs that go to a thread together, and their characters: handing over costs more than most of them. */
+/**
+ * Maximum size of a batch of quick jobs, in jobs (MAX_TOGETHER) and in characters (MAX_TOGETHER_CHARS). Batches save
+ * messages, which cost more than most quick jobs.
+ */
 const MAX_TOGETHER = 16;
 const MAX_TOGETHER_CHARS = 256 * 1024;
 
-/** How often in a row a worker may fail to start before jobs are refused. */
+/** Number of consecutive failed starts after which the pool rejects its jobs. */
 const MAX_FAILED_STARTS = 3;
 
 /**
- * Worker threads for what users wrote. The event loop of the service is never held by a schema or a pattern: a job
- * that does not end in time ends with its thread, which is replaced.
+ * Runs users' schemas, patterns and checks in worker threads, so that they never block the event loop. To stop a job at
+ * its limit, the pool ends the job's thread and starts another one.
  */
 export class WorkerPool {
   readonly #options: PoolOptions;
   readonly #slots = new Set<Slot>();
-  /** Apart, so that neither stands in the other's way. */
+  /** Two queues, so that quick jobs never wait behind unknown ones. */
   readonly #quick = new FairQueue<Pending>();
   readonly #unknown = new FairQueue<Pending>();
-  readonly #reputation = new Reputation();
+  readonly #quickJobs = new QuickJobs();
   readonly #threads: number;
   #requests = 0;
   #failedStarts = 0;
@@ -83,17 +86,17 @@ export class WorkerPool {
   }
 
   /**
-   * Runs a job. One whose `signal` has aborted while it waited is not begun. When too many wait, the one that the
-   * greediest caller asked for last is refused.
+   * Runs a job. If `signal` aborts while the job waits, the job never starts. If the queue is full, the caller with the
+   * most waiting jobs loses its newest job.
    *
-   * @throws DeputeError CHECK_TIMEOUT when it was stopped at its limit of time or memory, LIMIT_EXCEEDED when too many
-   * wait, SHUTTING_DOWN after `close`, INTERNAL for a fault of our own
+   * @throws DeputeError CHECK_TIMEOUT at the limit of time or memory, LIMIT_EXCEEDED if the queue is full,
+   *   SHUTTING_DOWN after `close`, INTERNAL for a fault in the verifier
    */
   run<J extends Job>(job: J, { signal, caller, key }: JobOptions = {}): Promise<JobResult<J>> {
     if (this.#closed) return Promise.reject(shuttingDown());
     return new Promise((resolve, reject) => {
       const pending = { job, signal, caller, key, resolve: resolve as Pending["resolve"], reject };
-      const lane = this.#reputation.isQuick(key) ? this.#quick : this.#unknown;
+      const lane = this.#quickJobs.isQuick(key) ? this.#quick : this.#unknown;
       if (!this.#makeRoom(lane, caller ?? "")) {
         reject(this.#tooMany());
         return;
@@ -105,7 +108,7 @@ export class WorkerPool {
     });
   }
 
-  /** Refuses what waits and stops what runs. Idempotent. */
+  /** Rejects waiting jobs and stops running ones. Repeated calls have no effect. */
   async close(): Promise<void> {
     this.#closed = true;
     const slots = [...this.#slots];
@@ -118,7 +121,7 @@ export class WorkerPool {
     const progress = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     const worker = new Worker(new URL("./worker.ts", import.meta.url), {
       workerData: { progress, checks: this.#options.checks ?? "" } satisfies WorkerSetup,
-      // Nothing of the process is the business of a check.
+      // An empty environment, so that checks cannot read the variables of the process.
       env: {},
       execArgv: [],
       resourceLimits: {
@@ -131,30 +134,31 @@ export class WorkerPool {
     this.#slots.add(slot);
     worker.on("message", (message: WorkerMessage) => this.#onMessage(slot, message));
     worker.on("error", (error) => this.#onLost(slot, error));
-    worker.on("exit", () => this.#onLost(slot, new Error("the worker ended")));
+    worker.on("exit", () => this.#onLost(slot, new Error("the worker thread exited")));
   }
 
-  /** Starts what is missing of the threads, one after the other: starting takes the machine's time from what runs. */
+  /** Starts missing threads one at a time, because each start takes CPU time from running jobs. */
   #grow(): void {
     const starts = [...this.#slots].some(({ ready }) => !ready);
     if (!starts && !this.#closed && this.#slots.size < this.#threads) this.#spawn();
   }
 
-  /** Whether one more of this caller may wait. */
+  /** Makes room for one more job of this caller. Returns false if the queue stays full. */
   #makeRoom(lane: FairQueue<Pending>, caller: string): boolean {
     if (this.#quick.size + this.#unknown.size < this.#options.maxWaiting) return true;
     for (const each of [this.#quick, this.#unknown]) {
-      for (const gone of each.remove(({ signal }) => signal?.aborted === true)) gone.reject(aborted());
+      for (const abortedJob of each.remove(({ signal }) => signal?.aborted === true))
+        abortedJob.reject(aborted());
     }
     if (this.#quick.size + this.#unknown.size < this.#options.maxWaiting) return true;
-    const greediest = lane.greediest();
-    if (greediest === undefined || greediest.size <= lane.sizeOf(caller) + 1) return false;
-    lane.dropLast(greediest.owner)?.reject(this.#tooMany());
+    const largest = lane.largestOwner();
+    if (largest === undefined || largest.size <= lane.sizeOf(caller) + 1) return false;
+    lane.dropLast(largest.owner)?.reject(this.#tooMany());
     return true;
   }
 
   #tooMany(): DeputeError {
-    return new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many checks wait", {
+    return new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the queue of checks is full; try again later", {
       metadata: { limit: "waiting_checks", max: String(this.#options.maxWaiting) },
     });
   }
@@ -186,25 +190,25 @@ export class WorkerPool {
     if (together.length > 0) return { pendings: together, quick: true };
     const unknown = running.filter(({ quick }) => !quick);
     if (unknown.length >= this.#options.size) return undefined;
-    // One caller alone leaves a thread to the others.
+    // A caller's maximum share of the threads: one thread always stays free for other callers.
     const most = Math.max(1, this.#options.size - 1);
     const mayServe = (owner: string) =>
       owner === "" || unknown.filter(({ pendings }) => pendings[0]?.caller === owner).length < most;
-    const other = takeLive(this.#unknown, mayServe);
+    const other = takeUncancelled(this.#unknown, mayServe);
     return other === undefined ? undefined : { pendings: [other], quick: false };
   }
 
   #takeQuick(): Pending[] {
-    const taken: Pending[] = [];
-    // Half of what waits, so that a second thread has work as well.
+    const batch: Pending[] = [];
+    // Takes at most half of the waiting jobs, so that a second thread gets work as well.
     const most = Math.min(MAX_TOGETHER, Math.ceil(this.#quick.size / 2));
-    for (let chars = 0; taken.length < most && chars < MAX_TOGETHER_CHARS; ) {
-      const pending = takeLive(this.#quick, () => true);
+    for (let chars = 0; batch.length < most && chars < MAX_TOGETHER_CHARS; ) {
+      const pending = takeUncancelled(this.#quick, () => true);
       if (pending === undefined) break;
       chars += charsOf(pending.job);
-      taken.push(pending);
+      batch.push(pending);
     }
-    return taken;
+    return batch;
   }
 
   #onMessage(slot: Slot, message: WorkerMessage): void {
@@ -222,13 +226,18 @@ export class WorkerPool {
   }
 
   #settle({ key, resolve, reject }: Pending, answer: Answer | undefined): void {
-    this.#reputation.ran(key, answer?.ms ?? 0);
+    this.#quickJobs.record(key, answer?.ms ?? 0);
     if (answer !== undefined && "result" in answer) {
       resolve(answer.result);
       return;
     }
-    this.#options.onError(new Error(answer?.failure ?? "no answer"), "a check failed for a fault of our own");
-    reject(new DeputeError(ErrorReason.INTERNAL, "the check could not be run"));
+    this.#options.onError(new Error(answer?.failure ?? "no answer"), "check failed unexpectedly");
+    reject(
+      new DeputeError(
+        ErrorReason.INTERNAL,
+        "the check failed unexpectedly; the verifier's log has the cause",
+      ),
+    );
   }
 
   #onTimeout(slot: Slot): void {
@@ -241,16 +250,19 @@ export class WorkerPool {
     if (!this.#slots.has(slot)) return;
     const outOfMemory = (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
     if (!slot.ready) this.#failedStarts += 1;
-    if (!outOfMemory) this.#options.onError(error, "a worker of the checker was lost");
+    if (!outOfMemory) this.#options.onError(error, "checker worker died");
     this.#end(
       slot,
-      stopped(outOfMemory ? "stopped at its limit of memory" : "it ended", this.#options.jobLimitMs),
+      stopped(
+        outOfMemory ? "stopped at the memory limit" : "its worker thread exited",
+        this.#options.jobLimitMs,
+      ),
     );
     void slot.worker.terminate();
     this.#refill();
   }
 
-  /** Takes a worker out, and settles the job that it ran; those that went along with it wait once more. */
+  /** Removes a worker and rejects its running job. Other jobs of the same batch return to the queue. */
   #end(slot: Slot, error: DeputeError): void {
     this.#slots.delete(slot);
     const { current } = slot;
@@ -259,7 +271,7 @@ export class WorkerPool {
     current.cancel();
     const culprit = Atomics.load(slot.progress, 0);
     for (const [i, pending] of current.pendings.entries()) {
-      if (i === culprit && !this.#closed) this.#reputation.ran(pending.key, Number.POSITIVE_INFINITY);
+      if (i === culprit && !this.#closed) this.#quickJobs.record(pending.key, Number.POSITIVE_INFINITY);
       if (i === culprit || this.#closed) pending.reject(error);
       else this.#unknown.push(pending.caller ?? "", pending);
     }
@@ -270,7 +282,10 @@ export class WorkerPool {
     if (this.#failedStarts < MAX_FAILED_STARTS) {
       this.#grow();
     } else if (this.#slots.size === 0) {
-      const error = new DeputeError(ErrorReason.INTERNAL, "no worker for checks can be started");
+      const error = new DeputeError(
+        ErrorReason.INTERNAL,
+        "the verifier cannot start a worker thread; its log has the cause",
+      );
       this.#refuseWaiting(error);
     }
     this.#dispatch();
@@ -282,7 +297,7 @@ function charsOf(job: Job): number {
     case "compile":
       return job.items.length;
     case "verify":
-      return job.judgement.length + job.output.length;
+      return job.outputRule.length + job.output.length;
     case "validate":
       return job.schema.length + (job.value?.length ?? 0);
     case "canonical":
@@ -290,8 +305,11 @@ function charsOf(job: Job): number {
   }
 }
 
-/** The next whose caller has not gone. */
-function takeLive(lane: FairQueue<Pending>, mayServe: (owner: string) => boolean): Pending | undefined {
+/** Takes the next job that its caller has not cancelled. */
+function takeUncancelled(
+  lane: FairQueue<Pending>,
+  mayServe: (owner: string) => boolean,
+): Pending | undefined {
   for (;;) {
     const pending = lane.take(mayServe);
     if (pending?.signal?.aborted !== true) return pending;
@@ -300,15 +318,15 @@ function takeLive(lane: FairQueue<Pending>, mayServe: (owner: string) => boolean
 }
 
 function stopped(message: string, limitMs: number): DeputeError {
-  return new DeputeError(ErrorReason.CHECK_TIMEOUT, `the check did not end: ${message}`, {
+  return new DeputeError(ErrorReason.CHECK_TIMEOUT, `the check did not finish: ${message}`, {
     metadata: { limit_ms: String(limitMs) },
   });
 }
 
 function shuttingDown(): DeputeError {
-  return new DeputeError(ErrorReason.SHUTTING_DOWN, "the verifier shuts down");
+  return new DeputeError(ErrorReason.SHUTTING_DOWN, "the verifier is shutting down; try again");
 }
 
 function aborted(): DeputeError {
-  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, "the caller is gone");
+  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, "the call ended");
 }

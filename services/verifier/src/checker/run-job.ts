@@ -8,32 +8,35 @@ import {
   UnsupportedPattern,
   violationsText,
 } from "@depute/wire/json-schema";
-import { WeightedLru } from "../lru.ts";
 import { CheckNotRun, type CheckResult, shorten } from "../rules/check-result.ts";
 import type { Matcher, Validator } from "../rules/checks.ts";
-import { type Judgement, verifyOutput } from "../rules/verify-output.ts";
+import { type OutputRule, verifyOutput } from "../rules/verify-output.ts";
+import { WeightedLru } from "../weighted-lru.ts";
 import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
 import { createRegistry, type RegisterChecks } from "./more-checks.ts";
 
-/** DelegateOS writes its schemas in draft-07 (5.1); one whose `$schema` says 2020-12 is taken as that. */
+/** Default dialect of schemas (DelegateOS 5.1). A schema can choose 2020-12 by its `$schema`. */
 const CONTRACT_DIALECT = "draft-07";
 
-/** JSON text whose compiled form is kept, in characters, twice: Ajv's code takes 50 times the text, so about 50 MB in all. */
+/**
+ * Capacity of each of the two caches of compiled code, in characters of JSON text. Compiled code is 50 times as large
+ * as its text, about 50 MB in all.
+ */
 const CACHE_CHARS = 512 * 1024;
 
-/** A thread may read outputs of any form: their bytes are bounded, and its deadline holds. */
+/** No limits on the shape of outputs: their bytes are bounded and each job has a time limit. */
 const ANY_SIZE = { maxDepth: Number.POSITIVE_INFINITY, maxValues: Number.POSITIVE_INFINITY };
 
-/** A judgement, parsed once, with whatever of it has been compiled. */
+/** A compiled output rule. */
 type Plan = (output: unknown) => CheckResult;
 
-/** Runs the jobs of one worker. What was compiled is kept under the digest of its whole text. */
+/** Runs the jobs of one worker. Compiled code is cached under the digest of its schema or rule. */
 export class JobRunner {
   readonly #plans = new WeightedLru<Plan>(CACHE_CHARS);
   readonly #schemas = new WeightedLru<CompiledSchema>(CACHE_CHARS);
   readonly #more: RegisterChecks;
 
-  /** @param more checks besides the seven of DelegateOS 6.2 */
+  /** @param more checks in addition to the seven of DelegateOS 6.2 */
   constructor(more: RegisterChecks) {
     this.#more = more;
   }
@@ -51,22 +54,22 @@ export class JobRunner {
     }
   }
 
-  #verify({ judgement, output }: Job & { kind: "verify" }): JobResult<Job & { kind: "verify" }> {
+  #verify({ outputRule, output }: Job & { kind: "verify" }): JobResult<Job & { kind: "verify" }> {
     let value: unknown;
     try {
       value = parseStrictJson(output, ANY_SIZE);
     } catch {
       return { notJson: true };
     }
-    return this.#plan(judgement)(value);
+    return this.#plan(outputRule)(value);
   }
 
-  #plan(judgement: string): Plan {
-    const key = digest(judgement);
-    const known = this.#plans.get(key);
-    if (known !== undefined) return known;
-    const plan = planOf(JSON.parse(judgement) as Judgement, this.#more);
-    this.#plans.set(key, plan, judgement.length);
+  #plan(outputRule: string): Plan {
+    const key = digest(outputRule);
+    const knownPlan = this.#plans.get(key);
+    if (knownPlan !== undefined) return knownPlan;
+    const plan = planOf(JSON.parse(outputRule) as OutputRule, this.#more);
+    this.#plans.set(key, plan, outputRule.length);
     return plan;
   }
 
@@ -91,7 +94,7 @@ export class JobRunner {
     try {
       return compiled(value);
     } catch (error) {
-      if (error instanceof RangeError) return unusable(new InvalidSchema("it recurses without end"), 0);
+      if (error instanceof RangeError) return unusable(new InvalidSchema("the schema recurses endlessly"), 0);
       throw error;
     }
   }
@@ -111,8 +114,9 @@ function digest(text: string): string {
   return hash("sha256", text, "base64url");
 }
 
-function planOf(judgement: Judgement, more: RegisterChecks): Plan {
-  // Keyed by the very object in the parsed judgement, which the plan holds as long as it is kept itself.
+function planOf(outputRule: OutputRule, more: RegisterChecks): Plan {
+  // The keys are objects within the parsed rule, compared by identity. The plan references the rule, so the keys stay
+  // valid.
   const validators = new Map<unknown, Validator>();
   const matchers = new Map<string, Matcher>();
   const engines = {
@@ -121,19 +125,19 @@ function planOf(judgement: Judgement, more: RegisterChecks): Plan {
       remember(matchers, JSON.stringify([flags, pattern]), () => contractMatcher(pattern, flags)),
   };
   const registry = createRegistry(engines, more);
-  return (output) => verifyOutput(judgement, output, registry, engines);
+  return (output) => verifyOutput(outputRule, output, registry, engines);
 }
 
 function remember<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
-  const known = map.get(key);
-  if (known !== undefined) return known;
+  const existing = map.get(key);
+  if (existing !== undefined) return existing;
   const value = make();
   map.set(key, value);
   return value;
 }
 
 function contractValidator(schema: unknown): Validator {
-  const compiled = notRun(() => compileSchema(schema, CONTRACT_DIALECT, "contract"));
+  const compiled = compileOrCheckNotRun(() => compileSchema(schema, CONTRACT_DIALECT, "contract"));
   return (value) => {
     const violations = compiled(value);
     return violations.length === 0 ? undefined : shorten(violationsText(violations));
@@ -141,10 +145,10 @@ function contractValidator(schema: unknown): Validator {
 }
 
 function contractMatcher(pattern: string, flags: string): Matcher {
-  return notRun(() => compilePattern(pattern, flags));
+  return compileOrCheckNotRun(() => compilePattern(pattern, flags));
 }
 
-function notRun<T>(compile: () => T): T {
+function compileOrCheckNotRun<T>(compile: () => T): T {
   try {
     return compile();
   } catch (error) {

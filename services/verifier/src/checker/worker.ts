@@ -1,25 +1,25 @@
-/** The entry of a worker thread: it answers jobs one after the other. What stops it is its owner's business (pool.ts). */
+/** Entry point of a worker thread, which answers jobs one after the other. The pool enforces the limits (pool.ts). */
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Answer, Job, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
 import { loadChecks } from "./more-checks.ts";
 import { JobRunner } from "./run-job.ts";
 
-/** How much later than others this thread gets its turn: 0 is like everybody, 19 last. */
+/** Scheduling priority of this thread: 0 is normal, 19 the lowest. */
 const NICE = 10;
 
-if (parentPort === null) throw new Error("worker.ts runs as a worker thread");
+if (parentPort === null) throw new Error("worker.ts has to run as a worker thread");
 const port = parentPort;
 const { progress, checks } = workerData as WorkerSetup;
 const runner = new JobRunner(await loadChecks(checks));
 
-// On Linux this is the priority of a thread: where there are more of them than processors, calls go first. Elsewhere it
-// would be that of the whole process.
+// On Linux the priority applies to this thread only, so RPCs run before checks. Elsewhere it would apply to the whole
+// process.
 if (process.platform === "linux") setPriority(0, NICE);
 
 port.on("message", ({ id, jobs }: WorkerRequest) => {
   const answers = jobs.map((job, place) => {
-    // Whoever stops this thread sees which job it was that did not end.
+    // If the pool stops this thread, the pool reads the running job's position from here.
     Atomics.store(progress, 0, place);
     return answer(job);
   });
@@ -37,7 +37,7 @@ function answer(job: Job): Answer {
   }
 }
 
-// Loads and compiles what every check needs, so that the first one in this thread is not the slow one.
+// Warms up the validators, so that the first job of this thread is not slow.
 for (const dialect of ["draft-07", "2020-12"] as const) {
   const schema = JSON.stringify({ type: "object", properties: { a: { type: "string", pattern: "^a" } } });
   runner.run({ kind: "validate", dialect, schema, value: '{"a":"a"}' });

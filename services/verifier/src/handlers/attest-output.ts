@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import type {
   AttestOutputRequest,
@@ -8,21 +9,23 @@ import { AttestOutputResponseSchema } from "@depute/contracts/depute/verifier/v1
 import { canonicalBytes, DeputeError, ErrorReason, encodeBase64Url, formatTime, invalid } from "@depute/core";
 import { newId, signObject } from "@depute/dct";
 import { mayActFor } from "@depute/service";
-import { attestationNotFound, canonicalOutput, readAttestation, saveAttestation } from "../attestations.ts";
+import type { RequestKey } from "@depute/store";
+import { attestationNotFound, canonicalOutput, readAttestation, storeAttestation } from "../attestations.ts";
 import type { KnownContract } from "../contract-book.ts";
 import { toMessage, toStored } from "../documents.ts";
-import { needText } from "../json-value.ts";
-import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
+import { requireText } from "../json-value.ts";
+import { checkCallerOf, payingTokenOf, verifyByContract } from "../output-verification.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
 import { firstMissing } from "../store/attestations.ts";
-import { answeredBefore, type RequestKey, rememberAnswer } from "../store/requests.ts";
+import { findRequest, insertRequest } from "../store/requests.ts";
 import { pushOutcome } from "../store/trust-outbox.ts";
 import type { Verifier } from "../verifier.ts";
+import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
 /**
- * Checks an output and signs what came out, passed or not. The attestation holds the output's hash, not the output:
- * who has the output can check the statement, and who has only the statement learns nothing of the output.
+ * Verifies an output and signs the result, passed or not. The attestation contains only the output's hash, so it does
+ * not reveal the output.
  */
 export async function attestOutput(
   verifier: Verifier,
@@ -31,46 +34,59 @@ export async function attestOutput(
 ): Promise<AttestOutputResponse> {
   const { store } = verifier;
   const identity = await verifier.authority.identify(context);
-  const output = needText(request.output, request.outputJson, "output");
+  const output = requireText(request.output, request.outputJson, "output");
   const children = request.childAttestations;
-  if (new Set(children).size !== children.length) throw invalid("child_attestations", "names one twice");
+  if (new Set(children).size !== children.length) throw invalid("child_attestations", "contains an id twice");
   const by = { identity, signal: context.signal };
-  const { hash } = await canonicalOutput(verifier, output, byOf(by));
+  const { hash } = await canonicalOutput(verifier, output, checkCallerOf(by));
   const key: RequestKey = {
     caller: identity.principal,
     requestId: request.requestId,
     digest: digestOf(verifier, request, hash),
   };
 
-  const before = await store.read((tx) => answeredBefore(tx, key));
-  if (before !== undefined) return answer((await readAttestation(store, before)).attestation);
-  const known = await verifier.contracts.get(request.contractId);
+  const before = await store.read((tx) => findRequest(tx, key));
+  if (before !== undefined) return toResponse((await readAttestation(store, before)).attestation);
+  const knownContract = await verifier.contracts.get(request.contractId);
   const missing = await store.read((tx) => firstMissing(tx, children));
   if (missing !== undefined) throw attestationNotFound(missing);
 
   const payingToken = payingTokenOf(request.payingToken, context);
-  const subject = { known, output: output, outputHash: hash, payingToken, ...by };
-  const { result, reviewId } = await judgeOutput(verifier, subject);
+  const subject = { knownContract, output, outputHash: hash, payingToken, ...by };
+  const { result, reviewId } = await verifyByContract(verifier, subject);
   if (result === undefined) {
-    throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides first", {
-      metadata: { review: reviewId },
-    });
+    throw new DeputeError(
+      ErrorReason.REVIEW_PENDING,
+      "the review is pending; call again after the decision",
+      {
+        metadata: { review: reviewId },
+      },
+    );
   }
-  const attestation = sign(verifier, request, known, hash, result);
-  const wanted = await toStored(verifier.engine, "attestation", attestation, verifier.clock.now());
+  const attestation = sign(verifier, request, knownContract, hash, result);
+  const signed = await toStored(
+    verifier.engine,
+    "attestation",
+    attestation,
+    verifier.clock.now(),
+    createYieldToEventLoop(verifier),
+  );
   const stored = await store.write(async (tx) => {
-    const meanwhile = await answeredBefore(tx, key);
+    const meanwhile = await findRequest(tx, key);
     if (meanwhile !== undefined) return meanwhile;
-    await saveAttestation(tx, verifier.log, wanted, attestation);
-    await rememberAnswer(tx, key, wanted.id, wanted.storeTime);
-    // Who delegated the work, or the platform, says what became of it; a worker's own question earns him nothing.
-    if (mayActFor(identity, known.contract.issuer)) {
-      await pushOutcome(tx, wanted.id);
+    await storeAttestation(tx, verifier.log, signed, attestation);
+    await insertRequest(tx, key, signed.id, signed.storeTime);
+    // Only outcomes that the delegator or the platform requests count as evidence of trust, so a worker cannot raise
+    // its own score.
+    if (mayActFor(identity, knownContract.contract.issuer)) {
+      await pushOutcome(tx, signed.id);
       tx.afterCommit(() => verifier.trust.wake());
     }
-    return wanted.id;
+    return signed.id;
   });
-  return answer(stored === attestation.id ? attestation : (await readAttestation(store, stored)).attestation);
+  return toResponse(
+    stored === attestation.id ? attestation : (await readAttestation(store, stored)).attestation,
+  );
 }
 
 function sign(
@@ -95,7 +111,7 @@ function sign(
         success: result.passed,
         outputHash: hash,
         costMicrocents: Number(request.costMicrocents),
-        durationMs: Number(request.durationMs),
+        durationMs: durationOf(request),
         verificationOutcome: { method: contract.verification.method, ...result },
       },
       childAttestations: request.childAttestations,
@@ -104,20 +120,25 @@ function sign(
   );
 }
 
-/** Digest of everything that the request asks for but its id. */
+/** Returns the duration of the work in milliseconds (DelegateOS 7.1). */
+function durationOf({ duration }: AttestOutputRequest): number {
+  return duration === undefined ? 0 : durationMs(duration);
+}
+
+/** Returns the digest of the request without its request id. */
 function digestOf({ engine }: Verifier, request: AttestOutputRequest, hash: string): string {
-  const { contractId, delegationId, costMicrocents, durationMs, childAttestations } = request;
+  const { contractId, delegationId, costMicrocents, childAttestations } = request;
   const body = [
     contractId,
     delegationId,
     String(costMicrocents),
-    String(durationMs),
+    String(durationOf(request)),
     childAttestations,
     hash,
   ];
   return encodeBase64Url(engine.blake2b256(canonicalBytes(body)));
 }
 
-function answer(attestation: Attestation): AttestOutputResponse {
+function toResponse(attestation: Attestation): AttestOutputResponse {
   return create(AttestOutputResponseSchema, { attestation: toMessage("attestation", attestation) });
 }

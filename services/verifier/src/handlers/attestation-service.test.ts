@@ -1,10 +1,10 @@
-import { NullValue } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, NullValue } from "@bufbuild/protobuf/wkt";
 import { AttestationStep } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { newId, verifyObject } from "@depute/dct";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { toDocument, toMessage } from "../documents.ts";
 import { delegator, engine, hashedOutput, signedCompletion, worker } from "../testing/contracts.ts";
-import { as, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
+import { asCaller, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
 let platform: Platform;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ afterAll(() => platform.stop());
 const send = (attestation: ReturnType<typeof signedCompletion>) =>
   platform.attestations.recordAttestation({ attestation: toMessage("attestation", attestation) });
 
-test("a completion is prepared, signed elsewhere, recorded, and verified step by step", async () => {
+test("prepares a completion, records it with the caller's signature, and verifies it step by step", async () => {
   const contract = await platform.agree();
   const draft = { ...toMessage("attestation", signedCompletion(contract.id)), signature: "" };
   const prepared = await platform.attestations.prepareAttestation({
@@ -28,10 +28,10 @@ test("a completion is prepared, signed elsewhere, recorded, and verified step by
   };
   const recorded = await send(signed);
   expect((await send(signed)).recordTime).toEqual(recorded.recordTime);
-  const read = await platform.attestations.getAttestation({ id: signed.id });
+  const read = await platform.attestations.getAttestation({ attestationId: signed.id });
   expect(read.attestation).toEqual(recorded.attestation);
   const { valid, findings } = await platform.attestations.verifyAttestation({
-    subject: { case: "id", value: signed.id },
+    subject: { case: "attestationId", value: signed.id },
   });
   expect(findings.map(({ step, passed, details }) => [step, passed, details])).toEqual([
     [AttestationStep.SIGNATURE, true, ""],
@@ -42,19 +42,19 @@ test("a completion is prepared, signed elsewhere, recorded, and verified step by
   expect(valid).toBe(true);
 });
 
-test("an output of null is an output", async () => {
+test("accepts null as an output", async () => {
   const contract = await platform.agree({ outputSchema: { type: "null" } });
   const result = { success: true, output: null, costMicrocents: 0, durationMs: 0 };
   const { attestation } = await send(signedCompletion(contract.id, { result }));
   expect(attestation?.result?.output?.kind).toEqual({ case: "nullValue", value: NullValue.NULL_VALUE });
   expect(
     await platform.attestations.verifyAttestation({
-      subject: { case: "id", value: attestation?.id ?? "" },
+      subject: { case: "attestationId", value: attestation?.id ?? "" },
     }),
   ).toMatchObject({ valid: true });
 });
 
-test("every step that fails is told, also after the first", async () => {
+test("reports every failed step, not only the first", async () => {
   const contract = await platform.agree();
   const good = signedCompletion(contract.id);
   const bad = { ...good, result: { ...good.result, output: { label: 1 }, costMicrocents: 1001 } };
@@ -70,7 +70,7 @@ test.each<[what: string, change: Parameters<typeof signedCompletion>[1], reason:
   ["a contract that is not known", { contractId: "ct_000000000000" }, "CONTRACT_NOT_FOUND"],
   ["a child that is not known", { childAttestations: ["att_000000000000"] }, "ATTESTATION_NOT_FOUND"],
   [
-    "a child that is named twice",
+    "a child that occurs twice",
     { childAttestations: ["att_000000000000", "att_000000000000"] },
     "INVALID_REQUEST",
   ],
@@ -88,15 +88,17 @@ test.each<[what: string, change: Parameters<typeof signedCompletion>[1], reason:
     },
     "INVALID_REQUEST",
   ],
-])("refused, and nothing is stored: %s", async (_, change, reason) => {
+])("refuses and does not store: %s", async (_, change, reason) => {
   const attestation = signedCompletion((await platform.agree()).id, change);
   expect(await refusal(send(attestation))).toMatchObject({ reason });
-  expect(await refusal(platform.attestations.getAttestation({ id: attestation.id }))).toMatchObject({
+  expect(
+    await refusal(platform.attestations.getAttestation({ attestationId: attestation.id })),
+  ).toMatchObject({
     reason: "ATTESTATION_NOT_FOUND",
   });
 });
 
-test("a forged one is refused, and another one under a known id", async () => {
+test("refuses a forged attestation and a different one under an existing id", async () => {
   const { id } = await platform.agree();
   const attestation = signedCompletion(id);
   expect(await refusal(send({ ...attestation, principal: delegator.principal.id }))).toMatchObject({
@@ -110,7 +112,7 @@ test("a forged one is refused, and another one under a known id", async () => {
   });
 });
 
-test("they are listed by contract, oldest first, in pages", async () => {
+test("lists a contract's attestations in pages, oldest first", async () => {
   const { id: contractId } = await platform.agree();
   const ids: string[] = [];
   for (let i = 0; i < 3; i++) {
@@ -137,7 +139,7 @@ test("they are listed by contract, oldest first, in pages", async () => {
   });
 });
 
-test("the verifier attests an output under its own key, passed or not", async () => {
+test("attests an output under the verifier's key, passed or not", async () => {
   const { id: contractId } = await platform.agree();
   const { principal } = await platform.attestations.getVerifier({});
   for (const [label, passed] of [
@@ -151,7 +153,7 @@ test("the verifier attests an output under its own key, passed or not", async ()
       delegationId: "del_0123456789ab",
       output: value(output),
       costMicrocents: 3n,
-      durationMs: 4n,
+      duration: durationFromMs(4),
     });
     if (attestation === undefined) throw new Error("no attestation");
     const document = toDocument("attestation", attestation);
@@ -166,10 +168,10 @@ test("the verifier attests an output under its own key, passed or not", async ()
       },
     });
     expect(document.result).not.toHaveProperty("output");
-    const verify = (given: number | typeof output | undefined) =>
+    const verify = (sentOutput: number | typeof output | undefined) =>
       platform.attestations.verifyAttestation({
-        subject: { case: "id", value: document.id },
-        ...(given === undefined ? {} : { output: value(given) }),
+        subject: { case: "attestationId", value: document.id },
+        ...(sentOutput === undefined ? {} : { output: value(sentOutput) }),
       });
     expect((await verify(output)).valid).toBe(passed);
     expect((await verify(1)).findings[1]).toMatchObject({
@@ -185,7 +187,7 @@ test("the verifier attests an output under its own key, passed or not", async ()
   }
 });
 
-test("a request id stands for one request of one caller", async () => {
+test("a request id identifies one request of one caller", async () => {
   const { id: contractId } = await platform.agree();
   const request = {
     requestId: newId("att"),
@@ -194,8 +196,8 @@ test("a request id stands for one request of one caller", async () => {
     output: value({ label: "good" }),
   };
   const attest = async (change: object = {}, caller?: typeof worker) =>
-    (await platform.attestations.attestOutput({ ...request, ...change }, caller && as(caller))).attestation
-      ?.id;
+    (await platform.attestations.attestOutput({ ...request, ...change }, caller && asCaller(caller)))
+      .attestation?.id;
   const [first, second] = await Promise.all([attest(), attest()]);
   expect(second).toBe(first);
   platform.clock.advance(1000);

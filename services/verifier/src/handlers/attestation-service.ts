@@ -12,12 +12,12 @@ import {
 import { decodePageToken, encodePageToken, formatTime, invalid, pageSize, toTimestamp } from "@depute/core";
 import { newId, objectSigningInput } from "@depute/dct";
 import { assertValid } from "@depute/service";
-import { readAttestation, saveAttestation } from "../attestations.ts";
-import { createBreath } from "../breath.ts";
+import { readAttestation, storeAttestation } from "../attestations.ts";
 import { toDocument, toMessage, toStored } from "../documents.ts";
 import { validateAttestation } from "../rules/attestation-validation.ts";
 import { listAttestations } from "../store/attestations.ts";
 import type { Verifier } from "../verifier.ts";
+import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 import { attestOutput } from "./attest-output.ts";
 import { completeDelegation } from "./complete-delegation.ts";
 import { exportAttestation } from "./export-attestation.ts";
@@ -26,7 +26,7 @@ import { verifyAttestationTree } from "./verify-attestation-tree.ts";
 
 const NO_SIGNATURE = "A".repeat(86);
 
-/** AttestationService (DelegateOS 7). */
+/** Implements AttestationService (DelegateOS 7). */
 export function attestationService(verifier: Verifier): ServiceImpl<typeof AttestationService> {
   const { store, engine, clock, authority } = verifier;
   return {
@@ -37,42 +37,44 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
 
     async prepareAttestation(request: PrepareAttestationRequest, context: HandlerContext) {
       await authority.identify(context);
-      const message = complete(request.attestation, clock.now());
+      const message = withDefaults(request.attestation, clock.now());
       const attestation = toDocument("attestation", message);
-      const breathe = createBreath();
+      const yieldToEventLoop = createYieldToEventLoop(verifier);
       validateAttestation(attestation, clock.now(), engine);
-      await breathe();
+      await yieldToEventLoop();
       return { attestation: { ...message, signature: "" }, digest: objectSigningInput(engine, attestation) };
     },
 
-    // The signature says whose statement it is, so anybody may hand it in.
+    // Any caller may record an attestation, because the signature proves the signer.
     async recordAttestation({ attestation: message }: RecordAttestationRequest, context: HandlerContext) {
       await authority.identify(context);
       if (message === undefined) throw invalid("attestation", "is needed");
-      const breathe = createBreath();
+      const yieldToEventLoop = createYieldToEventLoop(verifier);
       const attestation = toDocument("attestation", message);
-      await breathe();
+      await yieldToEventLoop();
       validateAttestation(attestation, clock.now(), engine);
-      await breathe();
-      const wanted = await toStored(engine, "attestation", attestation, clock.now(), breathe);
+      await yieldToEventLoop();
+      const signed = await toStored(engine, "attestation", attestation, clock.now(), yieldToEventLoop);
       await verifier.contracts.get(attestation.contractId);
-      await breathe();
-      const stored = await store.write((tx) => saveAttestation(tx, verifier.log, wanted, attestation));
-      await breathe();
-      const isTheSame = stored.document === wanted.document;
+      await yieldToEventLoop();
+      const stored = await store.write((tx) => storeAttestation(tx, verifier.log, signed, attestation));
+      await yieldToEventLoop();
+      const isTheSame = stored.document === signed.document;
       return {
         attestation: isTheSame ? message : toMessage("attestation", JSON.parse(stored.document)),
         recordTime: toTimestamp(stored.storeTime),
+        organization: stored.organization,
       };
     },
 
     completeDelegation: (request, context) => completeDelegation(verifier, request, context),
     attestOutput: (request, context) => attestOutput(verifier, request, context),
 
-    async getAttestation({ id }: GetAttestationRequest, context: HandlerContext) {
+    async getAttestation({ attestationId: id }: GetAttestationRequest, context: HandlerContext) {
       await authority.identify(context);
-      const { attestation, storeTime } = await readAttestation(store, id);
-      return { attestation: toMessage("attestation", attestation), recordTime: toTimestamp(storeTime) };
+      const { attestation, storeTime, organization } = await readAttestation(store, id);
+      const recordTime = toTimestamp(storeTime);
+      return { attestation: toMessage("attestation", attestation), recordTime, organization };
     },
 
     async listAttestations(request: ListAttestationsRequest, context: HandlerContext) {
@@ -94,8 +96,12 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
   };
 }
 
-/** The attestation with what its attester left to us. @throws DeputeError INVALID_REQUEST */
-function complete(message: AttestationMessage | undefined, now: number): AttestationMessage {
+/**
+ * Fills in the fields that the attester may omit.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
+function withDefaults(message: AttestationMessage | undefined, now: number): AttestationMessage {
   if (message === undefined) throw invalid("attestation", "is needed");
   const attestation = {
     ...message,

@@ -10,8 +10,7 @@ import {
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { attestedState } from "@depute/dct";
 import { fromConnectError, type Identity, ownOptions } from "@depute/service";
-import { createBreath } from "../breath.ts";
-import { type Completed, failureOf, keptCheck } from "../completions.ts";
+import { type Completed, failureOf, serializeCheck } from "../completions.ts";
 import { toDocument, toStored } from "../documents.ts";
 import { readText } from "../json-value.ts";
 import {
@@ -24,11 +23,12 @@ import { validateAttestation } from "../rules/attestation-validation.ts";
 import type { Attestation, TaskContract } from "../rules/documents.ts";
 import { getAttestation } from "../store/attestations.ts";
 import type { Verifier } from "../verifier.ts";
-import { examine } from "./verify-attestation.ts";
+import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
+import { examineAttestation } from "./verify-attestation.ts";
 
 /**
- * Ends a delegation by its delegatee's attestation (DelegateOS 9.4). Everything is checked before anything is written; who
- * calls does not matter, since the signature says whose word it is.
+ * Ends a delegation by its delegatee's attestation (DelegateOS 9.4). All checks precede the first write. Any caller may
+ * make this call, because the signature proves the delegatee.
  */
 export async function completeDelegation(
   verifier: Verifier,
@@ -38,12 +38,12 @@ export async function completeDelegation(
   const { store, engine, clock, completions } = verifier;
   const identity = await verifier.authority.identify(context);
   if (message === undefined) throw invalid("attestation", "is needed");
-  const breathe = createBreath();
+  const yieldToEventLoop = createYieldToEventLoop(verifier);
   const attestation = toDocument("attestation", message);
-  await breathe();
+  await yieldToEventLoop();
   validateAttestation(attestation, clock.now(), engine);
-  if (attestation.type !== "completion") throw invalid("attestation.type", "is not a completion");
-  const wanted = await toStored(engine, "attestation", attestation, clock.now(), breathe);
+  if (attestation.type !== "completion") throw invalid("attestation.type", "has to be completion");
+  const signed = await toStored(engine, "attestation", attestation, clock.now(), yieldToEventLoop);
   await verifier.contracts.get(attestation.contractId);
   const options = ownOptions(context, clock);
   const outcome = { case: "attestation", value: message } as const;
@@ -53,34 +53,34 @@ export async function completeDelegation(
     .catch((thrown: unknown) => {
       throw fromConnectError(thrown);
     });
-  if (delegation === undefined) throw new Error("the tokens service names no delegation");
+  if (delegation === undefined) throw new Error("the tokens service returned no delegation");
   const isOver = delegation.status !== DelegationStatus.ACTIVE;
   if (isOver && delegation.attestationId !== attestation.id) throw hasEnded(delegation, attestation);
   const stored = await store.read((tx) => getAttestation(tx, attestation.id));
-  if (isOver && stored?.digest === wanted.digest) {
-    return answer(attestation, { status: delegation.status, taskId: "" });
+  if (isOver && stored?.digest === signed.digest) {
+    return toResponse(attestation, { status: delegation.status, taskId: "" });
   }
-  const given = readText(output, "", "output");
-  const verification = await requireSound(verifier, attestation, given, identity, context);
+  const sentOutput = readText(output, "", "output");
+  const verification = await requireValidAttestation(verifier, attestation, sentOutput, identity, context);
   const row = {
-    ...wanted,
+    ...signed,
     revocationId: delegation.revocationId,
-    output: attestation.result.output === undefined ? (given ?? null) : null,
+    output: attestation.result.output === undefined ? (sentOutput ?? null) : null,
     verification,
   };
-  return answer(attestation, await completions.complete(row, attestation, options));
+  return toResponse(attestation, await completions.complete(row, attestation, options));
 }
 
 /**
- * Checks an attestation as DelegateOS 7.3 says.
+ * Checks an attestation by DelegateOS 7.3.
  *
- * @returns the contract's check as it is kept; null for a statement of failure
+ * @returns the result of the contract's check; null if the attestation states a failure
  * @throws DeputeError VERIFICATION_FAILED, REVIEW_PENDING
  */
-async function requireSound(
+async function requireValidAttestation(
   verifier: Verifier,
   attestation: Attestation,
-  given: string | undefined,
+  sentOutput: string | undefined,
   identity: Identity,
   context: HandlerContext,
 ): Promise<string | null> {
@@ -89,21 +89,30 @@ async function requireSound(
     requireNoFault(attestation, findingsOf(withoutOutput(attestation, contract)), false);
     return null;
   }
-  const { findings, verification, reviewId } = await examine(verifier, attestation, given, identity, context);
+  const { findings, verification, reviewId } = await examineAttestation(
+    verifier,
+    attestation,
+    sentOutput,
+    identity,
+    context,
+  );
   if (reviewId !== "") {
     throw new DeputeError(
       ErrorReason.REVIEW_PENDING,
-      "a person decides about the contract first; call again then",
+      "the contract's review is pending; call again after the decision",
       {
         metadata: { review: reviewId },
       },
     );
   }
   requireNoFault(attestation, findings, true);
-  return verification === undefined ? null : keptCheck(contract.verification.method, verification);
+  return verification === undefined ? null : serializeCheck(contract.verification.method, verification);
 }
 
-/** What is known of a statement of failure: its signature held when it was read, and there is no output to judge. */
+/**
+ * Returns the evidence for an attestation that states a failure. Such an attestation has no output to verify, and its
+ * signature is already verified.
+ */
 function withoutOutput({ result }: Attestation, { constraints }: TaskContract): Evidence {
   const { maxBudgetMicrocents } = constraints;
   return {
@@ -116,7 +125,7 @@ function withoutOutput({ result }: Attestation, { constraints }: TaskContract): 
 function requireNoFault({ id }: Attestation, findings: readonly Finding[], hasSucceeded: boolean): void {
   const faults = faultsOfCompletion(findings, hasSucceeded);
   if (faults === "") return;
-  throw new DeputeError(ErrorReason.VERIFICATION_FAILED, `the attestation does not hold: ${faults}`, {
+  throw new DeputeError(ErrorReason.VERIFICATION_FAILED, `the attestation is not valid: ${faults}`, {
     metadata: { attestation: id },
   });
 }
@@ -125,12 +134,12 @@ function hasEnded({ id, status }: DelegationRecord, { result }: Attestation): De
   const state = status === DelegationStatus.COMPLETED ? "completed" : "failed";
   return new DeputeError(
     ErrorReason.DELEGATION_STATE_CONFLICT,
-    `the delegation is ${state}, and not by this attestation`,
+    `another attestation has ended the delegation: it is ${state}`,
     { metadata: { delegation: id, from: state, to: result.success ? "completed" : "failed" } },
   );
 }
 
-function answer(attestation: Attestation, { status, taskId }: Completed): CompleteDelegationResponse {
+function toResponse(attestation: Attestation, { status, taskId }: Completed): CompleteDelegationResponse {
   return create(CompleteDelegationResponseSchema, {
     status,
     taskId,

@@ -19,41 +19,45 @@ import {
   encodePageToken,
   formatTime,
   invalid,
+  owningOrganization,
   pageSize,
   toTimestamp,
 } from "@depute/core";
 import { newId, objectSigningInput, signObject } from "@depute/dct";
 import { assertValid, mayActFor } from "@depute/service";
-import type { By } from "../checker/checker.ts";
+import type { RequestKey } from "@depute/store";
+import type { CheckCaller } from "../checker/checker.ts";
+import type { KnownContract } from "../contract-book.ts";
 import { toDocument, toMessage, toStored } from "../documents.ts";
-import { byOf } from "../judging.ts";
+import { checkCallerOf } from "../output-verification.ts";
 import { validateContract } from "../rules/contract-validation.ts";
 import type { TaskContract } from "../rules/documents.ts";
 import { getContract, insertContract, listContracts } from "../store/contracts.ts";
-import type { StoredDocument } from "../store/documents.ts";
-import { answeredBefore, type RequestKey, rememberAnswer } from "../store/requests.ts";
+import type { SignedDocument, StoredDocument } from "../store/documents.ts";
+import { findRequest, insertRequest } from "../store/requests.ts";
 import type { Verifier } from "../verifier.ts";
+import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 import { decomposeContract, getContractLineage, listSubContractsOf } from "./decompose-contract.ts";
 import { verifyContract } from "./verify-contract.ts";
 
-/** Stands for a signature that does not exist yet, where the rest is held to the rules of the message. */
+/** Placeholder for a missing signature, so that the message's other rules can be validated. */
 const NO_SIGNATURE = "A".repeat(86);
 
-/** ContractService (DelegateOS 5). */
+/** Implements ContractService (DelegateOS 5). */
 export function contractService(verifier: Verifier): ServiceImpl<typeof ContractService> {
   const { store, engine, clock, authority } = verifier;
 
-  /** @throws DeputeError for a contract that could not be carried out */
-  async function assertUsable(contract: TaskContract, by: By): Promise<void> {
+  /** @throws DeputeError if the verifier could not run the contract */
+  async function assertUsable(contract: TaskContract, by: CheckCaller): Promise<void> {
     await verifier.checker.compile(validateContract(contract, clock.now(), verifier.names), by);
   }
 
   return {
     async prepareContract(request: PrepareContractRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      const message = complete(request.contract, clock.now());
+      const message = withDefaults(request.contract, clock.now());
       const contract = toDocument("contract", message);
-      await assertUsable(contract, byOf({ identity, signal: context.signal }));
+      await assertUsable(contract, checkCallerOf({ identity, signal: context.signal }));
       return { contract: { ...message, signature: "" }, digest: objectSigningInput(engine, contract) };
     },
 
@@ -61,16 +65,23 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       const identity = await authority.identify(context);
       if (message === undefined) throw invalid("contract", "is needed");
       const contract = toDocument("contract", message);
-      const stored = await toStored(engine, "contract", contract, clock.now());
-      const known = await store.read((tx) => getContract(tx, contract.id));
-      if (known !== undefined) return answer(theSame(known, stored));
-      await assertUsable(contract, byOf({ identity, signal: context.signal }));
+      const stored = await toStored(
+        engine,
+        "contract",
+        contract,
+        clock.now(),
+        createYieldToEventLoop(verifier),
+      );
+      const existingContract = await store.read((tx) => getContract(tx, contract.id));
+      if (existingContract !== undefined) return answer(theSame(existingContract, stored));
+      await assertUsable(contract, checkCallerOf({ identity, signal: context.signal }));
       return answer(
         await store.write(async (tx) => {
           const meanwhile = await getContract(tx, stored.id);
           if (meanwhile !== undefined) return theSame(meanwhile, stored);
-          await insertContract(tx, stored, contract.issuer);
-          return stored;
+          const owned = { ...stored, organization: owningOrganization(identity, undefined) };
+          await insertContract(tx, owned, contract.issuer);
+          return owned;
         }),
       );
     },
@@ -80,7 +91,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       if (!identity.local) {
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
-          "callers with credentials sign their own contracts",
+          "a caller with credentials has to sign its own contracts; use PrepareContract",
         );
       }
       const { keypair } = verifier;
@@ -89,35 +100,40 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
         requestId: `contract ${request.requestId}`,
         digest: encodeBase64Url(engine.blake2b256(toBinary(SignContractRequestSchema, request))),
       };
-      const before = await store.read((tx) => answeredBefore(tx, key));
+      const before = await store.read((tx) => findRequest(tx, key));
       if (before !== undefined) {
-        const { contract, storeTime } = await verifier.contracts.get(before);
-        return { contract: toMessage("contract", contract), createTime: toTimestamp(storeTime) };
+        return answerOf(await verifier.contracts.get(before));
       }
       const issuer = keypair.principal.id;
-      const message = complete(request.contract && { ...request.contract, issuer }, clock.now());
+      const message = withDefaults(request.contract && { ...request.contract, issuer }, clock.now());
       const { signature: _, ...body } = toDocument("contract", message);
       const contract = signObject(engine, "contract", body, keypair);
-      const stored = await toStored(engine, "contract", contract, clock.now());
-      await assertUsable(contract, byOf({ identity, signal: context.signal }));
+      const stored = await toStored(
+        engine,
+        "contract",
+        contract,
+        clock.now(),
+        createYieldToEventLoop(verifier),
+      );
+      await assertUsable(contract, checkCallerOf({ identity, signal: context.signal }));
       return answer(
         await store.write(async (tx) => {
-          const meanwhile = await answeredBefore(tx, key);
-          const known = await getContract(tx, meanwhile ?? stored.id);
-          if (known !== undefined) return meanwhile === undefined ? theSame(known, stored) : known;
-          await insertContract(tx, stored, issuer);
-          await rememberAnswer(tx, key, stored.id, stored.storeTime);
-          return stored;
+          const meanwhile = await findRequest(tx, key);
+          const existing = await getContract(tx, meanwhile ?? stored.id);
+          if (existing !== undefined) return meanwhile === undefined ? theSame(existing, stored) : existing;
+          const owned = { ...stored, organization: owningOrganization(identity, undefined) };
+          await insertContract(tx, owned, issuer);
+          await insertRequest(tx, key, stored.id, stored.storeTime);
+          return owned;
         }),
       );
     },
 
-    // Whoever was told a contract's id may read it: the delegatee and whoever checks its work have to. An id is 48
-    // random bits, too many to try.
-    async getContract({ id }: GetContractRequest, context: HandlerContext) {
+    // Any caller that knows the id may read the contract, because delegatees and verifiers need it. An id has 48 random
+    // bits, too many to guess.
+    async getContract({ contractId: id }: GetContractRequest, context: HandlerContext) {
       await authority.identify(context);
-      const { contract, storeTime } = await verifier.contracts.get(id);
-      return { contract: toMessage("contract", contract), createTime: toTimestamp(storeTime) };
+      return answerOf(await verifier.contracts.get(id));
     },
 
     async listContracts(request: ListContractsRequest, context: HandlerContext) {
@@ -125,7 +141,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       const issuer = request.issuer || (identity.local ? undefined : identity.principal);
       const filters = { list: "contracts", issuer };
       const after = decodePageToken(request.pageToken, filters);
-      // Another's contracts look like none at all.
+      // A caller that may not act for the issuer gets an empty list.
       if (issuer !== undefined && !mayActFor(identity, issuer)) return { contracts: [], nextPageToken: "" };
       const page = await store.read((tx) => listContracts(tx, issuer, pageSize(request.pageSize), after));
       return {
@@ -141,8 +157,12 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
   };
 }
 
-/** The contract with what its issuer left to us. @throws DeputeError INVALID_REQUEST */
-function complete(message: TaskContractMessage | undefined, now: number): TaskContractMessage {
+/**
+ * Fills in the fields that the issuer may omit.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
+function withDefaults(message: TaskContractMessage | undefined, now: number): TaskContractMessage {
   if (message === undefined) throw invalid("contract", "is needed");
   const contract = {
     ...message,
@@ -155,13 +175,17 @@ function complete(message: TaskContractMessage | undefined, now: number): TaskCo
   return contract;
 }
 
-function theSame(known: StoredDocument, wanted: StoredDocument): StoredDocument {
-  if (known.digest === wanted.digest) return known;
-  throw new DeputeError(ErrorReason.CONTRACT_EXISTS, "the id is another contract's", {
-    metadata: { contract: wanted.id },
+function theSame(storedDocument: StoredDocument, signed: SignedDocument): StoredDocument {
+  if (storedDocument.digest === signed.digest) return storedDocument;
+  throw new DeputeError(ErrorReason.CONTRACT_EXISTS, "another contract has this id; use a new id", {
+    metadata: { contract: signed.id },
   });
 }
 
-function answer({ document, storeTime }: StoredDocument) {
-  return { contract: toMessage("contract", JSON.parse(document)), createTime: toTimestamp(storeTime) };
+function answer({ document, storeTime, organization }: StoredDocument) {
+  return answerOf({ contract: JSON.parse(document), storeTime, organization });
+}
+
+function answerOf({ contract, storeTime, organization }: Omit<KnownContract, "outputRule">) {
+  return { contract: toMessage("contract", contract), createTime: toTimestamp(storeTime), organization };
 }

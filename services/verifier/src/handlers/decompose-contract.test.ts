@@ -3,7 +3,7 @@ import { newId } from "@depute/dct";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ContractParts, delegator, signedContract, worker } from "../testing/contracts.ts";
 import { fakeTokens } from "../testing/fake-tokens.ts";
-import { as, message, type Platform, refusal, startPlatform } from "../testing/platform.ts";
+import { asCaller, message, type Platform, refusal, startPlatform } from "../testing/platform.ts";
 
 const tokens = fakeTokens();
 let platform: Platform;
@@ -26,35 +26,35 @@ const plan = (
   ...(token === undefined ? {} : { token }),
 });
 
-test("a contract is split, its parts know it, and the same plan changes nothing", async () => {
+test("splits a contract into parts with a lineage, and a replay of the plan has no effect", async () => {
   const parent = await platform.agree();
   const parts = [part(), part(), part()];
   const answer = await platform.contracts.decomposeContract(plan(parent.id, parts));
   expect(answer.planId).toMatch(/^plan_[0-9a-f]{12}$/);
   expect(await platform.contracts.decomposeContract(plan(parent.id, parts))).toEqual(answer);
   const first = await platform.contracts.listSubContracts({ parentId: parent.id, pageSize: 2 });
-  const rest = await platform.contracts.listSubContracts({
+  const restPage = await platform.contracts.listSubContracts({
     parentId: parent.id,
     pageSize: 2,
     pageToken: first.nextPageToken,
   });
-  const listed = [...first.subContracts, ...rest.subContracts];
+  const listed = [...first.subContracts, ...restPage.subContracts];
   expect(listed.map(({ contractId, dependsOn }) => [contractId, dependsOn])).toEqual([
     [parts[0]?.id, []],
     [parts[1]?.id, [parts[0]?.id]],
     [parts[2]?.id, [parts[1]?.id]],
   ]);
-  expect(rest.nextPageToken).toBe("");
+  expect(restPage.nextPageToken).toBe("");
   const below = signedContract({ maxBudgetMicrocents: 1, maxChainDepth: 0 });
   await platform.contracts.decomposeContract(plan(parts[0]?.id ?? "", [below]));
-  expect((await platform.contracts.getContractLineage({ id: below.id })).ancestorIds).toEqual([
+  expect((await platform.contracts.getContractLineage({ contractId: below.id })).ancestorIds).toEqual([
     parts[0]?.id,
     parent.id,
   ]);
-  expect((await platform.contracts.getContractLineage({ id: parent.id })).ancestorIds).toEqual([]);
+  expect((await platform.contracts.getContractLineage({ contractId: parent.id })).ancestorIds).toEqual([]);
 });
 
-test("plans together never give away more than the contract has, and a refused plan leaves nothing", async () => {
+test("all plans together stay within the contract's budget, and a refused plan stores nothing", async () => {
   const parent = await platform.agree({ maxBudgetMicrocents: 250 });
   const plans = Array.from({ length: 4 }, () => [part(), part({ maxBudgetMicrocents: 0 })]);
   const answers = await Promise.allSettled(
@@ -63,7 +63,7 @@ test("plans together never give away more than the contract has, and a refused p
   expect(answers.filter(({ status }) => status === "fulfilled")).toHaveLength(2);
   const failed = plans.filter((_, i) => answers[i]?.status === "rejected").flat();
   for (const { id } of failed) {
-    expect(await refusal(platform.contracts.getContract({ id }))).toMatchObject({
+    expect(await refusal(platform.contracts.getContract({ contractId: id }))).toMatchObject({
       reason: "CONTRACT_NOT_FOUND",
     });
   }
@@ -75,16 +75,16 @@ test("plans together never give away more than the contract has, and a refused p
 
 test("only a new contract becomes a part", async () => {
   const parent = await platform.agree();
-  const there = await platform.agree({ maxBudgetMicrocents: 1, maxChainDepth: 1 });
-  expect(await refusal(platform.contracts.decomposeContract(plan(parent.id, [part(), there])))).toMatchObject(
-    {
-      reason: "CONTRACT_EXISTS",
-      metadata: { contract: there.id },
-    },
-  );
+  const storedContract = await platform.agree({ maxBudgetMicrocents: 1, maxChainDepth: 1 });
+  expect(
+    await refusal(platform.contracts.decomposeContract(plan(parent.id, [part(), storedContract]))),
+  ).toMatchObject({
+    reason: "CONTRACT_EXISTS",
+    metadata: { contract: storedContract.id },
+  });
 });
 
-test("who is handed the work splits it with a token for it, and nobody else", async () => {
+test("only a delegatee with a token for the contract splits it for its issuer", async () => {
   const parent = await platform.agree();
   const other = await platform.agree();
   const contracts = [part({}, worker)];
@@ -98,18 +98,18 @@ test("who is handed the work splits it with a token for it, and nobody else", as
       delegationId: newId("del"),
     });
   const split = (token?: ReturnType<typeof mint>, caller = worker) =>
-    platform.contracts.decomposeContract(plan(parent.id, contracts, token), as(caller));
-  const own = mint(parent.id, worker.principal.id);
+    platform.contracts.decomposeContract(plan(parent.id, contracts, token), asCaller(caller));
+  const ownToken = mint(parent.id, worker.principal.id);
   expect(await refusal(split())).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
   expect(await refusal(split(mint(other.id, worker.principal.id)))).toMatchObject({ reason: "TOKEN_DENIED" });
   expect(await refusal(split(mint(parent.id, delegator.principal.id)))).toMatchObject({
     reason: "CALLER_NOT_ALLOWED",
   });
-  expect(await refusal(split(own, delegator))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
-  expect((await split(own)).contractIds).toEqual(contracts.map(({ id }) => id));
+  expect(await refusal(split(ownToken, delegator))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+  expect((await split(ownToken)).contractIds).toEqual(contracts.map(({ id }) => id));
 });
 
-test("a fault in a part is named with the part", async () => {
+test("a fault in a part has the part in its field", async () => {
   const parent = await platform.agree();
   const bad = part({ verification: { method: "deterministic_check", checkName: "none", checkParams: {} } });
   expect(await refusal(platform.contracts.decomposeContract(plan(parent.id, [part(), bad])))).toMatchObject({

@@ -16,17 +16,18 @@ import {
   encodeHex,
   encodePageToken,
   invalid,
+  type Owned,
+  owningOrganization,
   pageSize,
 } from "@depute/core";
 import { bytesOf, cutPage, type Identity, mayActFor, ownOptions, tokenDenied } from "@depute/service";
-import { createBreath } from "../breath.ts";
 import { toDocument, toStored } from "../documents.ts";
-import { byOf } from "../judging.ts";
+import { checkCallerOf } from "../output-verification.ts";
 import { validateContract } from "../rules/contract-validation.ts";
 import { assertBudget, MAX_LINEAGE, type Part, type Plan, validatePlan } from "../rules/decomposition.ts";
 import { tooMany } from "../rules/limits.ts";
 import { getContract, insertContract } from "../store/contracts.ts";
-import type { StoredDocument } from "../store/documents.ts";
+import type { SignedDocument } from "../store/documents.ts";
 import {
   getSubContract,
   insertSubContract,
@@ -36,53 +37,55 @@ import {
   type SubContractRow,
 } from "../store/sub-contracts.ts";
 import type { Verifier } from "../verifier.ts";
+import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
-/** Most parts of one contract, all plans together. */
+/** Maximum number of parts of one contract over all its plans. */
 const MAX_PARTS = 10_000;
 
 const MODES = { sequential: DecompositionMode.SEQUENTIAL, parallel: DecompositionMode.PARALLEL } as const;
 
-/** Splits a contract into parts, all or none (DelegateOS 14.3). */
+/** Splits a contract into parts (DelegateOS 14.3). Either all parts are stored or none. */
 export async function decomposeContract(
   verifier: Verifier,
   request: DecomposeContractRequest,
   context: HandlerContext,
 ) {
   const { store, clock, engine } = verifier;
-  const { contract: parent } = await verifier.contracts.get(request.parentId);
+  const { contract: parent, organization } = await verifier.contracts.get(request.parentId);
   const parts = request.parts.map(({ contract, dependsOn }): Part => {
-    if (contract === undefined) throw invalid("parts", "a part without a contract");
+    if (contract === undefined) throw invalid("parts", "every part needs a contract");
     return { contract: toDocument("contract", contract), dependsOn };
   });
   const mode = request.mode === DecompositionMode.SEQUENTIAL ? "sequential" : "parallel";
   const plan: Plan = { parent, mode, parts };
-  const breathe = createBreath();
-  const documents: StoredDocument[] = [];
+  const yieldToEventLoop = createYieldToEventLoop(verifier);
+  const documents: SignedDocument[] = [];
   for (const { contract } of parts) {
-    documents.push(await toStored(engine, "contract", contract, clock.now(), breathe));
+    documents.push(await toStored(engine, "contract", contract, clock.now(), yieldToEventLoop));
   }
   const identity = await assertMayDecompose(verifier, plan, request, context);
   const dependencies = validatePlan(plan);
   for (const [i, { contract }] of parts.entries()) {
-    const compilable = inPart(i, () => validateContract(contract, clock.now(), verifier.names));
+    const compilable = withPartField(i, () => validateContract(contract, clock.now(), verifier.names));
     await verifier.checker.compile(
       compilable.map((item) => ({ ...item, field: partField(i, item.field) })),
-      byOf({ identity, signal: context.signal }),
+      checkCallerOf({ identity, signal: context.signal }),
     );
   }
   const planId = planIdOf(verifier, plan, documents);
   await store.write(async (tx) => {
-    const known = await Promise.all(documents.map(({ id }) => getSubContract(tx, id)));
-    if (known.every((row) => row?.planId === planId && row.parentId === parent.id)) return;
+    const existing = await Promise.all(documents.map(({ id }) => getSubContract(tx, id)));
+    if (existing.every((row) => row?.planId === planId && row.parentId === parent.id)) return;
     const { count, budget } = await partsOf(tx, parent.id);
     assertBudget(parent, parts, budget);
     if (count + parts.length > MAX_PARTS) throw tooMany("sub_contracts", MAX_PARTS);
     if ((await lineageOf(tx, parent.id)).length + 1 >= MAX_LINEAGE) throw tooMany("lineage", MAX_LINEAGE);
     for (const [i, document] of documents.entries()) {
       const { contract } = parts[i] as Part;
-      // Only a new contract becomes a part, so that none can be above itself.
+      // A part must be a new contract, so that no contract is its own ancestor.
       if ((await getContract(tx, document.id)) !== undefined) throw contractExists(document);
-      await insertContract(tx, document, contract.issuer);
+      const owned = { ...document, organization: owningOrganization(identity, { organization }) };
+      await insertContract(tx, owned, contract.issuer);
       await insertSubContract(tx, {
         contractId: contract.id,
         parentId: parent.id,
@@ -98,8 +101,8 @@ export async function decomposeContract(
 }
 
 /**
- * The parts' issuer signed them, so it is he who splits; he has to be the parent's issuer or whom a token hands the
- * parent's work to.
+ * Requires that the caller may issue the parts: the caller is the parent's issuer, or a token delegates the parent's
+ * work to the caller.
  */
 async function assertMayDecompose(
   { authority, tokens, clock }: Verifier,
@@ -110,24 +113,28 @@ async function assertMayDecompose(
   const identity = await authority.identify(context);
   const issuer = parts[0]?.contract.issuer ?? "";
   if (parts.some(({ contract }) => contract.issuer !== issuer)) {
-    throw invalid("parts", "the parts of a plan have one issuer");
+    throw invalid("parts", "all parts of a plan need the same issuer");
   }
-  if (!mayActFor(identity, issuer)) throw notAllowed("the caller is not the issuer of the parts");
+  if (!mayActFor(identity, issuer))
+    throw notAllowed("the caller is not the issuer of the parts; call as their issuer");
   if (issuer === parent.issuer) return identity;
-  if (request.token === undefined) throw notAllowed("the parts are not issued by the contract's issuer");
+  if (request.token === undefined)
+    throw notAllowed(
+      "the issuer of the parts is not the contract's issuer; send a token that delegates the contract to it",
+    );
   const { delegatee, result } = await tokens.inspectToken(
     { token: request.token, contractId: parent.id },
     ownOptions(context, clock),
   );
   if (result.case !== "scope") throw tokenDenied(result.value);
   if (delegatee !== issuer)
-    throw notAllowed("the token does not hand the contract's work to the parts' issuer");
+    throw notAllowed("the token does not delegate the contract to the issuer of the parts");
   return identity;
 }
 
 export async function getContractLineage(
   { store, authority, contracts }: Verifier,
-  { id }: GetContractLineageRequest,
+  { contractId: id }: GetContractLineageRequest,
   context: HandlerContext,
 ) {
   await authority.identify(context);
@@ -141,12 +148,12 @@ export async function listSubContractsOf(
   context: HandlerContext,
 ) {
   await authority.identify(context);
-  await contracts.get(request.parentId);
+  const parent = await contracts.get(request.parentId);
   const filters = { list: "sub_contracts", parent: request.parentId };
   const [after = 0] = decodePageToken(request.pageToken, filters) ?? [];
   const size = pageSize(request.pageSize);
   const rows = await store.read((tx) => listSubContracts(tx, request.parentId, size + 1, Number(after)));
-  const parts = rows.map((row) => ({ place: row.place, part: toMessage(row) }));
+  const parts = rows.map((row) => ({ place: row.place, part: toMessage(row, parent) }));
   const { items: page, more } = cutPage(parts, size, ({ part }) => bytesOf(SubContractSchema, part));
   const last = more ? page.at(-1) : undefined;
   return {
@@ -155,8 +162,13 @@ export async function listSubContractsOf(
   };
 }
 
-function toMessage({ contractId, parentId, planId, mode, dependsOn, budget }: SubContractRow): SubContract {
+/** Converts a part to its message. The part's owner is the owner of its parent. */
+function toMessage(
+  { contractId, parentId, planId, mode, dependsOn, budget }: SubContractRow,
+  { organization }: Owned,
+): SubContract {
   return create(SubContractSchema, {
+    organization,
     contractId,
     parentId,
     planId,
@@ -166,14 +178,14 @@ function toMessage({ contractId, parentId, planId, mode, dependsOn, budget }: Su
   });
 }
 
-/** The same plan has the same id, so that it can be sent again. */
-function planIdOf({ engine }: Verifier, { parent, mode, parts }: Plan, documents: readonly StoredDocument[]) {
+/** The id of a plan is its digest, so a replay returns the same id. */
+function planIdOf({ engine }: Verifier, { parent, mode, parts }: Plan, documents: readonly SignedDocument[]) {
   const body = [parent.id, mode, parts.map(({ dependsOn }, i) => [documents[i]?.digest ?? "", dependsOn])];
   return `plan_${encodeHex(engine.sha256(canonicalBytes(body))).slice(0, 12)}`;
 }
 
-/** Names the part in the fields that a contract's rules name. */
-function inPart<T>(i: number, validate: () => T): T {
+/** Adds the part's position to the field that a contract's error names. */
+function withPartField<T>(i: number, validate: () => T): T {
   try {
     return validate();
   } catch (error) {
@@ -187,10 +199,10 @@ function partField(i: number, field: string): string {
   return `parts[${i}].${field}`;
 }
 
-function contractExists({ id }: StoredDocument): DeputeError {
+function contractExists({ id }: SignedDocument): DeputeError {
   return new DeputeError(
     ErrorReason.CONTRACT_EXISTS,
-    "a part has the id of a contract that is there already",
+    "a part has the id of an existing contract; use a new id",
     {
       metadata: { contract: id },
     },

@@ -10,10 +10,10 @@ import {
 } from "../rules/in-toto.ts";
 import type { Verifier } from "../verifier.ts";
 
-/** An attestation for tools that know in-toto and DSSE. The verifier signs that it holds this very statement. */
+/** Exports an attestation for tools that read in-toto and DSSE. The verifier signs that it stores this statement. */
 export async function exportAttestation(
   { store, engine, keypair, contracts, authority }: Verifier,
-  { id }: ExportAttestationRequest,
+  { attestationId: id }: ExportAttestationRequest,
   context: HandlerContext,
 ) {
   await authority.identify(context);

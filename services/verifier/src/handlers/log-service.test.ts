@@ -13,7 +13,7 @@ import { delegator, engine, signedCompletion } from "../testing/contracts.ts";
 import { fakeTokens } from "../testing/fake-tokens.ts";
 import { type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
-// A third party has its own SHA-256.
+// A SHA-256 independent of Depute's, as a third party would use.
 const sha256 = (data: Uint8Array) => new Uint8Array(createHash("sha256").update(data).digest());
 
 const tokens = fakeTokens();
@@ -42,7 +42,7 @@ async function head() {
   return { log, treeSize: Number(treeSize), rootHash, time, signature };
 }
 
-test("what was stored is proved to be in the log, by what a third party has", async () => {
+test("a third party proves that the log contains a stored document", async () => {
   const attestations = await record(7);
   const { principal } = await platform.attestations.getVerifier({});
   const signed = await head();
@@ -69,7 +69,7 @@ test("what was stored is proved to be in the log, by what a third party has", as
   }
 });
 
-test("a later log is proved to go on from every earlier one, and proofs can be had for earlier sizes", async () => {
+test("proves consistency with every earlier log, and inclusion at earlier sizes", async () => {
   const heads = [await head()];
   for (let i = 0; i < 5; i++) {
     await record(i + 1);
@@ -101,20 +101,20 @@ test("a later log is proved to go on from every earlier one, and proofs can be h
   }
 });
 
-test("the same attestation again is the same leaf; the verifier's own are leaves as well", async () => {
+test("a replay of an attestation adds no leaf, and the verifier's own attestations are leaves", async () => {
   const [attestation] = await record(1);
   const before = await head();
   if (attestation === undefined) throw new Error("none");
   await platform.attestations.recordAttestation({ attestation: toMessage("attestation", attestation) });
   expect((await head()).treeSize).toBe(before.treeSize);
-  const own = await platform.attestations.attestOutput({
+  const ownAttestation = await platform.attestations.attestOutput({
     requestId: "log",
     contractId: attestation.contractId,
     delegationId: attestation.delegationId,
     output: value({ label: "good" }),
   });
-  if (own.attestation === undefined) throw new Error("none");
-  const digest = documentDigest(sha256, toDocument("attestation", own.attestation));
+  if (ownAttestation.attestation === undefined) throw new Error("none");
+  const digest = documentDigest(sha256, toDocument("attestation", ownAttestation.attestation));
   const { entry } = await platform.log.getInclusionProof({ subject: { case: "digest", value: digest } });
   expect(Number(entry?.index)).toBe(before.treeSize);
   const { entries, treeSize } = await platform.log.listLogEntries({
@@ -125,6 +125,26 @@ test("the same attestation again is the same leaf; the verifier's own are leaves
   expect(JSON.stringify(entries.map(({ leaf }) => Buffer.from(leaf).toString()))).not.toContain("att_");
 });
 
+test("lists leaves in pages from an index", async () => {
+  await record(4);
+  const { treeSize } = await head();
+  const firstIndex = BigInt(treeSize - 4);
+  const indexes: number[] = [];
+  let pageToken = "";
+  do {
+    const page = await platform.log.listLogEntries({ firstIndex, pageSize: 3, pageToken });
+    indexes.push(...page.entries.map(({ index }) => Number(index)));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  expect(indexes).toEqual([4, 3, 2, 1].map((back) => treeSize - back));
+
+  const { nextPageToken } = await platform.log.listLogEntries({ firstIndex, pageSize: 1 });
+  const elsewhere = { firstIndex: firstIndex + 1n, pageSize: 1, pageToken: nextPageToken };
+  expect(await refusal(platform.log.listLogEntries(elsewhere))).toMatchObject({
+    reason: "PAGE_TOKEN_INVALID",
+  });
+});
+
 test("revocations are leaves", async () => {
   const entry = createRevocation(engine, `${"R".repeat(42)}A`, "chain", delegator, platform.clock.now());
   tokens.revoke(entry);
@@ -133,7 +153,7 @@ test("revocations are leaves", async () => {
   expect(JSON.parse(Buffer.from(proof.entry?.leaf ?? []).toString())).toMatchObject({ kind: "revocation" });
 });
 
-test("a restart keeps the log, and takes the revocations up where it left them", async () => {
+test("a restart keeps the log and resumes the revocations at its cursor", async () => {
   await record(3);
   const before = await head();
   await platform.restart();
@@ -143,7 +163,7 @@ test("a restart keeps the log, and takes the revocations up where it left them",
   await vi.waitFor(async () => expect((await head()).treeSize).toBe(before.treeSize + 1), 5000);
 });
 
-test("what the log has not is refused", async () => {
+test("refuses documents, indexes and sizes that the log does not have", async () => {
   const { treeSize } = await head();
   const { getInclusionProof, getConsistencyProof } = platform.log;
   const unknown = { subject: { case: "digest", value: new Uint8Array(32) } } as const;

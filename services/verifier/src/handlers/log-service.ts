@@ -8,7 +8,16 @@ import {
   LogEntryKind,
   type LogService,
 } from "@depute/contracts/depute/verifier/v1/log_service_pb";
-import { DeputeError, ErrorReason, encodeBase64Url, invalid, pageSize, toTimestamp } from "@depute/core";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodeBase64Url,
+  encodePageToken,
+  invalid,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
 import { logEntryBytes, sessionHeadBytes } from "@depute/dct/transparency";
 import type { ReadTx } from "@depute/store";
 import { attestationNotFound } from "../attestations.ts";
@@ -24,7 +33,7 @@ const KINDS: Record<LogRow["kind"], LogEntryKind> = {
   session_head: LogEntryKind.SESSION_HEAD,
 };
 
-/** LogService. */
+/** Implements LogService, the reads of the transparency log. */
 export function logService({ store, log, authority, engine }: Verifier): ServiceImpl<typeof LogService> {
   return {
     async getLogHead(_request: GetLogHeadRequest, context: HandlerContext) {
@@ -36,46 +45,58 @@ export function logService({ store, log, authority, engine }: Verifier): Service
       await authority.identify(context);
       return store.read(async (tx) => {
         const row = await rowOf(tx, request.subject);
-        const { size, present } = await sizeOf(tx, request.treeSize);
+        const { size, isCurrent } = await sizeOf(tx, request.treeSize);
         if (row.index >= size) throw entryNotFound({ index: String(row.index) });
         const hashes = await log.inclusion(tx, row.index, size);
         const proof = { entry: entryMessage(row), treeSize: BigInt(size), hashes };
-        return present ? { ...proof, head: headMessage(await log.head(tx)) } : proof;
+        return isCurrent ? { ...proof, head: headMessage(await log.head(tx)) } : proof;
       });
     },
 
     async getConsistencyProof(request: GetConsistencyProofRequest, context: HandlerContext) {
       await authority.identify(context);
       return store.read(async (tx) => {
-        const { size, present } = await sizeOf(tx, request.secondSize);
+        const { size, isCurrent } = await sizeOf(tx, request.secondSize);
         const first = Number(request.firstSize);
         if (first > size) throw sizeUnknown((await readLogState(tx)).size);
         const proof = { secondSize: BigInt(size), hashes: await log.consistency(tx, first, size) };
-        return present ? { ...proof, head: headMessage(await log.head(tx)) } : proof;
+        return isCurrent ? { ...proof, head: headMessage(await log.head(tx)) } : proof;
       });
     },
 
     async listLogEntries(request: ListLogEntriesRequest, context: HandlerContext) {
       await authority.identify(context);
+      const filters = { list: "log-entries", firstIndex: String(request.firstIndex) };
+      const [next = Number(request.firstIndex)] = decodePageToken(request.pageToken, filters) ?? [];
       return store.read(async (tx) => {
-        const rows = await listLogRows(tx, Number(request.firstIndex), pageSize(request.pageSize));
-        return { entries: rows.map(entryMessage), treeSize: BigInt((await readLogState(tx)).size) };
+        const rows = await listLogRows(tx, Number(next), pageSize(request.pageSize));
+        const { size } = await readLogState(tx);
+        const last = rows.at(-1)?.index;
+        const isLastPage = last === undefined || last + 1 >= size;
+        return {
+          entries: rows.map(entryMessage),
+          treeSize: BigInt(size),
+          nextPageToken: isLastPage ? "" : encodePageToken([last + 1], filters),
+        };
       });
     },
 
     async appendSessionHead({ sessionId, length, lastHash, recordHash }: AppendSessionHeadRequest, context) {
       const identity = await authority.identify(context);
       if (!identity.local) {
-        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform itself logs sessions");
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "only the platform's services append sessions to the log",
+        );
       }
       const canonical = sessionHeadBytes({ sessionId, length, lastHash, recordHash });
       const digest = engine.sha256(canonical);
-      const known = await store.read((tx) => findLogRow(tx, digest, "session_head"));
-      if (known === undefined) {
+      const existingRow = await store.read((tx) => findLogRow(tx, digest, "session_head"));
+      if (existingRow === undefined) {
         await store.write((tx) => log.append(tx, "session_head", Buffer.from(canonical).toString()));
       }
       return store.read(async (tx) => {
-        const row = known ?? (await rowOf(tx, { case: "digest", value: digest }));
+        const row = existingRow ?? (await rowOf(tx, { case: "digest", value: digest }));
         const signed = await log.head(tx);
         const hashes = await log.inclusion(tx, row.index, signed.head.treeSize);
         return { entry: entryMessage(row), hashes, head: headMessage(signed) };
@@ -87,40 +108,52 @@ export function logService({ store, log, authority, engine }: Verifier): Service
 async function rowOf(tx: ReadTx, subject: GetInclusionProofRequest["subject"]): Promise<LogRow> {
   switch (subject.case) {
     case "digest":
-      return known(await findLogRow(tx, subject.value), { digest: encodeBase64Url(subject.value) });
+      return requireRow(await findLogRow(tx, subject.value), { digest: encodeBase64Url(subject.value) });
     case "index":
-      return known(await getLogRow(tx, Number(subject.value)), { index: String(subject.value) });
+      return requireRow(await getLogRow(tx, Number(subject.value)), { index: String(subject.value) });
     case "attestationId": {
       const index = await getLogIndex(tx, subject.value);
       if (index === undefined) throw attestationNotFound(subject.value);
-      return known(index === null ? undefined : await getLogRow(tx, index), { attestation: subject.value });
+      return requireRow(index === null ? undefined : await getLogRow(tx, index), {
+        attestation: subject.value,
+      });
     }
     default:
       throw invalid("subject", "a digest, an attestation or an index is needed");
   }
 }
 
-/** The size that was asked for; the present one for 0. @throws DeputeError LOG_SIZE_UNKNOWN */
-async function sizeOf(tx: ReadTx, wanted: bigint): Promise<{ size: number; present: boolean }> {
+/**
+ * Reads the tree size of a request; 0 means the current size.
+ *
+ * @throws DeputeError LOG_SIZE_UNKNOWN
+ */
+async function sizeOf(tx: ReadTx, requestedSize: bigint): Promise<{ size: number; isCurrent: boolean }> {
   const { size } = await readLogState(tx);
-  if (wanted === 0n) return { size, present: true };
-  if (wanted > BigInt(size)) throw sizeUnknown(size);
-  return { size: Number(wanted), present: false };
+  if (requestedSize === 0n) return { size, isCurrent: true };
+  if (requestedSize > BigInt(size)) throw sizeUnknown(size);
+  return { size: Number(requestedSize), isCurrent: false };
 }
 
-function known(row: LogRow | undefined, metadata: Record<string, string>): LogRow {
+function requireRow(row: LogRow | undefined, metadata: Record<string, string>): LogRow {
   if (row === undefined) throw entryNotFound(metadata);
   return row;
 }
 
 function entryNotFound(metadata: Record<string, string>): DeputeError {
-  return new DeputeError(ErrorReason.LOG_ENTRY_NOT_FOUND, "the log has no such leaf", { metadata });
+  return new DeputeError(ErrorReason.LOG_ENTRY_NOT_FOUND, "the log has no such leaf; check the subject", {
+    metadata,
+  });
 }
 
 function sizeUnknown(size: number): DeputeError {
-  return new DeputeError(ErrorReason.LOG_SIZE_UNKNOWN, "the log never had that size", {
-    metadata: { tree_size: String(size) },
-  });
+  return new DeputeError(
+    ErrorReason.LOG_SIZE_UNKNOWN,
+    "the log never had this tree size; metadata.tree_size has the current size",
+    {
+      metadata: { tree_size: String(size) },
+    },
+  );
 }
 
 function entryMessage(row: LogRow) {

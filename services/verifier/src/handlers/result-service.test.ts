@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import {
   CheckStatus,
@@ -17,9 +17,9 @@ import { encode } from "@depute/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { engine, worker } from "../testing/contracts.ts";
 import { fakeRegistry } from "../testing/fake-registry.ts";
-import { as, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
+import { asCaller, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
-/** Agents by their principals; the keys of some are of proven organizations. */
+/** Agents by their principals; proof of an organization exists for some of the principals. */
 const AGENTS = {
   "k-seller": ["agent:seller", "agent:sock"],
   "k-buyer": ["agent:buyer"],
@@ -78,7 +78,7 @@ function submission(
 }
 const submit = (request: Submission) => platform.results.submitVerificationResult(request);
 
-test("a judgement that its evidence bears is stored, once, and is a leaf of the log", async () => {
+test("stores a result with sufficient evidence once, as a leaf of the log", async () => {
   const request = submission({
     artifacts: [PAYLOAD, { artifactType: ArtifactType.LOGS, uri: "https://x.example/l" }],
   });
@@ -102,13 +102,13 @@ test.each<[what: string, change: Parameters<typeof submission>[0], field: string
   ["nothing of what is required", { artifacts: [] }, "artifacts"],
   ["bytes with another digest", { artifacts: [{ ...PAYLOAD, uri: "data:,hullo" }] }, "artifacts"],
   [
-    "evidence of its own with another digest",
+    "evidence of the result with a wrong digest",
     { result: { evidence: { values: [{ ...PAYLOAD, uri: "data:,hullo" }] } } },
     "artifacts",
   ],
   ["a data: URI that is none", { artifacts: [{ ...PAYLOAD, uri: "data:hello" }] }, "artifacts"],
   [
-    "a stored artifact that is not there",
+    "an artifact that the store does not have",
     { artifacts: [{ ...PAYLOAD, uri: `urn:depute:artifact:sha256:${"0".repeat(64)}` }] },
     "artifacts",
   ],
@@ -126,7 +126,7 @@ test.each<[what: string, change: Parameters<typeof submission>[0], field: string
     "result.checks[1]",
   ],
   [
-    "a check that could not be carried out",
+    "an inconclusive check",
     {
       result: {
         checks: [
@@ -142,12 +142,12 @@ test.each<[what: string, change: Parameters<typeof submission>[0], field: string
     { result: { checks: [{ checkId: "a-1", status: CheckStatus.NOT_APPLICABLE }] } },
     "result.checks",
   ],
-])("no pass with %s; failing with it is no fault", async (_, change, field) => {
+])("refuses a pass with %s, but accepts a fail", async (_, change, field) => {
   const refused = await refusal(submit(submission(change)));
   expect(refused).toMatchObject({ reason: "EVIDENCE_INSUFFICIENT" });
   expect(refused.fields).toContain(field);
-  const failing = submission({ ...change, result: { ...change?.result, decision: Decision.FAIL } });
-  expect((await submit(failing)).logIndex).toBeGreaterThanOrEqual(0n);
+  const failedResult = submission({ ...change, result: { ...change?.result, decision: Decision.FAIL } });
+  expect((await submit(failedResult)).logIndex).toBeGreaterThanOrEqual(0n);
 });
 
 const { SELLER_ATTESTED, BUYER_VERIFIED, THIRD_PARTY_VERIFIED } = VerificationMode;
@@ -160,12 +160,12 @@ test.each<[mode: VerificationMode, verifierAgent: typeof seller, allowed: boolea
   [THIRD_PARTY_VERIFIED, third, true],
   [THIRD_PARTY_VERIFIED, seller, false],
   [THIRD_PARTY_VERIFIED, buyer, false],
-  // The seller's own key under an invented name, and a stranger that names a proven organization.
+  // The first agent has the seller's key under another id. The second falsely names a proven organization.
   [THIRD_PARTY_VERIFIED, agent("agent:sock", "org:invented"), false],
   [THIRD_PARTY_VERIFIED, agent("agent:fourth", "org:three"), false],
   [THIRD_PARTY_VERIFIED, agent("agent:colleague", "org:other"), false],
   [THIRD_PARTY_VERIFIED, agent("agent:unknown", "org:three"), false],
-])("in mode %i, %j may judge: %j", async (mode, verifierAgent, allowed) => {
+])("in mode %i, may %j verify? %j", async (mode, verifierAgent, allowed) => {
   const request = submission({ terms: { mode }, result: { verifierAgent, decision: Decision.INCONCLUSIVE } });
   if (allowed) await submit(request);
   else expect(await refusal(submit(request))).toMatchObject({ reason: "CONFLICT_OF_INTEREST" });
@@ -176,16 +176,16 @@ test.each<[verifier: string, named: string[], allowed: boolean]>([
   ["agent:third", ["agent:fourth"], false],
   ["agent:sock", ["agent:sock"], false],
   ["agent:colleague", ["agent:colleague"], false],
-])("%s may judge where the buyer names %j: %j", async (verifier, named, allowed) => {
+])("may %s verify if the buyer names %j? %j", async (verifier, namedVerifiers, allowed) => {
   const request = submission({
-    terms: { acceptableVerifiers: named },
+    terms: { acceptableVerifiers: namedVerifiers },
     result: { verifierAgent: agent(verifier, "org:any"), decision: Decision.INCONCLUSIVE },
   });
   if (allowed) await submit(request);
   else expect(await refusal(submit(request))).toMatchObject({ reason: "CONFLICT_OF_INTEREST" });
 });
 
-test("after inconclusive another may follow, after pass or fail none", async () => {
+test("accepts another result after an inconclusive one, but none after a pass or a fail", async () => {
   const receiptId = "receipt-final";
   const next = (decision: Decision) => submit(submission({ result: { receiptId, decision } }));
   await next(Decision.INCONCLUSIVE);
@@ -200,6 +200,14 @@ test("after inconclusive another may follow, after pass or fail none", async () 
     Decision.INCONCLUSIVE,
     Decision.FAIL,
   ]);
+  const pages: number[] = [];
+  let pageToken = "";
+  do {
+    const page = await platform.results.listVerificationResults({ receiptId, pageSize: 2, pageToken });
+    pages.push(page.results.length);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  expect(pages).toEqual([2, 1]);
   const both = await Promise.allSettled(
     [Decision.PASS, Decision.FAIL].map((decision) =>
       submit(submission({ result: { receiptId: "receipt-race", decision } })),
@@ -208,7 +216,7 @@ test("after inconclusive another may follow, after pass or fail none", async () 
   expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
 });
 
-test("an id stands for one result; digests have one form; strangers submit nothing", async () => {
+test("refuses a second result under an id, a malformed digest, and a caller that is not a service", async () => {
   const request = submission();
   await submit(request);
   const other = submission({ result: { ...(request.result as Result), score: 1 } });
@@ -220,12 +228,14 @@ test("an id stands for one result; digests have one form; strangers submit nothi
       fields: ["artifacts[0].digest"],
     });
   }
-  expect(await refusal(platform.results.submitVerificationResult(submission(), as(worker)))).toMatchObject({
+  expect(
+    await refusal(platform.results.submitVerificationResult(submission(), asCaller(worker))),
+  ).toMatchObject({
     reason: "CALLER_NOT_ALLOWED",
   });
 });
 
-test("artifacts are stored under their digest and serve as evidence", async () => {
+test("stores artifacts under their digest and accepts them as evidence", async () => {
   const content = Buffer.from("hello");
   const stored = await platform.results.storeArtifact({ content, mediaType: "text/plain", digest: HELLO });
   expect(stored).toMatchObject({ uri: `urn:depute:artifact:${HELLO}`, digest: HELLO });
@@ -241,7 +251,7 @@ test("artifacts are stored under their digest and serve as evidence", async () =
   });
 });
 
-test("a result's content hash is recomputed and compared", async () => {
+test("recomputes a result's content hash and compares it", async () => {
   const result = value({ b: 1, a: [null] });
   const { hash, matches } = await platform.results.checkResultHash({ result });
   expect(matches).toBe(false);
@@ -253,15 +263,15 @@ test("a result's content hash is recomputed and compared", async () => {
   expect((await platform.results.checkResultHash(other)).matches).toBe(false);
 });
 
-describe("evidence that lies elsewhere", () => {
+describe("evidence at other hosts", () => {
   const server = createServer((request, response) => {
-    asked.push(request.url ?? "");
+    questions.push(request.url ?? "");
     if (request.url === "/hello") response.end("hello");
     else if (request.url === "/away") response.writeHead(302, { location: "/hello" }).end();
     else if (request.url === "/long") response.end(Buffer.alloc(17 * 1024 * 1024));
     else response.writeHead(404).end();
   });
-  const asked: string[] = [];
+  const questions: string[] = [];
   let open: Platform;
   let origin: string;
   beforeAll(async () => {
@@ -275,8 +285,8 @@ describe("evidence that lies elsewhere", () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
-  const check = async (of: Platform, uri: string, digest = HELLO) => {
-    const { artifacts } = await of.results.checkArtifacts({ artifacts: [{ ...PAYLOAD, uri, digest }] });
+  const check = async (target: Platform, uri: string, digest = HELLO) => {
+    const { artifacts } = await target.results.checkArtifacts({ artifacts: [{ ...PAYLOAD, uri, digest }] });
     return artifacts[0]?.verdict;
   };
 
@@ -284,7 +294,7 @@ describe("evidence that lies elsewhere", () => {
     expect(await check(platform, `${origin}/hello`)).toBe(ArtifactVerdict.NOT_CHECKED);
     expect(await check(open, "https://example.com/hello")).toBe(ArtifactVerdict.NOT_CHECKED);
     expect(await check(open, "ftp://127.0.0.1/hello")).toBe(ArtifactVerdict.NOT_CHECKED);
-    expect(asked).toEqual([]);
+    expect(questions).toEqual([]);
   });
 
   test.each([
@@ -297,7 +307,7 @@ describe("evidence that lies elsewhere", () => {
     expect(await check(open, `${origin}${path}`, digest)).toBe(verdict);
   });
 
-  test("bears a pass or does not", async () => {
+  test("supports a pass only if its digest matches", async () => {
     const at = (path: string) => submission({ artifacts: [{ ...PAYLOAD, uri: `${origin}${path}` }] });
     await open.results.submitVerificationResult(at("/hello"));
     const refused = await refusal(open.results.submitVerificationResult(at("/none")));

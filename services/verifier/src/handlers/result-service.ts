@@ -1,6 +1,6 @@
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { AgentRef } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import type { AgentRef } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import {
   Decision,
@@ -25,26 +25,27 @@ import {
   ErrorReason,
   encodePageToken,
   invalid,
+  owningOrganization,
+  pageSize,
   requestIdReused,
   toTimestamp,
 } from "@depute/core";
 import { bytesOf, cutPage, ownHeaders } from "@depute/service";
 import { decode, encode, WireEncodeError } from "@depute/wire";
-import { createBreath } from "../breath.ts";
-import type { By } from "../checker/checker.ts";
-import { needText } from "../json-value.ts";
-import { byOf } from "../judging.ts";
+import type { CheckCaller } from "../checker/checker.ts";
+import { requireText } from "../json-value.ts";
+import { checkCallerOf } from "../output-verification.ts";
 import {
   ARTIFACT_URN,
   type ArtifactVerdict,
-  assertBorne,
+  assertPassSupported,
   assertRole,
   type EvidencePiece,
-  type JudgedPiece,
-  judgeArtifact,
   type Owners,
   storedDigests,
   type Terms,
+  type VerifiedPiece,
+  verifyArtifact,
 } from "../rules/evidence.ts";
 import { tooMany } from "../rules/limits.ts";
 import { digestOf, hashMatches, resultHash } from "../rules/result-hash.ts";
@@ -52,11 +53,12 @@ import { getArtifact, hasArtifact, insertArtifact, usageOf } from "../store/arti
 import { finalResult, getResult, insertResult, listResults, type ResultRow } from "../store/results.ts";
 import { pushResult } from "../store/trust-outbox.ts";
 import type { Verifier } from "../verifier.ts";
+import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
-/** Most artifacts and bytes of one caller. */
+/** Maximum number (MAX_ARTIFACTS) and total bytes (MAX_ARTIFACT_BYTES) of the artifacts of one caller. */
 const MAX_ARTIFACTS = 10_000;
 const MAX_ARTIFACT_BYTES = 1024 ** 3;
-/** Results of one receipt: every one but the last is inconclusive. */
+/** Maximum number of results of one receipt. All but the last are inconclusive, because a pass or a fail is final. */
 const MAX_RESULTS = 100;
 
 const VERDICTS: Record<ArtifactVerdict, Verdict> = {
@@ -66,37 +68,37 @@ const VERDICTS: Record<ArtifactVerdict, Verdict> = {
   not_checked: Verdict.NOT_CHECKED,
 };
 
-/** ResultService (Agenta verification_result; NEKTE verify). */
+/** Implements ResultService (Agenta verification_result; NEKTE verify). */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function resultService(verifier: Verifier): ServiceImpl<typeof ResultService> {
   const { store, engine, clock, authority, log, checker } = verifier;
 
-  async function judged(
+  async function verifiedPieces(
     pieces: readonly { piece: EvidencePiece; field: string }[],
     signal: AbortSignal,
-  ): Promise<JudgedPiece[]> {
+  ): Promise<VerifiedPiece[]> {
     const digests = storedDigests(pieces.map(({ piece }) => piece));
     const stored = await store.read(async (tx) => {
-      const found = new Set<string>();
-      for (const digest of digests) if (await hasArtifact(tx, digest)) found.add(digest);
-      return found;
+      const foundDigests = new Set<string>();
+      for (const digest of digests) if (await hasArtifact(tx, digest)) foundDigests.add(digest);
+      return foundDigests;
     });
     const fetched = await verifier.evidence.digests(
       pieces.map(({ piece }) => piece.uri),
       signal,
     );
-    const breathe = createBreath();
-    const verdicts: JudgedPiece[] = [];
+    const yieldToEventLoop = createYieldToEventLoop(verifier);
+    const verdicts: VerifiedPiece[] = [];
     for (const { piece, field } of pieces) {
       const isStored = (digest: string) => stored.has(digest);
-      const verdict = judgeArtifact(engine.sha256, piece, isStored, (uri) => fetched.get(uri), field);
+      const verdict = verifyArtifact(engine.sha256, piece, isStored, (uri) => fetched.get(uri), field);
       verdicts.push({ ...piece, verdict });
-      await breathe();
+      await yieldToEventLoop();
     }
     return verdicts;
   }
 
-  async function hashOf(text: string, by: By): Promise<string> {
+  async function hashOf(text: string, by: CheckCaller): Promise<string> {
     try {
       return digestOf(engine.sha256, Buffer.from(await checker.canonical(text, by, "result")));
     } catch (error) {
@@ -107,13 +109,15 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
 
   return {
     async storeArtifact(request: StoreArtifactRequest, context: HandlerContext) {
-      const { principal } = await authority.identify(context);
+      const identity = await authority.identify(context);
+      const { principal } = identity;
       const { content, mediaType } = request;
+      const organization = owningOrganization(identity, undefined);
       const digest = digestOf(engine.sha256, content);
       if (request.digest !== "" && request.digest !== digest) {
-        throw new DeputeError(ErrorReason.DIGEST_MISMATCH, "the bytes have another digest", {
+        throw new DeputeError(ErrorReason.DIGEST_MISMATCH, "the content does not match its digest", {
           metadata: { expected: request.digest, actual: digest },
-          violations: [{ field: "digest", description: "is not that of the content" }],
+          violations: [{ field: "digest", description: "does not match the content" }],
         });
       }
       await store.write(async (tx) => {
@@ -121,25 +125,29 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         const { count, bytes } = await usageOf(tx, principal);
         if (count >= MAX_ARTIFACTS) throw tooMany("artifacts", MAX_ARTIFACTS);
         if (bytes + content.length > MAX_ARTIFACT_BYTES) throw tooMany("artifact_bytes", MAX_ARTIFACT_BYTES);
-        await insertArtifact(tx, digest, { content, mediaType }, principal, clock.now());
+        await insertArtifact(tx, digest, { content, mediaType, organization }, principal, clock.now());
       });
       return { uri: `${ARTIFACT_URN}${digest}`, digest };
     },
 
     async getArtifact({ digest }: GetArtifactRequest, context: HandlerContext) {
       await authority.identify(context);
-      const found = await store.read((tx) => getArtifact(tx, digest));
-      if (found === undefined) {
-        throw new DeputeError(ErrorReason.ARTIFACT_NOT_FOUND, "no such artifact", {
-          metadata: { artifact: digest },
-        });
+      const foundArtifact = await store.read((tx) => getArtifact(tx, digest));
+      if (foundArtifact === undefined) {
+        throw new DeputeError(
+          ErrorReason.ARTIFACT_NOT_FOUND,
+          "the artifact does not exist; check the digest",
+          {
+            metadata: { artifact: digest },
+          },
+        );
       }
-      return { content: found.content, mediaType: found.mediaType };
+      return foundArtifact;
     },
 
     async checkArtifacts({ artifacts }: CheckArtifactsRequest, context: HandlerContext) {
       await authority.identify(context);
-      const pieces = await judged(
+      const pieces = await verifiedPieces(
         artifacts.map((piece, i) => ({ piece, field: `artifacts[${i}]` })),
         context.signal,
       );
@@ -147,18 +155,15 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
     },
 
     async submitVerificationResult(request: SubmitVerificationResultRequest, context: HandlerContext) {
-      const { local } = await authority.identify(context);
-      if (!local) {
-        throw new DeputeError(
-          ErrorReason.CALLER_NOT_ALLOWED,
-          "results are submitted by the platform's services",
-        );
+      const identity = await authority.identify(context);
+      if (!identity.local) {
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform's services submit results");
       }
       const { result, terms: agreed } = request;
       if (result?.verifierAgent === undefined) throw invalid("result", "is needed");
       if (agreed?.seller === undefined || agreed.buyer === undefined) throw invalid("terms", "are needed");
       const terms: Terms = { ...agreed, seller: agreed.seller, buyer: agreed.buyer };
-      const pieces = await judged(
+      const pieces = await verifiedPieces(
         [
           ...request.artifacts.map((piece, i) => ({ piece, field: `artifacts[${i}]` })),
           ...(result.evidence?.values ?? []).map((piece, i) => ({ piece, field: `result.evidence[${i}]` })),
@@ -170,12 +175,12 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       const body = toJson(SubmitVerificationResultRequestSchema, request);
       const digest = resultHash(engine.sha256, body);
       const row = await store.write(async (tx) => {
-        const known = await getResult(tx, result.verificationId);
-        if (known?.digest === digest) return known;
-        if (known !== undefined)
+        const existing = await getResult(tx, result.verificationId);
+        if (existing?.digest === digest) return existing;
+        if (existing !== undefined)
           throw requestIdReused(result.verificationId, "result", "result.verification_id");
         assertRole(result.verifierAgent ?? terms.seller, terms, owners);
-        assertBorne(result, terms, pieces);
+        assertPassSupported(result, terms, pieces);
         const final = await finalResult(tx, result.receiptId);
         if (final !== undefined) throw isFinal(final);
         const before = await listResults(tx, result.receiptId, MAX_RESULTS);
@@ -183,6 +188,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         const added: ResultRow = {
           verificationId: result.verificationId,
           receiptId: result.receiptId,
+          organization: owningOrganization(identity, undefined),
           final: result.decision === Decision.INCONCLUSIVE ? 0 : 1,
           digest,
           document: document.text,
@@ -207,19 +213,22 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         artifacts: pieces.map(toChecked),
         logIndex: BigInt(row.logIndex),
         recordTime: toTimestamp(row.recordTime),
+        organization: row.organization,
       };
     },
 
     async listVerificationResults(
-      { receiptId, pageToken }: ListVerificationResultsRequest,
+      { receiptId, pageToken, pageSize: requestedSize }: ListVerificationResultsRequest,
       context: HandlerContext,
     ) {
       await authority.identify(context);
       const filters = { list: "verification-results", receiptId };
       const begin = Number(decodePageToken(pageToken, filters)?.[0] ?? 0);
       const rows = await store.read((tx) => listResults(tx, receiptId, MAX_RESULTS));
-      const rest = rows.slice(begin).map(({ document }) => fromDocument(document));
-      const { items, more } = cutPage(rest, rest.length, (one) => bytesOf(VerificationResultSchema, one));
+      const remaining = rows.slice(begin).map(({ document }) => fromDocument(document));
+      const { items, more } = cutPage(remaining, pageSize(requestedSize), (one) =>
+        bytesOf(VerificationResultSchema, one),
+      );
       return {
         results: items,
         nextPageToken: more ? encodePageToken([begin + items.length], filters) : "",
@@ -228,15 +237,15 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
 
     async checkResultHash(request: CheckResultHashRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      const text = needText(request.result, request.resultJson, "result");
-      const hash = await hashOf(text, byOf({ identity, signal: context.signal }));
-      const { resultHash: given } = request;
-      return { hash, matches: given !== "" && hashMatches(hash, given) };
+      const text = requireText(request.result, request.resultJson, "result");
+      const hash = await hashOf(text, checkCallerOf({ identity, signal: context.signal }));
+      const { resultHash: sentHash } = request;
+      return { hash, matches: sentHash !== "" && hashMatches(hash, sentHash) };
     },
   };
 }
 
-/** Whom the agents belong to, where a third party judges; undefined where one of them is not registered. */
+/** Reads the owners of the agents in a third-party verification. Returns undefined if an agent is not registered. */
 async function ownersOf(
   { organizations }: Verifier,
   { agentId: verifierId }: AgentRef,
@@ -250,15 +259,15 @@ async function ownersOf(
     { headers: ownHeaders(""), signal },
   );
   const [verifier, ...parties] = agentIds.map((id) => affiliations.find(({ agentId }) => agentId === id));
-  const known = parties.filter((party) => party !== undefined);
-  return verifier === undefined || known.length < 2 ? undefined : { verifier, parties: known };
+  const knownParties = parties.filter((party) => party !== undefined);
+  return verifier === undefined || knownParties.length < 2 ? undefined : { verifier, parties: knownParties };
 }
 
-function toChecked({ artifactType, uri, verdict }: JudgedPiece) {
+function toChecked({ artifactType, uri, verdict }: VerifiedPiece) {
   return { artifactType, uri: uri.slice(0, 256).toWellFormed(), verdict: VERDICTS[verdict] };
 }
 
-/** The result's JSON, as Agenta has it and as it stands in the log. */
+/** Converts the result to Agenta's JSON, the form that the log records. */
 function toDocument(result: Parameters<typeof encode<typeof VerificationResultSchema>>[1]) {
   try {
     const json = encode(VerificationResultSchema, result) as JsonObject;
@@ -280,7 +289,7 @@ function fromDocument(document: string) {
 function isFinal({ verificationId }: ResultRow): DeputeError {
   return new DeputeError(
     ErrorReason.VERIFICATION_FINAL,
-    `the receipt's verification ${verificationId} has decided: a pass or a fail is final, and only an inconclusive result is followed by another`,
+    `the receipt's verification ${verificationId} is final; only an inconclusive result can be followed by another`,
     {
       metadata: { verification: verificationId },
     },

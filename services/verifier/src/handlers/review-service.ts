@@ -1,5 +1,5 @@
 import { create, fromJsonString } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { durationMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type AnswerReviewInquiryRequest,
@@ -20,10 +20,13 @@ import {
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import {
   DeputeError,
+  decodeBase64Url,
   decodePageToken,
   ErrorReason,
+  encodeBase64Url,
   encodePageToken,
   invalid,
+  owningOrganization,
   pageSize,
   toTimestamp,
 } from "@depute/core";
@@ -67,11 +70,11 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
   [ReviewVerdict.REJECTED]: "rejected",
 };
 
-/** Reviews that are looked at for one page, so that a filter which keeps few does not read the whole queue at once. */
+/** Maximum number of reviews that are read for one page, so that a selective filter does not read the whole queue. */
 const MAX_LOOKED_AT = 2000;
 const POLL_MS = 5_000;
 
-/** ReviewService (DelegateOS 6.6; CAP's overseer; Agenta's approval before start). */
+/** ReviewService: reviews for DelegateOS 6.6, for CAP's overseer and for Agenta's approval before start. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewService> {
   const { store, clock, timers, bus, authority, reviews, stopping } = verifier;
@@ -82,33 +85,31 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
     async createReview(request: CreateReviewRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
       if (!identity.local) {
-        throw new DeputeError(
-          ErrorReason.CALLER_NOT_ALLOWED,
-          "reviews are created by the platform's services",
-        );
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform's services create reviews");
       }
       const kind = wordOf(KINDS, request.kind);
       if (kind === undefined) throw invalid("kind", "is needed");
       const content = request.content === undefined ? undefined : readValue(request.content, "content").text;
       const review = await reviews.create({
-        id: request.id || undefined,
+        id: request.reviewId || undefined,
         requestId: request.requestId,
         kind,
         creator: identity.principal,
+        organization: owningOrganization(identity, undefined),
         subject: request.subject,
         title: request.title,
         author: request.author,
         reviewers: request.reviewers,
         escalationReviewers: request.escalationReviewers,
         contentReference: referenceOf(request.contentReference),
-        timeoutMs: Number(request.timeoutSeconds) * 1000 || DEFAULT_REVIEW_TIMEOUT_MS,
-        escalateAfterMs: Number(request.escalateAfterSeconds) * 1000 || undefined,
+        timeoutMs: (request.timeout && durationMs(request.timeout)) || DEFAULT_REVIEW_TIMEOUT_MS,
+        escalateAfterMs: (request.escalateAfter && durationMs(request.escalateAfter)) || undefined,
         content,
       });
       return { review: toMessage(review, clock.now()) };
     },
 
-    async getReview({ id }: GetReviewRequest, context: HandlerContext) {
+    async getReview({ reviewId: id }: GetReviewRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
       return store.read(async (tx) => {
         const review = await getReview(tx, id);
@@ -135,11 +136,11 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
       const size = pageSize(request.pageSize);
       const now = clock.now();
       const rows = await store.read((tx) => listReviews(tx, reader, MAX_LOOKED_AT, after));
-      const kept: ReviewMessage[] = [];
+      const reviewMessages: ReviewMessage[] = [];
       const room = new AnswerRoom();
       let last: Review | undefined;
       for (const review of rows) {
-        if (kept.length === size) break;
+        if (reviewMessages.length === size) break;
         const before = last;
         last = review;
         if (reader !== undefined && !mayRead(review, reader, now)) continue;
@@ -150,17 +151,18 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
           last = before;
           break;
         }
-        kept.push(message);
+        reviewMessages.push(message);
       }
       const more = last !== undefined && (last !== rows.at(-1) || rows.length === MAX_LOOKED_AT);
       return {
-        reviews: kept,
+        reviews: reviewMessages,
         nextPageToken: more && last !== undefined ? encodePageToken([last.createTime, last.id], filters) : "",
       };
     },
 
     async *watchReviews(request: WatchReviewsRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
+      if (request.sendStart) yield { sequence: request.afterSequence };
       const changes = follow({
         read: (after, limit) => store.read((tx) => listChanges(tx, after, limit)),
         position: ({ sequence }) => sequence,
@@ -171,14 +173,14 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         signal: AbortSignal.any([context.signal, stopping]),
       });
       for await (const { sequence, reviewId } of changes) {
-        const found = await store.read(async (tx) => ({
+        const reviewPage = await store.read(async (tx) => ({
           review: await getReview(tx, reviewId),
           inquiries: await listInquiries(tx, reviewId),
         }));
-        const { review } = found;
+        const { review } = reviewPage;
         if (review === undefined || !sees(identity, review)) continue;
         if (request.kind !== Kind.UNSPECIFIED && KINDS[review.kind] !== request.kind) continue;
-        const inquiries = found.inquiries.map(inquiryMessage);
+        const inquiries = reviewPage.inquiries.map(inquiryMessage);
         yield {
           sequence: BigInt(sequence),
           review: { ...toMessage(review, clock.now()), inquiries },
@@ -191,24 +193,24 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
       const verdict = VERDICTS[request.verdict];
       if (verdict === undefined) throw invalid("verdict", "is needed");
       const reviewer = reviewerOf(request, identity);
-      const review = await reviews.decide(request.id, { verdict, reviewer, reason: request.reason });
+      const review = await reviews.decide(request.reviewId, { verdict, reviewer, reason: request.reason });
       return { review: toMessage(review, clock.now()) };
     },
 
-    async withdrawReview({ id, reason }: WithdrawReviewRequest, context: HandlerContext) {
+    async withdrawReview({ reviewId: id, reason }: WithdrawReviewRequest, context: HandlerContext) {
       const { principal } = await authority.identify(context);
       return { review: toMessage(await reviews.withdraw(id, principal, reason), clock.now()) };
     },
 
     async inquireReview(request: InquireReviewRequest, context: HandlerContext) {
       const reviewer = reviewerOf(request, await authority.identify(context));
-      const { id, requestId, text } = request;
+      const { reviewId: id, requestId, text } = request;
       return { inquiry: inquiryMessage(await reviews.inquire(id, { requestId, reviewer, text })) };
     },
 
     async answerReviewInquiry(request: AnswerReviewInquiryRequest, context: HandlerContext) {
       const { principal } = await authority.identify(context);
-      const { id, number, answer, answeredBy } = request;
+      const { reviewId: id, number, answer, answeredBy } = request;
       return { inquiry: inquiryMessage(await reviews.answer(id, number, principal, { answer, answeredBy })) };
     },
   };
@@ -218,20 +220,31 @@ function wordOf<Word extends string>(words: Record<Word, number>, value: number)
   return (Object.keys(words) as Word[]).find((word) => words[word] === value);
 }
 
-/** Who decides or asks. @throws DeputeError CALLER_NOT_ALLOWED */
-function reviewerOf({ reviewer: named }: { reviewer: string }, identity: Identity): string {
-  const reviewer = named || identity.principal;
+/**
+ * Returns the reviewer in whose name the call decides a review or asks a question.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED
+ */
+function reviewerOf({ reviewer: namedReviewer }: { reviewer: string }, identity: Identity): string {
+  const reviewer = namedReviewer || identity.principal;
   if (mayActFor(identity, reviewer)) return reviewer;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller is not that reviewer");
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not act for this reviewer");
 }
 
 function referenceOf(message: ContentReferenceMessage | undefined): ContentReference | undefined {
   if (message === undefined) return undefined;
   const { uri, digest, mediaType } = message;
-  return { uri, digest, mediaType };
+  return { uri, digest: encodeBase64Url(digest), mediaType };
 }
 
-/** What holds more values goes as text, which takes no time to write. */
+function referenceMessage({ uri, digest, mediaType }: ContentReference) {
+  return { uri, digest: decodeBase64Url(digest) ?? new Uint8Array(), mediaType };
+}
+
+/**
+ * Maximum number of JSON values that are sent as a message. Larger content is sent as text, because encoding a message
+ * would block the event loop.
+ */
 const MAX_CONTENT_VALUES = 4096;
 
 function contentMessage(content: string) {
@@ -265,11 +278,12 @@ function toMessage(review: Review, now: number) {
     escalationReviewers: [...escalationReviewers],
     deadlineTime: toTimestamp(review.deadline),
     creator: review.creator,
+    organization: review.organization,
     createTime: toTimestamp(review.createTime),
     decidedBy: review.decidedBy ?? "",
     reason: review.reason ?? "",
     escalated: isEscalated(review, now),
-    ...(contentReference !== undefined && { contentReference }),
+    ...(contentReference !== undefined && { contentReference: referenceMessage(contentReference) }),
     ...(escalationReviewers.length > 0 && { escalationTime: toTimestamp(review.escalationTime) }),
     ...(decideTime !== undefined && { decideTime: toTimestamp(decideTime) }),
   };

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-test("an output is judged by its contract", async () => {
+test("verifies an output by its contract", async () => {
   const { id: contractId } = await platform.agree({
     verification: {
       method: "composite",
@@ -35,7 +35,7 @@ test("an output is judged by its contract", async () => {
   });
 });
 
-test("an output that is not one is refused", async () => {
+test("refuses a value that is not JSON", async () => {
   const { id: contractId } = await platform.agree();
   const call = (output: ReturnType<typeof value> | undefined) =>
     refusal(platform.verification.checkOutput({ contractId, ...(output && { output }) }));
@@ -50,7 +50,7 @@ test("an output that is not one is refused", async () => {
   });
 });
 
-test("a schema is compiled, and a value checked", async () => {
+test("compiles a schema and validates a value", async () => {
   const schema = value({ type: "object", properties: { n: { type: "number" } }, "x-more": true });
   expect((await platform.verification.checkSchema({ schema })).violations).toEqual([]);
   expect(
@@ -73,7 +73,7 @@ test("a schema is compiled, and a value checked", async () => {
   });
 });
 
-test("an output may come as JSON text, which is read by the check alone", async () => {
+test("accepts an output as JSON text, which only the check parses", async () => {
   const { id: contractId } = await platform.agree();
   const judge = (outputJson: string, output?: ReturnType<typeof value>) =>
     platform.verification.checkOutput({ contractId, outputJson, ...(output && { output }) });

@@ -9,8 +9,8 @@ import {
 import { CanonicalError, canonicalJson, invalid } from "@depute/core";
 import { SCHEMA_LIMITS } from "@depute/wire/json-schema";
 import { canonicalOutput } from "../attestations.ts";
-import { needText, readText, readValue } from "../json-value.ts";
-import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
+import { readText, readValue, requireText } from "../json-value.ts";
+import { checkCallerOf, payingTokenOf, verifyByContract } from "../output-verification.ts";
 import type { VerificationSpec } from "../rules/documents.ts";
 import { isDeterministic } from "../rules/methods.ts";
 import type { Verifier } from "../verifier.ts";
@@ -23,23 +23,29 @@ const METHODS: Record<VerificationSpec["method"], VerificationMethod> = {
   human_review: VerificationMethod.HUMAN_REVIEW,
 };
 
-/** VerificationService (DelegateOS 6, 10.3). */
+/** Implements VerificationService (DelegateOS 6 and 10.3). */
 export function verificationService(verifier: Verifier): ServiceImpl<typeof VerificationService> {
   const { contracts, checker, authority } = verifier;
   return {
     async checkOutput(request: CheckOutputRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      const text = needText(request.output, request.outputJson, "output");
-      const known = await contracts.get(request.contractId);
-      const { verification } = known.contract;
+      const text = requireText(request.output, request.outputJson, "output");
+      const contract = await contracts.get(request.contractId);
+      const { verification } = contract.contract;
       const by = { identity, signal: context.signal };
-      // Models and people are shown one form, whatever way it was written.
-      const shown = isDeterministic(verification)
+      // Models and reviewers see the canonical form, so that equal outputs look equal.
+      const shownOutput = isDeterministic(verification)
         ? { canonical: text, hash: "" }
-        : await canonicalOutput(verifier, text, byOf(by));
+        : await canonicalOutput(verifier, text, checkCallerOf(by));
       const payingToken = payingTokenOf(request.payingToken, context);
-      const subject = { known, output: shown.canonical, outputHash: shown.hash, payingToken, ...by };
-      const { result, reviewId, cost } = await judgeOutput(verifier, subject);
+      const subject = {
+        knownContract: contract,
+        output: shownOutput.canonical,
+        outputHash: shownOutput.hash,
+        payingToken,
+        ...by,
+      };
+      const { result, reviewId, cost } = await verifyByContract(verifier, subject);
       const answer = { method: METHODS[verification.method], reviewId, judgeCostMicrocents: BigInt(cost) };
       return result === undefined ? answer : { ...answer, result };
     },
@@ -55,7 +61,7 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
           canonicalSchema(schema.value),
           dialect,
           value,
-          byOf({ identity, signal: context.signal }),
+          checkCallerOf({ identity, signal: context.signal }),
         ),
       };
     },

@@ -38,7 +38,7 @@ const mint = (contractId: string, delegationId: string, delegatee = worker) =>
     delegationId,
   });
 
-/** Completed work: recorded now, under a delegation of its own. */
+/** Records an attestation of a completion, dated now and under a new delegation. */
 async function work(contractId: string, change: Partial<Attestation> = {}, by: Keypair = worker) {
   const delegationId = newId("del");
   const createdAt = new Date(platform.clock.now()).toISOString();
@@ -53,20 +53,23 @@ const cost = (costMicrocents: number) => ({
 const nameOf = (words: Record<string, number>, value: number) =>
   Object.entries(words).find(([, number]) => number === value)?.[0];
 
-async function faults(id: string, given: { token: string; format: string }[]) {
-  const { valid, nodes } = await platform.attestations.verifyAttestationTree({ id, tokens: given });
-  const found = nodes.flatMap(({ attestationId, findings }) =>
+async function faults(id: string, sentTokens: { token: string; format: string }[]) {
+  const { valid, nodes } = await platform.attestations.verifyAttestationTree({
+    attestationId: id,
+    tokens: sentTokens,
+  });
+  const findingLines = nodes.flatMap(({ attestationId, findings }) =>
     findings.map(({ step, outcome }) => [
       attestationId,
       nameOf(AttestationStep, step),
       nameOf(TreeOutcome, outcome),
     ]),
   );
-  expect(valid).toBe(found.length === 0);
-  return found;
+  expect(valid).toBe(findingLines.length === 0);
+  return findingLines;
 }
 
-test("a tree of work and of what it was split into is verified whole", async () => {
+test("verifies a tree of work and its parts", async () => {
   const parent = await platform.agree();
   const part = signedContract({ maxBudgetMicrocents: 300, maxChainDepth: 1 });
   await platform.contracts.decomposeContract({
@@ -79,11 +82,11 @@ test("a tree of work and of what it was split into is verified whole", async () 
     ...cost(700),
     childAttestations: leaves.map(({ attestation }) => attestation.id),
   });
-  const given = [root, ...leaves].map(({ token }) => token);
-  expect(await faults(root.attestation.id, given)).toEqual([]);
+  const sentTokens = [root, ...leaves].map(({ token }) => token);
+  expect(await faults(root.attestation.id, sentTokens)).toEqual([]);
   const { nodes } = await platform.attestations.verifyAttestationTree({
-    id: root.attestation.id,
-    tokens: given,
+    attestationId: root.attestation.id,
+    tokens: sentTokens,
   });
   expect(nodes.map(({ depth, totalCostMicrocents }) => [depth, totalCostMicrocents])).toEqual([
     [0, 1000n],
@@ -92,7 +95,7 @@ test("a tree of work and of what it was split into is verified whole", async () 
   ]);
 });
 
-test("each of three costs is within its budget, and their sum is not", async () => {
+test("three costs are within their budgets, but their sum exceeds the root's", async () => {
   const contract = await platform.agree();
   const leaf = await work(contract.id, cost(400));
   const middle = await work(contract.id, { ...cost(400), childAttestations: [leaf.attestation.id] });
@@ -105,7 +108,7 @@ test("each of three costs is within its budget, and their sum is not", async () 
   ).toEqual([[root.attestation.id, "BUDGET", "FAILED"]]);
 });
 
-test("who verifies work states its cost as well, and it counts once", async () => {
+test("a cost that the worker and its verifier both state counts once", async () => {
   const contract = await platform.agree();
   const leaf = await work(contract.id, cost(900));
   const checked = await record(
@@ -124,7 +127,7 @@ test("who verifies work states its cost as well, and it counts once", async () =
   expect(await faults(checked.id, [leaf.token])).toEqual([]);
 });
 
-test("a deep fault is told at its place", async () => {
+test("reports a deep fault at its node", async () => {
   const contract = await platform.agree();
   const bad = { result: { success: true, output: { label: 1 }, costMicrocents: 1, durationMs: 1 } };
   const leaf = await work(contract.id, bad);
@@ -134,7 +137,7 @@ test("a deep fault is told at its place", async () => {
   ]);
 });
 
-test("an output of which only the hash is there is taken when the verifier signed for it", async () => {
+test("accepts a hash instead of an output only if the verifier attested that output", async () => {
   const contract = await platform.agree();
   const hashed = (label: unknown) => ({
     success: true,
@@ -167,7 +170,7 @@ test("an output of which only the hash is there is taken when the verifier signe
   ]);
 });
 
-test("signers need a token of their delegation that held when it was recorded", async () => {
+test("a signer needs a token that was valid when the attestation was recorded", async () => {
   const contract = await platform.agree();
   const fine = await work(contract.id);
   const id = fine.attestation.id;
@@ -177,7 +180,7 @@ test("signers need a token of their delegation that held when it was recorded", 
   const elsewhere = mint((await platform.agree()).id, fine.attestation.delegationId);
   expect(await faults(id, [elsewhere])).toEqual([[id, "AUTHORITY", "FAILED"]]);
 
-  // The token ends an hour after it was minted; that what was recorded before still holds is the point.
+  // Two hours later the token has expired, but attestations recorded before its expiry stay valid.
   platform.clock.advance(2 * 3_600_000);
   expect(await faults(id, [fine.token])).toEqual([]);
   const late = await record(
@@ -189,7 +192,7 @@ test("signers need a token of their delegation that held when it was recorded", 
   expect(await faults(late.id, [fine.token])).toEqual([[late.id, "AUTHORITY", "FAILED"]]);
 });
 
-test("what was recorded before the delegation was taken back holds, what came after does not", async () => {
+test("attestations recorded before a revocation stay valid, later ones do not", async () => {
   const contract = await platform.agree();
   const before = await work(contract.id);
   platform.clock.advance(1000);
@@ -205,7 +208,7 @@ test("what was recorded before the delegation was taken back holds, what came af
   expect(await faults(after.id, [before.token])).toEqual([[after.id, "AUTHORITY", "FAILED"]]);
 });
 
-test("without a token what the tokens service has recorded counts", async () => {
+test("without a token, the tokens service's record of the delegation counts", async () => {
   const contract = await platform.agree();
   const fine = await work(contract.id);
   const { id, delegationId } = fine.attestation;
@@ -247,26 +250,26 @@ test("without a token what the tokens service has recorded counts", async () => 
   expect(await faults(late.id, [])).toEqual([[late.id, "AUTHORITY", "FAILED"]]);
 });
 
-test("trees have bounds", async () => {
+test("refuses a tree beyond its limits", async () => {
   const contract = await platform.agree();
   let { id } = (await work(contract.id, cost(1))).attestation;
   for (let i = 0; i < 32; i++)
     ({ id } = (await work(contract.id, { ...cost(1), childAttestations: [id] })).attestation);
-  expect(await refusal(platform.attestations.verifyAttestationTree({ id }))).toMatchObject({
+  expect(await refusal(platform.attestations.verifyAttestationTree({ attestationId: id }))).toMatchObject({
     reason: "LIMIT_EXCEEDED",
     metadata: { limit: "tree_levels", max: "32" },
   });
   expect(
-    await refusal(platform.attestations.verifyAttestationTree({ id: "att_000000000000" })),
+    await refusal(platform.attestations.verifyAttestationTree({ attestationId: "att_000000000000" })),
   ).toMatchObject({
     reason: "ATTESTATION_NOT_FOUND",
   });
 });
 
-test("an export is verified by Node's own cryptography and the text of DSSE", async () => {
+test("an export verifies with Node's crypto and the DSSE encoding", async () => {
   const contract = await platform.agree();
   const { attestation } = await work(contract.id);
-  const { json } = await platform.attestations.exportAttestation({ id: attestation.id });
+  const { json } = await platform.attestations.exportAttestation({ attestationId: attestation.id });
   const envelope = JSON.parse(json);
   const { principal } = await platform.attestations.getVerifier({});
   const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: principal }, format: "jwk" });

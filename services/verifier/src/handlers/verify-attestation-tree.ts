@@ -8,10 +8,9 @@ import { verifyObject } from "@depute/dct";
 import { type CollectedNode, collectTree } from "../attestation-tree.ts";
 import { canonicalOutput } from "../attestations.ts";
 import { loadAuthority } from "../authority-context.ts";
-import { createBreath } from "../breath.ts";
-import type { By } from "../checker/checker.ts";
+import type { CheckCaller } from "../checker/checker.ts";
 import { readText } from "../json-value.ts";
-import { byOf } from "../judging.ts";
+import { checkCallerOf } from "../output-verification.ts";
 import { outputFault } from "../rules/attestation-findings.ts";
 import {
   budgetFinding,
@@ -28,6 +27,7 @@ import type { Attestation } from "../rules/documents.ts";
 import { isDeterministic } from "../rules/methods.ts";
 import { signerAuthority } from "../rules/signer-authority.ts";
 import type { Verifier } from "../verifier.ts";
+import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
 const STEPS: Record<TreeStep, AttestationStep> = {
   signature: AttestationStep.SIGNATURE,
@@ -44,38 +44,44 @@ const OUTCOMES: Record<Outcome, TreeOutcome> = {
   inconclusive: TreeOutcome.INCONCLUSIVE,
 };
 
-/** Attestations whose outputs are checked at once. */
+/** Maximum number of attestations whose outputs are verified concurrently. */
 const AT_ONCE = 32;
 
-/** Verifies an attestation with all that it builds on (DelegateOS 7.3, which leaves it to v0.2). */
+/**
+ * Verifies an attestation and all its descendants. The rules are Depute's own, because DelegateOS 7.3 defers trees to
+ * its version 0.2.
+ */
 export async function verifyAttestationTree(
   verifier: Verifier,
   request: VerifyAttestationTreeRequest,
   context: HandlerContext,
 ) {
   const identity = await verifier.authority.identify(context);
-  const by = byOf({ identity, signal: context.signal });
+  const by = checkCallerOf({ identity, signal: context.signal });
   const rootOutput = readText(request.output, request.outputJson, "output");
-  const breathe = createBreath();
-  const nodes = await collectTree(verifier, request.id, breathe);
-  const known = await loadAuthority(verifier, nodes, request.tokens, context, breathe);
-  const vouched = vouchedFor(verifier, nodes);
+  const yieldToEventLoop = createYieldToEventLoop(verifier);
+  const nodes = await collectTree(verifier, request.attestationId, yieldToEventLoop);
+  const knownAuthority = await loadAuthority(verifier, nodes, request.tokens, context, yieldToEventLoop);
+  const ownVerdicts = ownVerdictsOf(verifier, nodes);
   const totals = totalsOf(nodes);
-  const verifyNode = async ({ attestation, storeTime, depth }: CollectedNode, given: string | undefined) => {
-    const { contract, judgement } = await verifier.contracts.get(attestation.contractId);
+  const verifyNode = async (
+    { attestation, storeTime, depth }: CollectedNode,
+    sentOutput: string | undefined,
+  ) => {
+    const { contract, outputRule } = await verifier.contracts.get(attestation.contractId);
     const budget = contract.constraints.maxBudgetMicrocents;
     const total = totals.get(attestation.id) ?? 0n;
     const { costMicrocents } = attestation.result;
     const judge = (output: string) =>
-      isDeterministic(contract.verification) ? verifier.checker.verify(judgement, output, by) : undefined;
+      isDeterministic(contract.verification) ? verifier.checker.verify(outputRule, output, by) : undefined;
     const findings = [
       signatureFinding(verifier, attestation),
-      ...(await outputFindings(verifier, by, attestation, given, vouched, judge)),
+      ...(await outputFindings(verifier, by, attestation, sentOutput, ownVerdicts, judge)),
       costMicrocents <= budget
         ? passed("cost")
-        : failed("cost", `${costMicrocents} microcents are more than the budget of ${budget}`),
+        : failed("cost", `${costMicrocents} microcents exceed the budget of ${budget}`),
       budgetFinding(total, budget),
-      signerAuthority(verifier.engine, attestation, contract, storeTime, known),
+      signerAuthority(verifier.engine, attestation, contract, storeTime, knownAuthority),
     ];
     return answerOf(attestation.id, depth, total, findings);
   };
@@ -84,13 +90,13 @@ export async function verifyAttestationTree(
     const some: Promise<ReturnType<typeof answerOf>>[] = [];
     for (const [i, node] of nodes.slice(at, at + AT_ONCE).entries()) {
       const answer = verifyNode(node, at + i === 0 ? rootOutput : undefined);
-      // It is looked at below; until then a failure is not nobody's.
+      // A rejection of this promise is reported by Promise.all below; until then it must not count as unhandled.
       answer.catch(() => {});
       some.push(answer);
-      await breathe();
+      await yieldToEventLoop();
     }
     answers.push(...(await Promise.all(some)));
-    await breathe();
+    await yieldToEventLoop();
   }
   return { valid: answers.every((node) => node.passed), nodes: answers };
 }
@@ -100,18 +106,18 @@ function signatureFinding({ engine }: Verifier, attestation: Attestation): TreeF
   return verified.ok ? passed("signature") : failed("signature", verified.refusal.detail);
 }
 
-/** Contract and output hash of what the verifier itself has judged, and how. */
-type Vouched = ReadonlyMap<string, boolean>;
+/** Whether outputs passed according to the verifier's own attestations, by contract and output hash. */
+type OwnVerdicts = ReadonlyMap<string, boolean>;
 
-function vouchedFor({ keypair }: Verifier, nodes: readonly CollectedNode[]): Vouched {
-  const vouched = new Map<string, boolean>();
+function ownVerdictsOf({ keypair }: Verifier, nodes: readonly CollectedNode[]): OwnVerdicts {
+  const ownVerdicts = new Map<string, boolean>();
   for (const { attestation } of nodes) {
     const { principal, type, result } = attestation;
     if (principal !== keypair.principal.id || type !== "delegation_verification") continue;
     const key = keyOf(attestation);
-    vouched.set(key, (vouched.get(key) ?? true) && result.verificationOutcome?.passed === true);
+    ownVerdicts.set(key, (ownVerdicts.get(key) ?? true) && result.verificationOutcome?.passed === true);
   }
-  return vouched;
+  return ownVerdicts;
 }
 
 function keyOf({ contractId, result }: Attestation): string {
@@ -120,44 +126,46 @@ function keyOf({ contractId, result }: Attestation): string {
 
 async function outputFindings(
   verifier: Verifier,
-  by: By,
+  by: CheckCaller,
   attestation: Attestation,
-  given: string | undefined,
-  vouched: Vouched,
+  sentOutput: string | undefined,
+  ownVerdicts: OwnVerdicts,
   judge: (output: string) => Promise<{ passed: boolean; details?: string }> | undefined,
 ): Promise<TreeFinding[]> {
-  const { output: own, outputHash } = attestation.result;
-  const output = own === undefined ? given : JSON.stringify(own);
+  const { output: ownOutput, outputHash } = attestation.result;
+  const output = ownOutput === undefined ? sentOutput : JSON.stringify(ownOutput);
   if (output === undefined) {
     if (outputHash === undefined) {
       const nothing = "the attestation holds neither an output nor its hash";
       return [failed("output", nothing), failed("verification", nothing)];
     }
-    const judged = vouched.get(keyOf(attestation));
-    if (judged === undefined) {
-      const missing = "only a hash is there, and the verifier did not sign for it";
+    const ownVerdict = ownVerdicts.get(keyOf(attestation));
+    if (ownVerdict === undefined) {
+      const missing = "the attestation has only a hash of the output, and the verifier did not attest it";
       return [inconclusive("output", missing), inconclusive("verification", missing)];
     }
-    const verdict = judged
+    const verdict = ownVerdict
       ? passed("verification")
-      : failed("verification", "the verifier judged that it fails");
+      : failed("verification", "the verifier attested that the output failed");
     return [passed("output"), verdict];
   }
-  const held = await canonicalOutput(verifier, output, by);
-  const fault = outputFault({ held, hash: outputHash, given: undefined });
+  const heldOutput = await canonicalOutput(verifier, output, by);
+  const fault = outputFault({ heldOutput, hash: outputHash, sent: undefined });
   if (fault !== undefined) return [failed("output", fault), failed("verification", fault)];
-  const result = await judge(held.canonical);
+  const result = await judge(heldOutput.canonical);
   if (result === undefined) {
-    const judged = outputHash === undefined ? undefined : vouched.get(keyOf(attestation));
-    if (judged === true) return [passed("output"), passed("verification")];
+    const ownVerdict = outputHash === undefined ? undefined : ownVerdicts.get(keyOf(attestation));
+    if (ownVerdict === true) return [passed("output"), passed("verification")];
     return [
       passed("output"),
-      inconclusive("verification", "it needs a model or a person, and is not repeated here"),
+      inconclusive("verification", "the contract needs a model or a reviewer, which this call does not ask"),
     ];
   }
   return [
     passed("output"),
-    result.passed ? passed("verification") : failed("verification", result.details ?? "it did not pass"),
+    result.passed
+      ? passed("verification")
+      : failed("verification", result.details ?? "the output did not pass"),
   ];
 }
 
@@ -169,8 +177,8 @@ function totalsOf(nodes: readonly CollectedNode[]): Map<string, bigint> {
     cost: result.costMicrocents,
   }));
   const sorted = parentsFirst(costs);
-  // Children are stored before their parents, so none is among its own.
-  if (sorted === undefined) throw new Error("stored attestations build on one another in a circle");
+  // A cycle cannot occur, because children are stored before their parents.
+  if (sorted === undefined) throw new Error("stored attestations form a cycle");
   return totalCosts(sorted);
 }
 

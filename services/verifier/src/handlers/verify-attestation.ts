@@ -10,11 +10,11 @@ import { invalid } from "@depute/core";
 import { verifyObject } from "@depute/dct";
 import type { Identity } from "@depute/service";
 import { canonicalOutput, readAttestation } from "../attestations.ts";
-import type { By } from "../checker/checker.ts";
-import { schemaJudgementOf } from "../contract-book.ts";
+import type { CheckCaller } from "../checker/checker.ts";
+import { outputSchemaRuleOf } from "../contract-book.ts";
 import { toDocument, toMessage } from "../documents.ts";
 import { assertOutputSize, readText } from "../json-value.ts";
-import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
+import { checkCallerOf, payingTokenOf, verifyByContract } from "../output-verification.ts";
 import { type Finding, findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
@@ -27,7 +27,9 @@ const STEPS: Record<Step, AttestationStep> = {
   cost: AttestationStep.COST,
 };
 
-/** Verifies one level of an attestation (DelegateOS 7.3). Every step is carried out and told, also after one failed. */
+/**
+ * Verifies a single attestation without its children (DelegateOS 7.3). Reports every step, even after one has failed.
+ */
 export async function verifyAttestation(
   verifier: Verifier,
   request: VerifyAttestationRequest,
@@ -35,8 +37,8 @@ export async function verifyAttestation(
 ): Promise<VerifyAttestationResponse> {
   const identity = await verifier.authority.identify(context);
   const attestation = await subjectOf(verifier, request);
-  const given = readText(request.output, request.outputJson, "output");
-  const { findings } = await examine(verifier, attestation, given, identity, context);
+  const sentOutput = readText(request.output, request.outputJson, "output");
+  const { findings } = await examineAttestation(verifier, attestation, sentOutput, identity, context);
   return create(VerifyAttestationResponseSchema, {
     valid: findings.every(({ passed }) => passed),
     findings: findings.map(({ step, passed, details }) => ({ step: STEPS[step], passed, details })),
@@ -44,50 +46,58 @@ export async function verifyAttestation(
   });
 }
 
-/** What the steps of DelegateOS 7.3 say of an attestation. */
-export interface Examined {
+/** The results of the steps of DelegateOS 7.3 for an attestation. */
+export interface Examination {
   findings: Finding[];
-  /** The output under the contract's verification; undefined where no output was judged. */
+  /** Result of verifying the output; undefined if there was none. */
   verification: CheckResult | undefined;
-  /** The review that a person has to decide first; empty for none. */
+  /** The review whose decision is still pending; empty for none. */
   reviewId: string;
 }
 
 /**
- * Carries out every step of DelegateOS 7.3.
+ * Runs every step of DelegateOS 7.3.
  *
- * @param given JSON of the output, where the attestation holds only a hash of it
- * @throws DeputeError CONTRACT_NOT_FOUND, INVALID_REQUEST, and as judgeOutput
+ * @param sentOutput JSON of the output, if the attestation contains only its hash
+ * @throws DeputeError CONTRACT_NOT_FOUND, INVALID_REQUEST, and the errors of verifyByContract
  */
-export async function examine(
+export async function examineAttestation(
   verifier: Verifier,
   attestation: Attestation,
-  given: string | undefined,
+  sentOutput: string | undefined,
   identity: Identity,
   context: HandlerContext,
-): Promise<Examined> {
+): Promise<Examination> {
   const { engine, checker } = verifier;
-  const known = await verifier.contracts.get(attestation.contractId);
-  const { contract } = known;
+  const knownContract = await verifier.contracts.get(attestation.contractId);
+  const { contract } = knownContract;
   const verified = verifyObject(engine, "attestation", attestation);
   const by = { identity, signal: context.signal };
-  const found = await outputOf(verifier, attestation, given, byOf(by));
-  const { canonical: text, hash } = found;
-  // The text checks the output schema for schema_match only.
-  const schema = contract.verification.method === "schema_match" ? schemaJudgementOf(contract) : undefined;
+  const outputResult = await outputOf(verifier, attestation, sentOutput, checkCallerOf(by));
+  const { canonical: text, hash } = outputResult;
+  // DelegateOS requires the check of the output schema only for the method schema_match.
+  const schema = contract.verification.method === "schema_match" ? outputSchemaRuleOf(contract) : undefined;
   const payingToken = payingTokenOf(undefined, context);
   const fits =
-    schema === undefined || text === undefined ? undefined : await checker.verify(schema, text, byOf(by));
+    schema === undefined || text === undefined
+      ? undefined
+      : await checker.verify(schema, text, checkCallerOf(by));
   const verdict =
     text === undefined
       ? undefined
-      : await judgeOutput(verifier, { known, output: text, outputHash: hash, payingToken, ...by });
+      : await verifyByContract(verifier, {
+          knownContract,
+          output: text,
+          outputHash: hash,
+          payingToken,
+          ...by,
+        });
   const reviewId = verdict?.reviewId ?? "";
-  const waiting = { passed: false, details: `review ${reviewId} waits for a decision` };
+  const waiting = { passed: false, details: `review ${reviewId} is pending` };
   const verification = verdict && (verdict.result ?? waiting);
   const findings = findingsOf({
     signatureFault: verified.ok ? undefined : verified.refusal.detail,
-    outputFault: found.fault,
+    outputFault: outputResult.fault,
     schema: fits,
     verification,
     costMicrocents: attestation.result.costMicrocents,
@@ -97,12 +107,12 @@ export async function examine(
 }
 
 async function subjectOf({ store }: Verifier, { subject }: VerifyAttestationRequest): Promise<Attestation> {
-  if (subject.case === "id") return (await readAttestation(store, subject.value)).attestation;
+  if (subject.case === "attestationId") return (await readAttestation(store, subject.value)).attestation;
   if (subject.case === "attestation") return toDocument("attestation", subject.value);
-  throw invalid("subject", "an id or an attestation is needed");
+  throw invalid("subject", "needs an id or an attestation");
 }
 
-/** An output, or why it is not the one that the attestation speaks of. */
+/** An output, or the reason why it does not match the attestation. */
 type FoundOutput =
   | { canonical: string; hash: string; fault: undefined }
   | { canonical: undefined; hash: string; fault: string };
@@ -110,16 +120,16 @@ type FoundOutput =
 async function outputOf(
   verifier: Verifier,
   { result }: Attestation,
-  given: string | undefined,
-  by: By,
+  sentOutput: string | undefined,
+  by: CheckCaller,
 ): Promise<FoundOutput> {
   const field = "attestation.result.output";
   const text = result.output === undefined ? undefined : JSON.stringify(result.output);
   if (text !== undefined) assertOutputSize(text, field);
-  const held = text === undefined ? undefined : await canonicalOutput(verifier, text, by, field);
-  const along = given === undefined ? undefined : await canonicalOutput(verifier, given, by);
-  const fault = outputFault({ held, hash: result.outputHash, given: along });
-  const output = held ?? along;
+  const heldOutput = text === undefined ? undefined : await canonicalOutput(verifier, text, by, field);
+  const along = sentOutput === undefined ? undefined : await canonicalOutput(verifier, sentOutput, by);
+  const fault = outputFault({ heldOutput, hash: result.outputHash, sent: along });
+  const output = heldOutput ?? along;
   return fault === undefined && output !== undefined
     ? { ...output, fault: undefined }
     : { canonical: undefined, hash: "", fault: fault ?? "there is no output" };

@@ -5,15 +5,15 @@ import {
 } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid, parseTime } from "@depute/core";
 import { verifyObject } from "@depute/dct";
-import type { By } from "../checker/checker.ts";
+import type { CheckCaller } from "../checker/checker.ts";
 import { toDocument, toMessage } from "../documents.ts";
-import { byOf } from "../judging.ts";
+import { checkCallerOf } from "../output-verification.ts";
 import { validateContract } from "../rules/contract-validation.ts";
 import type { TaskContract } from "../rules/documents.ts";
 import { getContract } from "../store/contracts.ts";
 import type { Verifier } from "../verifier.ts";
 
-/** Verifies a contract's signature and content. Both are told, also when the first one fails. */
+/** Verifies a contract's signature and its content. A failed signature does not stop the check of the content. */
 export async function verifyContract(
   verifier: Verifier,
   { subject }: VerifyContractRequest,
@@ -26,7 +26,7 @@ export async function verifyContract(
       ? toDocument("contract", subject.value)
       : (await contracts.get(subject.value ?? "")).contract;
   const verified = verifyObject(engine, "contract", contract);
-  const by = byOf({ identity, signal: context.signal });
+  const by = checkCallerOf({ identity, signal: context.signal });
   const faults: [ContractStep, string | undefined][] = [
     [ContractStep.SIGNATURE, verified.ok ? undefined : verified.refusal.detail],
     [ContractStep.CONTENT, await contentFault(verifier, contract, by)],
@@ -35,17 +35,17 @@ export async function verifyContract(
   return {
     valid: faults.every(([, fault]) => fault === undefined),
     findings: faults.map(([step, fault]) => ({ step, passed: fault === undefined, details: fault ?? "" })),
-    recorded: subject.case === "id" || (await isRecorded(verifier, contract)),
+    recorded: subject.case === "contractId" || (await isRecorded(verifier, contract)),
     expired: deadline !== undefined && deadline < clock.now(),
     contract: toMessage("contract", contract),
   };
 }
 
-/** What makes the contract one that could not be created; how busy the verifier is has no part in it. */
+/** Returns the reason why a contract with this content could not be created. Overload errors are thrown instead. */
 async function contentFault(
   { checker, clock, names }: Verifier,
   contract: TaskContract,
-  by: By,
+  by: CheckCaller,
 ): Promise<string | undefined> {
   try {
     await checker.compile(validateContract(contract, clock.now(), names), by);
@@ -65,9 +65,9 @@ const FAULTS: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 async function isRecorded({ store }: Verifier, contract: TaskContract): Promise<boolean> {
-  const known = await store.read((tx) => getContract(tx, contract.id));
+  const storedContract = await store.read((tx) => getContract(tx, contract.id));
   try {
-    return known?.document === canonicalJson(contract);
+    return storedContract?.document === canonicalJson(contract);
   } catch (error) {
     if (error instanceof CanonicalError) throw invalid("contract", error.message);
     throw error;

@@ -1,15 +1,19 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { SerializedDCT } from "@depute/contracts/delegateos/v0/token_pb";
 import type { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import type { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { type Clock, DeputeError, ErrorReason, newId } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, randomUuid } from "@depute/core";
 import { type Logger, ownHeaders, tokenDenied } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { TaskContract } from "../rules/documents.ts";
-import { chargesOf, holdCharge, settleCharge } from "../store/judgements.ts";
-import type { Judged, Judging } from "./judge.ts";
+import { insertCharge, sumCharges, updateCharge } from "../store/judge-results.ts";
+import type { JudgeOutcome, JudgeRun } from "./judge.ts";
 
-/** Seconds that a reservation outlives the judging, and the most that there may be (SpendService). */
+/**
+ * Seconds by which a reservation outlives the judge run (GRACE_S), and the maximum lifetime of a reservation that
+ * SpendService allows (MAX_LIFETIME_S).
+ */
 const GRACE_S = 60;
 const MAX_LIFETIME_S = 86_400;
 
@@ -21,68 +25,72 @@ export interface ChargeDeps {
   readonly spend: Pick<Client<typeof SpendService>, "reserveSpend" | "commitSpend">;
 }
 
-/** Who pays. */
+/** The contract and the token that pay for a judge run. */
 export interface Payer {
   readonly contract: TaskContract;
-  /** The issuer's token under which the cost is spent; without one it counts against the contract's budget alone. */
+  /** The issuer's token that pays. Without a token, the cost counts only against the contract's budget. */
   readonly token: SerializedDCT | undefined;
 }
 
 /**
- * Has an output judged and charges it to the contract's issuer. What it may cost is set aside first, with the contract
- * and on every block of the token, and what it did cost is charged afterwards; where that is not known, also after a
- * crash, all that was set aside is.
+ * Runs a judge and charges the contract's issuer. The maximum cost is reserved first, on the contract and on every
+ * block of the token; afterwards the actual cost is charged. If the actual cost is unknown, for example after a crash,
+ * the whole reservation is charged.
  *
- * @param keep writes down what came of it, with the charge
- * @throws DeputeError BUDGET_EXCEEDED, CALLER_NOT_ALLOWED (the token is not the issuer's), TOKEN_DENIED, LIMIT_EXCEEDED;
- * then nothing was asked
+ * @param keep stores the result in the transaction of the charge
+ * @throws DeputeError BUDGET_EXCEEDED, CALLER_NOT_ALLOWED (the token is not the issuer's), TOKEN_DENIED,
+ *   LIMIT_EXCEEDED: in these cases no question was sent
  */
-export async function charged(
+export async function runAndCharge(
   deps: ChargeDeps,
   { contract, token }: Payer,
-  { ceiling, limitMs, ask }: Judging,
+  { ceiling, limitMs, ask }: JudgeRun,
   signal: AbortSignal,
-  keep: (tx: WriteTx, judged: Judged) => Promise<void>,
-): Promise<Judged> {
+  keep: (tx: WriteTx, outcome: JudgeOutcome) => Promise<void>,
+): Promise<JudgeOutcome> {
   const { store, clock } = deps;
   const place = await store.write(async (tx) => {
     await assertAffordable(tx, contract);
-    return holdCharge(tx, { contractId: contract.id, issuer: contract.issuer, cost: ceiling }, clock.now());
+    return insertCharge(tx, { contractId: contract.id, issuer: contract.issuer, cost: ceiling }, clock.now());
   });
   let cost = 0;
-  let judged: Judged | undefined;
+  let outcome: JudgeOutcome | undefined;
   try {
     const commit = await reserve(deps, contract.issuer, token, ceiling, limitMs);
     try {
       cost = ceiling;
-      judged = await ask(signal);
-      cost = judged.cost;
+      outcome = await ask(signal);
+      cost = outcome.cost;
     } catch (error) {
       if (error instanceof DeputeError && error.reason === ErrorReason.LIMIT_EXCEEDED) cost = 0;
       throw error;
     } finally {
       await commit(cost);
     }
-    return judged;
+    return outcome;
   } finally {
     await store.write(async (tx) => {
-      await settleCharge(tx, place, cost);
-      if (judged !== undefined) await keep(tx, judged);
+      await updateCharge(tx, place, cost);
+      if (outcome !== undefined) await keep(tx, outcome);
     });
   }
 }
 
-/** Judging may cost as much as the work itself, and then no more. */
+/** Refuses a judge run once the cost of earlier runs has reached the contract's budget. */
 async function assertAffordable(tx: WriteTx, { id, constraints }: TaskContract): Promise<void> {
-  const spent = await chargesOf(tx, id);
+  const spent = await sumCharges(tx, id);
   const allowed = constraints.maxBudgetMicrocents;
   if (spent === 0 || spent < allowed) return;
-  throw new DeputeError(ErrorReason.BUDGET_EXCEEDED, "judging this contract's outputs has cost its budget", {
-    metadata: { needed: String(spent), allowed: String(allowed), unit: "microcents" },
-  });
+  throw new DeputeError(
+    ErrorReason.BUDGET_EXCEEDED,
+    "the cost of judging this contract's outputs has reached its budget",
+    {
+      metadata: { needed: String(spent), allowed: String(allowed), unit: "microcents" },
+    },
+  );
 }
 
-/** Sets the most that judging may cost aside under a token. What it gives charges what it did cost, and never throws. */
+/** Reserves the maximum cost under a token. The returned function charges the actual cost and never throws. */
 async function reserve(
   { tokens, spend, logger }: ChargeDeps,
   issuer: string,
@@ -90,35 +98,35 @@ async function reserve(
   ceiling: number,
   limitMs: number,
 ): Promise<(cost: number) => Promise<void>> {
-  // What costs nothing needs no reservation.
+  // A free judge run needs no reservation.
   if (token === undefined || ceiling === 0) return async () => {};
-  const own = () => ({ headers: ownHeaders("") });
-  const { delegatee, result } = await tokens.inspectToken({ token }, own());
+  const ownOptions = () => ({ headers: ownHeaders("") });
+  const { delegatee, result } = await tokens.inspectToken({ token }, ownOptions());
   if (result.case !== "scope") throw tokenDenied(result.value);
   if (delegatee !== issuer) {
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      "the token that is to pay is not the contract's issuer's",
+      "the paying token does not belong to the contract's issuer; send a token of the issuer",
     );
   }
   const { reservation } = await spend.reserveSpend(
     {
-      requestId: `judge ${newId()}`,
+      requestId: `judge ${randomUuid()}`,
       token,
       amountMicrocents: BigInt(ceiling),
-      lifetimeSeconds: Math.min(MAX_LIFETIME_S, Math.ceil(limitMs / 1000) + GRACE_S),
+      lifetime: durationFromMs(1000 * Math.min(MAX_LIFETIME_S, Math.ceil(limitMs / 1000) + GRACE_S)),
     },
-    own(),
+    ownOptions(),
   );
   const reservationId = reservation?.id ?? "";
   return async (cost) => {
     try {
-      // An endpoint that counts more than it may is not paid more than was set aside.
+      // Charges no more than was reserved, because an endpoint may report more tokens than are possible.
       const amountMicrocents = BigInt(Math.min(cost, ceiling));
-      await spend.commitSpend({ reservationId, amountMicrocents }, own());
+      await spend.commitSpend({ reservationId, amountMicrocents }, ownOptions());
     } catch (err) {
-      // Nobody settles it then, and it counts in full once it is over.
-      logger.warn({ err, reservation: reservationId }, "what judging cost could not be charged");
+      // If the charge fails, the reservation counts in full when it expires.
+      logger.warn({ err, reservation: reservationId }, "charge of a judge failed");
     }
   };
 }

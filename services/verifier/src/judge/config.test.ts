@@ -14,7 +14,7 @@ const read = (content: unknown, hosts = ["models.example"]) => {
 };
 const good = { models: ["m"], style: "openai", url: "https://models.example/v1" };
 
-test("judges by their models; none without a file", () => {
+test("reads judges by model, and none without a file", () => {
   expect(read([good]).get("m")).toMatchObject({ style: "openai", key: "", inputPrice: 0 });
   expect(read([good], ["models.example:443", "models.example"]).size).toBe(1);
   expect(readJudges("", []).size).toBe(0);
@@ -33,6 +33,6 @@ test.each<[what: string, content: unknown, hosts?: string[]]>([
   ["an unknown member", [{ ...good, kefile: "x" }]],
   ["a key that is not there", [{ ...good, keyFile: join(folder, "none") }]],
   ["a price that is none", [{ ...good, inputMicrocentsPerMillion: -1 }]],
-])("refused: %s", (_, content, hosts) => {
+])("refuses: %s", (_, content, hosts) => {
   expect(() => read(content, hosts)).toThrow(expect.objectContaining({ name: "JudgeConfigError" }));
 });

@@ -1,20 +1,20 @@
-import { readFileSync } from "node:fs";
 import { isObject } from "@depute/core";
+import { textOfFile } from "@depute/service";
 
-/** One endpoint of a model's maker, as configuration names it. */
+/** One configured endpoint of a model provider. */
 export interface JudgeEndpoint {
   models: readonly string[];
-  /** Whose form requests and answers have. */
+  /** The API whose request and response format the endpoint speaks. */
   style: "openai" | "anthropic";
   url: URL;
-  /** The secret; empty for an endpoint without one. */
+  /** The API key; empty if the endpoint needs none. */
   key: string;
-  /** Microcents for a million tokens; 1 USD is 100,000,000 microcents. */
+  /** Price in microcents per million tokens; 1 USD is 100,000,000 microcents. */
   inputPrice: number;
   outputPrice: number;
 }
 
-/** The judges cannot be used as configured; the message says what to do. */
+/** Reports an invalid configuration of judges; the message says how to fix it. */
 export class JudgeConfigError extends Error {
   override readonly name = "JudgeConfigError";
 }
@@ -29,21 +29,24 @@ const MEMBERS = [
 ];
 
 /**
- * Reads the file that names the judges: a JSON list of `{models, style, url, keyFile?, inputMicrocentsPerMillion?,
- * outputMicrocentsPerMillion?}`. None for an empty name.
+ * Reads the file of judges: a JSON array of `{models, style, url, keyFile?, inputMicrocentsPerMillion?,
+ * outputMicrocentsPerMillion?}`.
  *
- * @param hosts the hosts, each `name` or `name:port`, to which requests may go
+ * @param file path; empty for no judges
+ * @param hosts the allowed hosts of endpoints, each `name` or `name:port`
  * @throws JudgeConfigError
  */
 export function readJudges(file: string, hosts: readonly string[]): Map<string, JudgeEndpoint> {
   const judges = new Map<string, JudgeEndpoint>();
   if (file === "") return judges;
   const list: unknown = parse(file);
-  if (!Array.isArray(list)) throw new JudgeConfigError(`${file} does not hold a list of judges`);
+  if (!Array.isArray(list))
+    throw new JudgeConfigError(`${file} has no list of judges; write a JSON list of objects`);
   for (const [i, each] of list.entries()) {
     const endpoint = endpointOf(each, `${file}[${i}]`, hosts);
     for (const model of endpoint.models) {
-      if (judges.has(model)) throw new JudgeConfigError(`${file} names the model ${model} twice`);
+      if (judges.has(model))
+        throw new JudgeConfigError(`${file} has the model ${model} twice; keep one entry`);
       judges.set(model, endpoint);
     }
   }
@@ -95,7 +98,7 @@ function endpointOf(value: unknown, at: string, hosts: readonly string[]): Judge
 function readKey(file: unknown, at: string): string {
   if (typeof file !== "string") throw new JudgeConfigError(`${at}.keyFile: a file is needed`);
   try {
-    return readFileSync(file, "utf8").trim();
+    return textOfFile(file).trim();
   } catch (cause) {
     throw new JudgeConfigError(`${at}.keyFile: ${file} cannot be read`, { cause });
   }
@@ -103,7 +106,7 @@ function readKey(file: unknown, at: string): string {
 
 function parse(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, "utf8"));
+    return JSON.parse(textOfFile(file));
   } catch (cause) {
     throw new JudgeConfigError(`${file} cannot be read as JSON`, { cause });
   }

@@ -12,123 +12,131 @@ import {
   spreadOf,
   verdictOf,
 } from "../rules/judge.ts";
-import { askModel, ceilingOf } from "./ask.ts";
 import type { JudgeEndpoint } from "./config.ts";
+import { askModel, ceilingOf } from "./model-request.ts";
 
 export interface JudgeOptions {
   readonly judges: ReadonlyMap<string, JudgeEndpoint>;
-  /** Milliseconds for one answer of a model. */
+  /** Timeout in milliseconds for the answer to one question. */
   readonly timeoutMs: number;
-  /** Questions that are open at once. */
+  /** Maximum number of concurrent questions. */
   readonly maxOpen: number;
-  /** Questions that may wait. */
+  /** Maximum number of queued questions. */
   readonly maxWaiting: number;
   readonly timers: Timers;
   readonly log: Logger;
 }
 
-export interface Judged {
-  /** Undefined when the judging was not carried out; `problem` then says why. */
+export interface JudgeOutcome {
+  /** The judge's result. If it is undefined, `problem` gives the reason. */
   result: CheckResult | undefined;
   problem: string;
-  /** Microcents, also when there is no result. */
+  /** Cost in microcents; a run without a result may have a cost too. */
   cost: number;
 }
 
-/** A judging that waits to be paid for. */
-export interface Judging {
-  /** The most that it costs, in microcents. */
+/** A prepared judge run. The caller reserves `ceiling` before it calls `ask`. */
+export interface JudgeRun {
+  /** Maximum cost in microcents. */
   readonly ceiling: number;
-  /** The most time that it takes, in milliseconds. */
+  /** Maximum run time in milliseconds. */
   readonly limitMs: number;
-  /** Asks. Throws DeputeError LIMIT_EXCEEDED, and then nothing was asked. */
-  readonly ask: (signal: AbortSignal) => Promise<Judged>;
+  /** Sends the questions. If the queue is full, throws DeputeError LIMIT_EXCEEDED before the first question. */
+  readonly ask: (signal: AbortSignal) => Promise<JudgeOutcome>;
 }
 
-/** Asks models what an output is worth (DelegateOS 6.5). */
+/** Asks models to score outputs (DelegateOS 6.5). */
 export class Judge {
   readonly #options: JudgeOptions;
   readonly #waiting: (() => void)[] = [];
-  /** Judgings that are on their way. */
-  readonly #running = new Map<string, Promise<Judged>>();
+  /** Active judge runs by key. */
+  readonly #running = new Map<string, Promise<JudgeOutcome>>();
   #open = 0;
 
   constructor(options: JudgeOptions) {
     this.#options = options;
   }
 
-  /** Whether an endpoint for a model is configured. */
+  /** True if an endpoint for the model is configured. */
   has(model: string): boolean {
     return this.#options.judges.has(model);
   }
 
   /**
-   * What judging an output would ask.
+   * Prepares the judge run of an output.
    *
    * @param output JSON of the output
-   * @throws CheckNotRun for a model without endpoint
+   * @throws CheckNotRun if no endpoint has the model
    */
-  prepare(contract: TaskContract, spec: VerificationSpec, output: string): Judging {
-    const wanted = judgeSpecOf(spec);
-    const endpoint = this.#options.judges.get(wanted.model);
-    if (endpoint === undefined) throw new CheckNotRun(`no judge of the model ${wanted.model} is configured`);
-    const prompt = judgePrompt(contract, output, wanted.rubric);
+  prepare(contract: TaskContract, spec: VerificationSpec, output: string): JudgeRun {
+    const judgeSpec = judgeSpecOf(spec);
+    const endpoint = this.#options.judges.get(judgeSpec.model);
+    if (endpoint === undefined)
+      throw new CheckNotRun(`no judge with the model ${judgeSpec.model} is configured`);
+    const prompt = judgePrompt(contract, output, judgeSpec.rubric);
     return {
-      ceiling: Math.min(Number.MAX_SAFE_INTEGER, wanted.evaluations * ceilingOf(endpoint, prompt)),
-      // Each has to wait for as many turns as there are questions, at worst.
+      ceiling: Math.min(Number.MAX_SAFE_INTEGER, judgeSpec.evaluations * ceilingOf(endpoint, prompt)),
+      // In the worst case a question waits until all earlier questions in the queue are answered.
       limitMs: this.#options.timeoutMs * (1 + Math.ceil(this.#options.maxWaiting / this.#options.maxOpen)),
-      ask: (signal) => this.#judge(contract.id, wanted, endpoint, prompt, signal),
+      ask: (signal) => this.#judge(contract.id, judgeSpec, endpoint, prompt, signal),
     };
   }
 
-  /** Whoever asks for a judging that is on its way waits for it: it is asked, and paid, once. */
-  once(key: string, run: () => Promise<Judged>): Promise<Judged> {
+  /** Runs a judge once per key: concurrent callers share one run and its cost. */
+  once(key: string, run: () => Promise<JudgeOutcome>): Promise<JudgeOutcome> {
     const running = this.#running.get(key);
     if (running !== undefined) return running;
-    const judged = run().finally(() => this.#running.delete(key));
-    this.#running.set(key, judged);
-    return judged;
+    const outcome = run().finally(() => this.#running.delete(key));
+    this.#running.set(key, outcome);
+    return outcome;
   }
 
   async #judge(
     contractId: string,
-    wanted: JudgeSpec,
+    judgeSpec: JudgeSpec,
     endpoint: JudgeEndpoint,
     prompt: string,
     signal: AbortSignal,
-  ): Promise<Judged> {
-    this.#assertRoom(wanted.evaluations);
-    const question = { model: wanted.model, temperature: wanted.temperature, prompt };
-    // Independent of one another, so all at once as far as there is room.
+  ): Promise<JudgeOutcome> {
+    this.#assertRoom(judgeSpec.evaluations);
+    const question = { model: judgeSpec.model, temperature: judgeSpec.temperature, prompt };
+    // The evaluations are independent, so they run concurrently up to the limit of open questions.
     const answers = await Promise.all(
-      Array.from({ length: wanted.evaluations }, () => this.#ask(endpoint, question, signal)),
+      Array.from({ length: judgeSpec.evaluations }, () => this.#ask(endpoint, question, signal)),
     );
     const cost = answers.reduce((sum, answer) => sum + answer.cost, 0);
     const replies = answers.map(({ text }) => (text === undefined ? undefined : parseReply(text)));
     const usable = replies.filter((reply): reply is JudgeReply => reply !== undefined);
-    if (usable.length < wanted.evaluations) {
+    if (usable.length < judgeSpec.evaluations) {
       const problem =
-        answers.find((answer) => answer.problem !== undefined)?.problem ?? "an answer that is no score";
+        answers.find((answer) => answer.problem !== undefined)?.problem ?? "an answer without a score";
       this.#options.log.warn(
-        { contract: contractId, model: wanted.model, problem },
-        "a judge did not answer",
+        { contract: contractId, model: judgeSpec.model, problem },
+        "judge did not answer",
       );
       return { result: undefined, problem, cost };
     }
     const spread = spreadOf(usable);
     if (spread > SPREAD_WARNING) {
-      this.#options.log.warn({ contract: contractId, model: wanted.model, spread }, "the judges differ");
+      this.#options.log.warn(
+        { contract: contractId, model: judgeSpec.model, spread },
+        "scores of judges differ",
+      );
     }
-    return { result: verdictOf(usable, wanted), problem: "", cost };
+    return { result: verdictOf(usable, judgeSpec), problem: "", cost };
   }
 
-  /** Nothing is asked, and nothing costs, unless all questions have room. */
+  /** Requires room in the queue for all questions of a run before the first one is sent and has a cost. */
   #assertRoom(questions: number): void {
     const { maxOpen, maxWaiting } = this.#options;
     if (this.#open + this.#waiting.length + questions <= maxOpen + maxWaiting) return;
-    throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many questions to judges wait", {
-      metadata: { limit: "waiting_judges", max: String(maxWaiting) },
-    });
+    throw new DeputeError(
+      ErrorReason.LIMIT_EXCEEDED,
+      "the queue of questions to models is full; try again later",
+      {
+        metadata: { limit: "waiting_judges", max: String(maxWaiting) },
+      },
+    );
   }
 
   async #ask(endpoint: JudgeEndpoint, question: Parameters<typeof askModel>[1], signal: AbortSignal) {
@@ -138,8 +146,8 @@ export class Judge {
     const limit = new AbortController();
     const cancel = timers.after(timeoutMs, () => limit.abort());
     try {
-      if (signal.aborted) return { text: undefined, cost: 0, problem: "the caller is gone" };
-      // A question that was sent is paid for, so a caller who leaves does not end it.
+      if (signal.aborted) return { text: undefined, cost: 0, problem: "the call ended" };
+      // A question that was sent has a cost, so the end of the caller's call does not abort it.
       return await askModel(endpoint, question, limit.signal);
     } finally {
       cancel();

@@ -39,18 +39,18 @@ test.each<[what: string, change: Partial<Evidence>, failed: Step[]]>([
 const one = { canonical: "1", hash: "h1" };
 const two = { canonical: "2", hash: "h2" };
 test.each<[claim: Partial<OutputClaim>, fault: RegExp | undefined]>([
-  [{ held: one }, undefined],
-  [{ held: one, hash: "h1" }, undefined],
-  [{ held: one, given: one }, undefined],
-  [{ hash: "h1", given: one }, undefined],
+  [{ heldOutput: one }, undefined],
+  [{ heldOutput: one, hash: "h1" }, undefined],
+  [{ heldOutput: one, sent: one }, undefined],
+  [{ hash: "h1", sent: one }, undefined],
   [{}, /neither/],
-  [{ given: one }, /neither/],
-  [{ hash: "h1" }, /is needed/],
-  [{ held: one, given: two }, /not the one/],
-  [{ held: one, hash: "h2" }, /hash attested/],
-  [{ hash: "h1", given: two }, /hash attested/],
+  [{ sent: one }, /neither/],
+  [{ hash: "h1" }, /send the output/],
+  [{ heldOutput: one, sent: two }, /differs/],
+  [{ heldOutput: one, hash: "h2" }, /attested hash/],
+  [{ hash: "h1", sent: two }, /attested hash/],
 ])("%j", (claim, fault) => {
-  const found = outputFault({ held: undefined, hash: undefined, given: undefined, ...claim });
-  if (fault === undefined) expect(found).toBeUndefined();
-  else expect(found).toMatch(fault);
+  const foundFault = outputFault({ heldOutput: undefined, hash: undefined, sent: undefined, ...claim });
+  if (fault === undefined) expect(foundFault).toBeUndefined();
+  else expect(foundFault).toMatch(fault);
 });

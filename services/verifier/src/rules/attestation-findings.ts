@@ -7,25 +7,27 @@ export type Step = (typeof STEPS)[number];
 export interface Finding {
   step: Step;
   passed: boolean;
-  /** What is wrong, for a person; empty when nothing is. */
+  /** Text that explains the fault; empty if the step passed. */
   details: string;
 }
 
-/** What was found out about an attestation. */
+/** Facts about an attestation. The findings are derived from them. */
 export interface Evidence {
-  /** What is wrong with its signature. */
+  /** The fault of the signature; undefined if the signature is valid. */
   signatureFault: string | undefined;
-  /** Why there is no output that is the one it speaks of. */
+  /** The reason why no output matches the attestation; undefined if one does. */
   outputFault: string | undefined;
-  /** The output under the contract's output schema; undefined where the method is not schema_match. */
+  /**
+   * Result of checking the output against the contract's output schema. Undefined unless the method is schema_match.
+   */
   schema: CheckResult | undefined;
-  /** The output under the contract's verification; undefined where there was no output to judge. */
+  /** Result of checking the output against the contract's verification. Undefined without an output. */
   verification: CheckResult | undefined;
   costMicrocents: number;
   maxBudgetMicrocents: number;
 }
 
-/** Every step's finding: a step that fails does not hide the others. */
+/** Returns one finding for each step: all steps are reported, even if one failed. */
 export function findingsOf(evidence: Evidence): Finding[] {
   const { costMicrocents: cost, maxBudgetMicrocents: budget } = evidence;
   return [
@@ -33,16 +35,18 @@ export function findingsOf(evidence: Evidence): Finding[] {
     finding("output", evidence.outputFault ?? faultOf(evidence.schema)),
     finding(
       "verification",
-      evidence.verification === undefined ? "there is no output to judge" : faultOf(evidence.verification),
+      evidence.verification === undefined ? "there is no output to verify" : faultOf(evidence.verification),
     ),
-    finding("cost", cost <= budget ? undefined : `${cost} microcents are more than the budget of ${budget}`),
+    finding("cost", cost <= budget ? undefined : `${cost} microcents exceed the budget of ${budget}`),
   ];
 }
 
-/** The steps that a statement of failure has to pass: it has no output that could fit the contract. */
+/**
+ * The steps that an attestation of a failure must pass. The other steps need an output, which a failure does not have.
+ */
 const STEPS_OF_FAILURE: readonly Step[] = ["signature", "cost"];
 
-/** What keeps an attestation from ending its delegation, for a person; empty when nothing does. */
+/** The reasons, as text, why an attestation cannot end its delegation; empty if it can. */
 export function faultsOfCompletion(findings: readonly Finding[], hasSucceeded: boolean): string {
   return findings
     .filter(({ step, passed }) => !passed && (hasSucceeded || STEPS_OF_FAILURE.includes(step)))
@@ -52,37 +56,38 @@ export function faultsOfCompletion(findings: readonly Finding[], hasSucceeded: b
 
 function faultOf(result: CheckResult | undefined): string | undefined {
   if (result === undefined || result.passed) return undefined;
-  return result.details ?? "it did not pass";
+  return result.details ?? "the output did not pass";
 }
 
 function finding(step: Step, fault: string | undefined): Finding {
   return { step, passed: fault === undefined, details: fault ?? "" };
 }
 
-/** An output as it is compared. */
+/** An output in the form that is compared. */
 interface Output {
   /** Canonical JSON. */
   canonical: string;
-  /** base64url of BLAKE2b-256 of it. */
+  /** base64url of BLAKE2b-256 of the canonical JSON. */
   hash: string;
 }
 
-/** What an attestation says about its output, and the output that was given along. */
+/** The output and the hash from the attestation, and the output from the request. */
 export interface OutputClaim {
-  held: Output | undefined;
+  heldOutput: Output | undefined;
   hash: string | undefined;
-  given: Output | undefined;
+  sent: Output | undefined;
 }
 
-/** Why there is no output, or not the one that the attestation speaks of; undefined when there is. */
-export function outputFault({ held, hash, given }: OutputClaim): string | undefined {
-  if (held === undefined && hash === undefined) return "the attestation holds neither an output nor its hash";
-  const output = held ?? given;
-  if (output === undefined) return "the attestation holds a hash only: the output is needed";
-  if (given !== undefined && given.canonical !== output.canonical) {
-    return "the output given is not the one that the attestation holds";
+/** The reason why no output matches the attestation; undefined if one does. */
+export function outputFault({ heldOutput, hash, sent: sentOutput }: OutputClaim): string | undefined {
+  if (heldOutput === undefined && hash === undefined)
+    return "the attestation holds neither an output nor its hash";
+  const output = heldOutput ?? sentOutput;
+  if (output === undefined) return "the attestation has only a hash; send the output";
+  if (sentOutput !== undefined && sentOutput.canonical !== output.canonical) {
+    return "the sent output differs from the attestation's output";
   }
   return hash === undefined || output.hash === hash
     ? undefined
-    : "the output does not have the hash attested";
+    : "the output does not match the attested hash";
 }

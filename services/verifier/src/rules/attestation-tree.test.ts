@@ -2,17 +2,17 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type CostNode, parentsFirst, totalCosts } from "./attestation-tree.ts";
 
-/** Word for word: the delegations below a node, each with its largest cost. */
+/** The definition, implemented literally: sums the maximum cost of each delegation below a node. */
 function reference(nodes: readonly CostNode[], id: string): bigint {
   const byId = new Map(nodes.map((node) => [node.id, node]));
-  const seen = new Set<string>();
+  const seenIds = new Set<string>();
   const open = [id];
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    if (seen.has(at)) continue;
-    seen.add(at);
+    if (seenIds.has(at)) continue;
+    seenIds.add(at);
     open.push(...(byId.get(at)?.children ?? []));
   }
-  const delegations = new Set([...seen].map((each) => byId.get(each)?.delegation));
+  const delegations = new Set([...seenIds].map((each) => byId.get(each)?.delegation));
   return [...delegations].reduce((sum, delegation) => {
     const costs = nodes.filter((node) => node.delegation === delegation).map(({ cost }) => cost);
     return sum + BigInt(Math.max(...costs));
@@ -26,7 +26,7 @@ const graphs = fc
   )
   .map((parts) =>
     parts.map(({ links, delegation, cost }, i): CostNode => {
-      // Children stand after their parents, as in a graph without cycles they always can.
+      // Every child has a greater position than its parents. Every acyclic graph can be ordered this way.
       const below = links.map((link) => i + 1 + link).filter((child) => child < parts.length);
       return {
         id: `n${i}`,
@@ -37,7 +37,7 @@ const graphs = fc
     }),
   );
 
-test("a node costs what all delegations below it cost, each once", () => {
+test("a node's total counts every delegation below it once", () => {
   fc.assert(
     fc.property(graphs, (nodes) => {
       const totals = totalCosts(nodes);
@@ -46,7 +46,7 @@ test("a node costs what all delegations below it cost, each once", () => {
   );
 });
 
-test("nodes are sorted with parents first, and a circle is seen", () => {
+test("sorts parents first and detects a cycle", () => {
   fc.assert(
     fc.property(graphs, fc.infiniteStream(fc.nat()), (nodes, keys) => {
       const shuffled = nodes.map((node) => ({ node, key: keys.next().value ?? 0 }));
@@ -65,7 +65,7 @@ test("nodes are sorted with parents first, and a circle is seen", () => {
   expect(parentsFirst(circle)).toBeUndefined();
 });
 
-test("2,000 attestations of the greatest cost add up exactly", () => {
+test("2,000 attestations of the largest cost add up exactly", () => {
   const nodes = Array.from({ length: 2000 }, (_, i) => ({
     id: `n${i}`,
     children: i === 1999 ? [] : [`n${i + 1}`],

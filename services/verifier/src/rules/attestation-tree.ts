@@ -1,6 +1,6 @@
 import type { Step } from "./attestation-findings.ts";
 
-/** Most attestations, links between them, levels, and characters of documents of one tree. */
+/** Maximum size of one tree: numbers of attestations, links and levels, and characters of all documents. */
 export const TREE_LIMITS = { nodes: 2000, links: 8000, levels: 32, chars: 64 * 1024 * 1024 } as const;
 
 export type TreeStep = Step | "budget" | "authority";
@@ -12,21 +12,21 @@ export interface TreeFinding {
   details: string;
 }
 
-/** What costs and budgets of a tree are counted by. */
+/** The data of an attestation from which costs and budgets are computed. */
 export interface CostNode {
   id: string;
-  /** Ids of nodes that it builds on. */
+  /** Ids of the child attestations. */
   children: readonly string[];
-  /** The delegation whose work cost something: costs of one delegation are stated by several and counted once. */
+  /** The delegation that caused the cost. If several attestations state the cost of one delegation, it counts once. */
   delegation: string;
   cost: number;
 }
 
 /**
- * What each node costs with all below it: for each delegation in its subtree the largest cost that is stated there.
+ * Sums the cost of each node's subtree. Each delegation counts once, with the maximum cost that the subtree states. A
+ * node with several parents counts once.
  *
- * A node may be reached on several ways and counts once. Nodes have to be given with parents before their children,
- * and without cycles.
+ * @param nodes an acyclic graph, parents before children
  */
 export function totalCosts(nodes: readonly CostNode[]): Map<string, bigint> {
   const costs = new Map<string, number>();
@@ -39,7 +39,7 @@ export function totalCosts(nodes: readonly CostNode[]): Map<string, bigint> {
   const below = new Map<string, Uint32Array>();
   const totals = new Map<string, bigint>();
   for (const { id, children, delegation } of nodes.toReversed()) {
-    // One bit for each delegation: a union is then a few words, whatever the shape of the graph.
+    // The set has one bit for each delegation, so that a union of two sets is cheap.
     const set = new Uint32Array(Math.ceil(byPlace.length / 32));
     mark(set, places.get(delegation) ?? 0);
     for (const child of children) unite(set, below.get(child));
@@ -68,7 +68,10 @@ function sumOf(set: Uint32Array, byPlace: readonly bigint[]): bigint {
   return sum;
 }
 
-/** Nodes with parents before children, as totalCosts wants them; undefined when there is a cycle. */
+/**
+ * Sorts nodes so that parents come before their children, as totalCosts requires. Returns undefined if there is a
+ * cycle.
+ */
 export function parentsFirst<T extends Pick<CostNode, "id" | "children">>(
   nodes: readonly T[],
 ): T[] | undefined {
@@ -80,10 +83,10 @@ export function parentsFirst<T extends Pick<CostNode, "id" | "children">>(
   const sorted = nodes.filter(({ id }) => !waiting.has(id));
   for (const { children } of sorted) {
     for (const child of children) {
-      const left = (waiting.get(child) ?? 0) - 1;
-      waiting.set(child, left);
+      const remaining = (waiting.get(child) ?? 0) - 1;
+      waiting.set(child, remaining);
       const node = byId.get(child);
-      if (left === 0 && node !== undefined) sorted.push(node);
+      if (remaining === 0 && node !== undefined) sorted.push(node);
     }
   }
   return sorted.length === nodes.length ? sorted : undefined;
@@ -94,7 +97,7 @@ export function budgetFinding(total: bigint, maxBudgetMicrocents: number): TreeF
     ? passed("budget")
     : failed(
         "budget",
-        `${total} microcents with all below are more than the budget of ${maxBudgetMicrocents}`,
+        `${total} microcents of the whole subtree exceed the budget of ${maxBudgetMicrocents}`,
       );
 }
 

@@ -11,18 +11,18 @@ import type { CryptoEngine } from "@depute/dct";
 import { MAX_CLOCK_SKEW_MS } from "./contract-validation.ts";
 import type { Attestation } from "./documents.ts";
 
-/** Largest output, in bytes of JSON: it is measured before anything is done with it. */
+/** Maximum size of an output in bytes of JSON, checked before any other step. */
 export const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 /**
- * Largest output within an attestation, in bytes of canonical JSON: it is signed with the rest, which is made canonical
- * and hashed several times where it arrives. Of a larger output the attestation holds the hash.
+ * Maximum size of an output within an attestation, in bytes of canonical JSON. On arrival an attestation is made
+ * canonical and hashed several times. For a larger output it contains only the hash.
  */
 export const MAX_HELD_OUTPUT_BYTES = 512 * 1024;
 
 /**
- * Checks what the attestation's message cannot say of itself (DelegateOS 7.1): its time is not to come, its output is
- * of bearable size and has the hash that stands beside it, it names no child twice.
+ * Checks the rules for attestations that the message cannot express (DelegateOS 7.1). The time must not be in the
+ * future. The output must be within the limit and match its hash. The children must be distinct.
  *
  * @param now milliseconds since the Unix epoch
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
@@ -33,20 +33,20 @@ export function validateAttestation(attestation: Attestation, now: number, engin
   if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("attestation.created_at", "lies in the future");
   const children = attestation.childAttestations;
   if (new Set(children).size !== children.length) {
-    throw invalid("attestation.child_attestations", "names an attestation twice");
+    throw invalid("attestation.child_attestations", "contains an id twice");
   }
   const { output, outputHash } = attestation.result;
   if (output === undefined) return;
   const bytes = bytesOf(output);
   if (bytes.length > MAX_HELD_OUTPUT_BYTES) {
-    const problem = `is larger than ${MAX_HELD_OUTPUT_BYTES} bytes; its hash alone may stand in its place`;
+    const problem = `is larger than ${MAX_HELD_OUTPUT_BYTES} bytes; send only its hash`;
     throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `attestation.result.output ${problem}`, {
       metadata: { limit: "output_bytes", max: String(MAX_HELD_OUTPUT_BYTES) },
       violations: [{ field: "attestation.result.output", description: problem }],
     });
   }
   if (outputHash !== undefined && outputHash !== encodeBase64Url(engine.blake2b256(bytes))) {
-    throw invalid("attestation.result.output_hash", "is not the hash of the output beside it");
+    throw invalid("attestation.result.output_hash", "does not match the output");
   }
 }
 

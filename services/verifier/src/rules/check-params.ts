@@ -3,20 +3,20 @@ import { MAX_DETAILS } from "./check-result.ts";
 import { MAX_FIELD_PATH } from "./field-path.ts";
 
 /**
- * The parameters of the seven checks (DelegateOS 6.2), validated when a contract is created. Each function gives the
- * fault and the member that it is in, or undefined. Members that the check does not know are refused: a misspelt
- * `mni` would bound nothing.
+ * A fault in the parameters of a check. When a contract is created, the parameters of its checks (DelegateOS 6.2) are
+ * validated by rules. Each rule returns a fault, or undefined for none. Unknown members are refused, because a misspelt
+ * bound such as `mni` would have no effect.
  */
 export interface ParamsFault {
-  /** The member, e.g. `fields[2]`; empty for the parameters as a whole. */
+  /** The faulty member, for example `fields[2]`; empty if all parameters are at fault. */
   member: string;
   problem: string;
 }
 export type ParamsRule = (params: unknown) => ParamsFault | undefined;
 
-/** Longest pattern, in characters. */
+/** Maximum length of a pattern in characters. */
 export const MAX_PATTERN = 1024;
-/** Most paths of one field_exists. */
+/** Maximum number of paths of one field_exists. */
 export const MAX_FIELDS = 256;
 
 type MemberRule = (value: unknown) => string | undefined;
@@ -43,7 +43,7 @@ export const lengthParams: ParamsRule = (params) => {
   if (fault !== undefined) return fault;
   const { min, max } = params as { min?: number; max?: number };
   if (min !== undefined && max !== undefined && min > max) {
-    return { member: "min", problem: "greater than max: nothing could pass" };
+    return { member: "min", problem: "is greater than max, so no output could pass" };
   }
   return undefined;
 };
@@ -64,7 +64,10 @@ export const exitCodeParams: ParamsRule = members({
 
 export const outputEqualsParams: ParamsRule = members({ expected: { rule: () => undefined, needed: true } });
 
-/** The CheckResult that a contract expects (DelegateOS 6.1): one that no check can give would never pass. */
+/**
+ * Validates a contract's expectedResult (DelegateOS 6.1). A value that no check can return is refused, because no
+ * output could pass.
+ */
 export const expectedResultParams: ParamsRule = members({
   passed: { rule: (v) => (typeof v === "boolean" ? undefined : "true or false is needed"), needed: true },
   score: { rule: (v) => (typeof v === "number" && v >= 0 && v <= 1 ? undefined : "0 to 1 is needed") },
@@ -75,7 +78,8 @@ function members(spec: Record<string, MemberSpec>): ParamsRule {
   return (params) => {
     if (!isObject(params)) return { member: "", problem: "an object is needed" };
     for (const name of Object.keys(params)) {
-      if (!Object.hasOwn(spec, name)) return { member: name.slice(0, 64), problem: "no such parameter" };
+      if (!Object.hasOwn(spec, name))
+        return { member: name.slice(0, 64), problem: "is an unknown parameter" };
     }
     for (const [name, { rule, needed }] of Object.entries(spec)) {
       const value = Object.hasOwn(params, name) ? params[name] : undefined;
@@ -113,6 +117,6 @@ function count(value: unknown): string | undefined {
 
 function fieldList(value: unknown): string | undefined {
   if (!Array.isArray(value)) return "a list is needed";
-  // An empty list would pass everything.
+  // At least one path is required, because every output would pass an empty list.
   return value.length >= 1 && value.length <= MAX_FIELDS ? undefined : `1 to ${MAX_FIELDS} paths are needed`;
 }

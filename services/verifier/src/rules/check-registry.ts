@@ -22,10 +22,13 @@ import {
   type Validator,
 } from "./checks.ts";
 
-/** A check by its name (DelegateOS 6.2). It may throw CheckNotRun. */
+/** The implementation of one check (DelegateOS 6.2). It may throw CheckNotRun. */
 export type CheckFunction = (output: unknown, params?: unknown) => CheckResult;
 
-/** What compiles the patterns and schemas of users, wherever that is safe to do. */
+/**
+ * Compiles users' patterns and schemas. Only worker threads have an implementation, because users' code may block its
+ * thread.
+ */
 export interface CheckEngines {
   matcher(pattern: string, flags: string): Matcher;
   validator(schema: unknown): Validator;
@@ -40,7 +43,11 @@ interface Entry {
 export class CheckFunctionRegistry {
   readonly #entries = new Map<string, Entry>();
 
-  /** @param params refuses parameters that the check cannot use, when a contract is created; default: anything goes */
+  /**
+   * Registers a check.
+   *
+   * @param params validates the check's parameters when a contract is created; by default all parameters are accepted
+   */
   register(name: string, fn: CheckFunction, params: ParamsRule = () => undefined): void {
     if (name === "" || this.#entries.has(name)) throw new Error(`cannot register the check "${name}"`);
     this.#entries.set(name, { fn, params });
@@ -67,7 +74,7 @@ export class CheckFunctionRegistry {
   #entry(name: string): Entry {
     const entry = this.#entries.get(name);
     if (entry === undefined) {
-      throw new DeputeError(ErrorReason.UNKNOWN_CHECK, "no check of that name", {
+      throw new DeputeError(ErrorReason.UNKNOWN_CHECK, "unknown check", {
         metadata: { check: name.slice(0, 64).toWellFormed() },
       });
     }
@@ -75,7 +82,7 @@ export class CheckFunctionRegistry {
   }
 }
 
-/** A registry with the seven checks of DelegateOS 6.2. */
+/** Creates a registry with the seven checks of DelegateOS 6.2. */
 export function createDefaultRegistry(engines: CheckEngines): CheckFunctionRegistry {
   const registry = new CheckFunctionRegistry();
   registry.register(

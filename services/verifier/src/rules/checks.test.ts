@@ -11,7 +11,7 @@ const fail: CheckResult = { passed: false };
 const score1: CheckResult = { passed: true, score: 1 };
 const score0: CheckResult = { passed: false, score: 0 };
 const object = { a: { b: ["x", { c: "deep" }] }, n: null, s: "text", list: [1, 2, 3] };
-// As a parser makes it: `__proto__` is a member like others.
+// JSON.parse makes `__proto__` an own member.
 const hostile: unknown = JSON.parse('{"__proto__":{"polluted":"yes"},"toString":"own"}');
 
 describe.each<[check: string, cases: [output: unknown, params: unknown, result: CheckResult][]]>([
@@ -125,12 +125,12 @@ describe.each<[check: string, cases: [output: unknown, params: unknown, result: 
   });
 });
 
-test("what has no canonical form is not compared", () => {
+test("refuses to compare values without a canonical form", () => {
   expect(() => registry.get("output_equals")(Number.NaN, { expected: Number.NaN })).toThrow(CheckNotRun);
   expect(() => registry.get("output_equals")("\ud800", { expected: "\ud800" })).toThrow(CheckNotRun);
 });
 
-test("the seven are registered, others may be, and an unknown name throws", () => {
+test("has the seven checks, accepts more, and throws for an unknown name", () => {
   expect(registry.list()).toEqual([
     "regex_match",
     "json_schema",
@@ -140,10 +140,10 @@ test("the seven are registered, others may be, and an unknown name throws", () =
     "exit_code",
     "output_equals",
   ]);
-  const own = new CheckFunctionRegistry();
-  own.register("always", () => ({ passed: true }));
-  expect(own.get("always")(1)).toEqual(pass);
-  expect(() => own.register("always", () => fail)).toThrow(/always/);
+  const ownRegistry = new CheckFunctionRegistry();
+  ownRegistry.register("always", () => ({ passed: true }));
+  expect(ownRegistry.get("always")(1)).toEqual(pass);
+  expect(() => ownRegistry.register("always", () => fail)).toThrow(/always/);
   for (const name of ["nope", "toString", "__proto__", ""]) {
     expect(() => registry.get(name)).toThrow(DeputeError);
   }

@@ -3,23 +3,22 @@ import { CheckNotRun, type CheckResult } from "./check-result.ts";
 import { subjectOf, valueAt } from "./field-path.ts";
 
 /**
- * The seven checks of DelegateOS 6.2. They never throw for an output, whatever it is.
- *
- * A result has the members that the text names for the check and no more (a score for regex_match and json_schema,
- * details for a json_schema that failed), since an `expectedResult` is compared with the whole of it.
+ * The seven checks of DelegateOS 6.2. They return a result for every output and never throw. A result has exactly the
+ * members that DelegateOS defines for its check, because `expectedResult` is compared with all of them. regex_match and
+ * json_schema have a score; a failed json_schema also has details.
  */
 
-/** A pattern that is ready to be searched for. */
+/** A compiled pattern. */
 export interface Matcher {
   test(text: string): boolean;
 }
 
-/** Says what is wrong with a value under a schema; undefined when it fits. */
+/** Validates a value against a schema; returns the fault, or undefined if the value fits. */
 export type Validator = (value: unknown) => string | undefined;
 
 /**
- * `regex_match`: the pattern is found in the text. Only a string can match; to read other values as text, as a
- * JavaScript RegExp does, would let an absent field match `undefined`.
+ * `regex_match`: the text contains a match. Only strings can match; otherwise JavaScript would convert an absent field
+ * to the text `undefined`.
  */
 export function regexMatch(output: unknown, matcher: Matcher, field?: string): CheckResult {
   const subject = subjectOf(output, field);
@@ -39,13 +38,13 @@ export interface Bounds {
   field?: string | undefined;
 }
 
-/** `string_length`: a string of min to max UTF-16 code units, as JavaScript counts them. */
+/** `string_length`: the output is a string of `min` to `max` UTF-16 code units, the units of JavaScript's `length`. */
 export function stringLength(output: unknown, bounds: Bounds): CheckResult {
   const subject = subjectOf(output, bounds.field);
   return { passed: typeof subject === "string" && within(subject.length, bounds) };
 }
 
-/** `array_length`: an array of min to max items. */
+/** `array_length`: the output is an array of `min` to `max` items. */
 export function arrayLength(output: unknown, bounds: Bounds): CheckResult {
   const subject = subjectOf(output, bounds.field);
   return { passed: Array.isArray(subject) && within(subject.length, bounds) };
@@ -55,18 +54,21 @@ function within(length: number, { min = 0, max = Number.MAX_SAFE_INTEGER }: Boun
   return length >= min && length <= max;
 }
 
-/** `field_exists`: every dot path leads to a value; null is a value. */
+/** `field_exists`: every dot path leads to a value, which may be null. */
 export function fieldExists(output: unknown, fields: readonly string[]): CheckResult {
   return { passed: fields.length > 0 && fields.every((field) => valueAt(output, field) !== undefined) };
 }
 
-/** `exit_code`: the output's own `exitCode` is the number expected. */
+/** `exit_code`: the member `exitCode` of the output equals the expected number. */
 export function exitCode(output: unknown, expected: number): CheckResult {
   if (Array.isArray(output)) return { passed: false };
   return { passed: valueAt(output, "exitCode") === expected };
 }
 
-/** `output_equals`: both have the same canonical JSON, so the order of members and `1.0` for `1` make no difference. */
+/**
+ * `output_equals`: output and expected value have the same canonical JSON. The order of members is ignored, and `1.0`
+ * equals `1`.
+ */
 export function outputEquals(output: unknown, expected: unknown): CheckResult {
   return { passed: sameJson(output, expected) };
 }
@@ -74,7 +76,7 @@ export function outputEquals(output: unknown, expected: unknown): CheckResult {
 /**
  * Whether two JSON values have the same canonical form.
  *
- * @throws CheckNotRun when one of them has none, NaN or a lone surrogate for instance
+ * @throws CheckNotRun if one has no canonical form, for example because of NaN or a lone surrogate
  */
 export function sameJson(a: unknown, b: unknown): boolean {
   try {

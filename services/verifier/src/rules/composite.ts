@@ -1,24 +1,25 @@
 import { CheckNotRun, type CheckResult, shorten } from "./check-result.ts";
 import type { VerificationSpec } from "./documents.ts";
 
-/** The score that passes `weighted` when the contract names none (DelegateOS 6.4). */
+/** The score at which `weighted` passes if the contract names none (DelegateOS 6.4). */
 export const DEFAULT_PASS_THRESHOLD = 0.7;
 
-// Ten tenths add up to 0.9999999999999999; that must reach a threshold of 1.
+// Tolerance for rounding errors of sums. Ten times 0.1 is 0.9999999999999999, which must reach a threshold of 1.
 const ROUNDING = 1e-9;
 
 /**
- * The outcome of a composite (DelegateOS 6.4). `run` judges one step; all_pass runs them in order and stops at the
- * first that fails, the other modes run all.
+ * Computes the result of a composite (DelegateOS 6.4). `run` verifies one step. The mode all_pass runs the steps in
+ * order and stops at the first failure; the other modes run all steps.
  *
- * @throws CheckNotRun when the composite has no steps, no known mode, or other weights than steps
+ * @throws CheckNotRun if the composite has no steps, an unknown mode, or a number of weights other than the number of
+ *   steps
  */
-export function judgeSteps(
+export function compositeResult(
   spec: VerificationSpec,
   run: (step: VerificationSpec) => CheckResult,
 ): CheckResult {
   const steps = spec.steps ?? [];
-  if (steps.length === 0) throw new CheckNotRun("a composite without steps");
+  if (steps.length === 0) throw new CheckNotRun("the composite has no steps");
   switch (spec.mode) {
     case "all_pass":
       return allPass(steps, run);
@@ -27,7 +28,7 @@ export function judgeSteps(
     case "weighted":
       return weighted(steps.map(run), spec.weights ?? [], spec.passThreshold ?? DEFAULT_PASS_THRESHOLD);
     default:
-      throw new CheckNotRun("a composite without a mode");
+      throw new CheckNotRun("the composite has no mode");
   }
 }
 
@@ -56,9 +57,9 @@ function weighted(
   weights: readonly number[],
   threshold: number,
 ): CheckResult {
-  if (weights.length !== results.length) throw new CheckNotRun("as many weights as steps are needed");
+  if (weights.length !== results.length) throw new CheckNotRun("each step needs one weight");
   const sum = results.reduce((total, result, i) => total + (weights[i] ?? Number.NaN) * scoreOf(result), 0);
-  if (!Number.isFinite(sum)) throw new CheckNotRun("a weight or score that is not a number");
+  if (!Number.isFinite(sum)) throw new CheckNotRun("a weight or score is not a number");
   const score = Math.min(1, Math.max(0, sum));
   return withFailures({ passed: sum >= threshold - ROUNDING, score }, results);
 }

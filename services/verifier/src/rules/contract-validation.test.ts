@@ -7,14 +7,14 @@ import { validateContract } from "./contract-validation.ts";
 import type { TaskContract, VerificationSpec } from "./documents.ts";
 import { MAX_SPEC_DEPTH } from "./spec-validation.ts";
 
-const known = { checks: createDefaultRegistry(engines), hasJudge: (model: string) => model === "known" };
+const names = { checks: createDefaultRegistry(engines), hasJudge: (model: string) => model === "known" };
 const now = Date.UTC(2026, 0, 1);
 const V = "contract.verification";
 
 function validate(verification: VerificationSpec, change: Partial<TaskContract> = {}) {
   const contract = { ...contractBody({ verification }), signature: "", ...change };
   try {
-    return { found: validateContract(contract, now, known) };
+    return { found: validateContract(contract, now, names) };
   } catch (error) {
     if (!(error instanceof DeputeError)) throw error;
     return { reason: reasonName(error.reason), field: error.violations[0]?.field };
@@ -42,14 +42,18 @@ const wide = (count: number): VerificationSpec => ({
 });
 
 test.each<[what: string, spec: VerificationSpec, field: string, reason?: string]>([
-  ["a judge without places in its rubric", { method: "llm_judge", judgePrompt: "p" }, `${V}.judge_prompt`],
   [
-    "a judge of a model that nobody has",
+    "a judge without placeholders in its rubric",
+    { method: "llm_judge", judgePrompt: "p" },
+    `${V}.judge_prompt`,
+  ],
+  [
+    "a judge with an unknown model",
     { method: "llm_judge", judgePrompt: "{output}{contract}", passThreshold: 1, judgeModel: "unknown" },
     `${V}.judge_model`,
   ],
   [
-    "a review whose judge is wrong, in a step",
+    "a review with invalid judge settings, in a step",
     { method: "composite", mode: "all_pass", steps: [step, { method: "human_review", judgePrompt: "p" }] },
     `${V}.steps.steps[1].judge_prompt`,
   ],
@@ -62,7 +66,7 @@ test.each<[what: string, spec: VerificationSpec, field: string, reason?: string]
     "UNKNOWN_CHECK",
   ],
   [
-    "a check named as an inherited member",
+    "a check with the name of an inherited member",
     { method: "deterministic_check", checkName: "toString" },
     `${V}.check_name`,
     "UNKNOWN_CHECK",
@@ -76,7 +80,7 @@ test.each<[what: string, spec: VerificationSpec, field: string, reason?: string]
   ["an expected result that no check gives", { ...exit, expectedResult: true }, `${V}.expected_result`],
   ["an expected result without a verdict", { ...exit, expectedResult: {} }, `${V}.expected_result.passed`],
   [
-    "an expected result with a word more",
+    "an expected result with an unknown member",
     { ...exit, expectedResult: { passed: true, why: "" } },
     `${V}.expected_result.why`,
   ],
@@ -94,11 +98,11 @@ test.each<[what: string, spec: VerificationSpec, field: string, reason?: string]
   ["weights that add up to less", weighted([0.5, 0.498]), `${V}.weights.weights`],
   ["weights that add up to more", weighted([0.5, 0.502]), `${V}.weights.weights`],
   ["a negative weight", weighted([1.5, -0.5]), `${V}.weights.weights[0]`],
-  ["a weight that is no number", weighted([Number.NaN, 1]), `${V}.weights.weights[0]`],
+  ["a weight that is not a number", weighted([Number.NaN, 1]), `${V}.weights.weights[0]`],
   ["an infinite weight", weighted([1, Number.POSITIVE_INFINITY]), `${V}.weights.weights[1]`],
   ["a threshold over 1", { ...weighted([0.5, 0.5]), passThreshold: 1.1 }, `${V}.pass_threshold`],
   [
-    "a threshold that is no number",
+    "a threshold that is not a number",
     { ...weighted([0.5, 0.5]), passThreshold: Number.NaN },
     `${V}.pass_threshold`,
   ],
@@ -108,7 +112,7 @@ test.each<[what: string, spec: VerificationSpec, field: string, reason?: string]
     { method: "composite", mode: "all_pass", steps: Array(9).fill(wide(31)) },
     `${V}.steps.steps[7].steps.steps[30]`,
   ],
-])("refused: %s", (_, spec, field, reason = "INVALID_REQUEST") => {
+])("refuses: %s", (_, spec, field, reason = "INVALID_REQUEST") => {
   const answer = validate(spec);
   expect(answer.reason).toBe(reason);
   expect(answer.field).toBe(field);
@@ -125,7 +129,7 @@ describe("accepted", () => {
     expect(validate(spec).found?.[0]).toMatchObject({ field: "contract.task.output_schema" });
   });
 
-  test("what has to be compiled is found where it stands", () => {
+  test("returns each schema and pattern with its field", () => {
     const spec: VerificationSpec = {
       method: "composite",
       mode: "all_pass",
@@ -151,13 +155,13 @@ test.each<[what: string, change: Partial<TaskContract>, field: string]>([
   ["made in the future", { createdAt: "2026-01-01T00:05:01Z" }, "contract.created_at"],
   ["made on 30 February", { createdAt: "2025-02-30T00:00:00Z" }, "contract.created_at"],
   [
-    "a deadline before it was made",
+    "a deadline before the creation",
     {
       createdAt: "2025-06-01T00:00:00Z",
       constraints: { ...contractBody().constraints, deadline: "2025-05-01T00:00:00Z" },
     },
     "contract.constraints.deadline",
   ],
-])("refused: %s", (_, change, field) => {
+])("refuses: %s", (_, change, field) => {
   expect(validate(step, change)).toEqual({ reason: "INVALID_REQUEST", field });
 });

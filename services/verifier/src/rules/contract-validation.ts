@@ -1,26 +1,30 @@
 import { invalid, parseTime } from "@depute/core";
 import type { TaskContract } from "./documents.ts";
-import { type Compilable, type Known, validateSpec } from "./spec-validation.ts";
+import { type Compilable, type ContractNames, validateSpec } from "./spec-validation.ts";
 
-/** How far in the future a document's own time may lie, in milliseconds: clocks differ. */
+/** Maximum accepted clock skew of a document's time, in milliseconds. */
 export const MAX_CLOCK_SKEW_MS = 5 * 60_000;
 
 /**
- * Checks a contract as far as that is possible without compiling (DelegateOS 5.1, 6.1 to 6.4). Lengths, patterns and
- * ranges of single members are rules of the contract's message and are not repeated here.
+ * Validates a contract, but does not compile its schemas and patterns (DelegateOS 5.1, 6.1 to 6.4). The rules of the
+ * message check lengths, patterns and ranges of single members.
  *
  * @param now milliseconds since the Unix epoch
- * @returns the schemas and patterns that still have to be compiled
- * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, with the field at fault
+ * @returns the schemas and patterns to compile
+ * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, naming the faulty field
  */
-export function validateContract(contract: TaskContract, now: number, known: Known): Compilable[] {
+export function validateContract(
+  contract: TaskContract,
+  now: number,
+  contractNames: ContractNames,
+): Compilable[] {
   const created = timeOf(contract.createdAt, "contract.created_at");
   if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("contract.created_at", "lies in the future");
   const deadline = timeOf(contract.constraints.deadline, "contract.constraints.deadline");
   if (deadline <= created) throw invalid("contract.constraints.deadline", "has to be after createdAt");
   return [
     { field: "contract.task.output_schema", schema: contract.task.outputSchema },
-    ...validateSpec(contract.verification, "contract.verification", known),
+    ...validateSpec(contract.verification, "contract.verification", contractNames),
   ];
 }
 

@@ -29,7 +29,7 @@ test.each<[uri: string, bytes: string | undefined]>([
   expect(text(uri)).toBe(bytes);
 });
 
-test("any bytes come back, in both forms", () => {
+test("decodes any bytes, in both encodings", () => {
   fc.assert(
     fc.property(fc.uint8Array(), (bytes) => {
       const base64 = Buffer.from(bytes).toString("base64");

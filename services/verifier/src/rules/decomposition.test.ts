@@ -18,7 +18,7 @@ const part = (n: number, change: ContractParts = {}, dependsOn: number[] = []): 
   dependsOn: dependsOn.map(idOf),
 });
 
-test("the parts of a sequential plan wait for one another, those of a parallel one for what they say", () => {
+test("sequential parts depend on the one before, parallel parts on those they list", () => {
   const three = [part(1), part(2), part(3)];
   expect([...validatePlan({ parent, mode: "sequential", parts: three })]).toEqual([
     [idOf(1), []],
@@ -43,7 +43,7 @@ test.each<[what: string, parts: Part[], field: string, mode?: "sequential"]>([
     "parts[0].contract.constraints.max_chain_depth",
   ],
   [
-    "a capability that the parent has not",
+    "a capability that the parent lacks",
     [part(1), part(2, { requiredCapabilities: ["docs:read", "docs:write"] })],
     "parts[1].contract.constraints.required_capabilities[1]",
   ],
@@ -52,33 +52,33 @@ test.each<[what: string, parts: Part[], field: string, mode?: "sequential"]>([
   ["a circle", [part(1), part(2, {}, [4]), part(3, {}, [2]), part(4, {}, [3])], "parts"],
   ["dependencies in a sequence", [part(1), part(2, {}, [1])], "parts[1].depends_on", "sequential"],
   [
-    "a part that is due before the one that it waits for",
+    "a deadline before that of a dependency",
     [part(1), part(2, { deadline: "2026-01-31T00:00:00Z" })],
     "parts[1].contract.constraints.deadline",
     "sequential",
   ],
-])("refused: %s", (_, parts, field, mode = "parallel" as never) => {
+])("refuses: %s", (_, parts, field, mode = "parallel" as never) => {
   expect(() => validatePlan({ parent, mode, parts })).toThrow(
     expect.objectContaining({ violations: [expect.objectContaining({ field })] }),
   );
 });
 
-test("work that may not be handed on has no parts", () => {
+test("refuses to split a contract that allows no delegation", () => {
   const last = { ...parent, constraints: { ...parent.constraints, maxChainDepth: 0 } };
   expect(() =>
     validatePlan({ parent: last, mode: "parallel", parts: [part(1, { maxChainDepth: 0 })] }),
-  ).toThrow("may not be handed on");
+  ).toThrow("allows no further delegation");
 });
 
-test("budgets are accepted exactly up to what is left", () => {
+test("accepts budgets exactly up to the rest of the parent's budget", () => {
   const amounts = fc.array(fc.nat(Number.MAX_SAFE_INTEGER), { minLength: 1, maxLength: 8 });
   fc.assert(
-    fc.property(amounts, fc.nat(100), (budgets, given) => {
+    fc.property(amounts, fc.nat(100), (budgets, plannedBudget) => {
       const parts = budgets.map((maxBudgetMicrocents, i) => part(i + 1, { maxBudgetMicrocents }));
-      const fits = budgets.reduce((sum, each) => sum + BigInt(each), BigInt(given)) <= 100n;
-      const run = () => assertBudget(parent, parts, given);
+      const fits = budgets.reduce((sum, each) => sum + BigInt(each), BigInt(plannedBudget)) <= 100n;
+      const run = () => assertBudget(parent, parts, plannedBudget);
       if (fits) expect(run).not.toThrow();
-      else expect(run).toThrow("more than is left");
+      else expect(run).toThrow("exceed the rest");
     }),
   );
   expect(() => assertBudget(parent, [part(1, { maxBudgetMicrocents: 60 })], 40)).not.toThrow();

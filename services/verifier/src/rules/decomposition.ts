@@ -1,7 +1,7 @@
 import { DeputeError, ErrorReason, invalid, parseTime } from "@depute/core";
 import type { TaskContract } from "./documents.ts";
 
-/** Most levels of parts of parts. */
+/** Maximum depth of nested parts. */
 export const MAX_LINEAGE = 32;
 
 export type DecompositionMode = "sequential" | "parallel";
@@ -9,7 +9,7 @@ export type DecompositionMode = "sequential" | "parallel";
 /** One part of a plan. */
 export interface Part {
   contract: TaskContract;
-  /** Ids of parts that have to be done before. */
+  /** Ids of the parts that must be completed before this part begins. */
   dependsOn: readonly string[];
 }
 
@@ -20,13 +20,12 @@ export interface Plan {
 }
 
 /**
- * What each part depends on, by its id, once the plan is found to lie within its parent (DelegateOS 14.3).
+ * Checks that a plan lies within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so Depute
+ * applies the rules of attenuation. The parts share the parent's money, time, capabilities and hops. Each part costs
+ * one hop, as a delegation does. The deadline of a part is not before the deadlines of its dependencies.
  *
- * Depute's choice: the text only names decomposition, so the rules are those of attenuation. Money, time, capabilities
- * and hops of the parts are those of the parent and no more, a part costs one hop as a delegation does, and a part that
- * waits for another has a deadline that is not before that one's.
- *
- * @throws DeputeError INVALID_REQUEST with the field at fault, BUDGET_EXCEEDED
+ * @returns the dependencies of each part by its id
+ * @throws DeputeError INVALID_REQUEST, naming the faulty field, BUDGET_EXCEEDED
  */
 export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonly string[]> {
   const byId = new Map(parts.map((part) => [part.contract.id, part]));
@@ -37,13 +36,19 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
     validatePart(part.contract, parent, `${at}.contract`);
     const before = mode === "sequential" ? sequence(parts, i) : part.dependsOn;
     if (mode === "sequential" && part.dependsOn.length > 0) {
-      throw invalid(`${at}.depends_on`, "the parts of a sequential plan depend on the one before");
+      throw invalid(
+        `${at}.depends_on`,
+        "has to be empty: each part of a sequential plan depends on the one before",
+      );
     }
     for (const id of before) {
       const other = byId.get(id);
-      if (other === undefined) throw invalid(`${at}.depends_on`, "names no part of this plan");
+      if (other === undefined) throw invalid(`${at}.depends_on`, "is not the id of a part of this plan");
       if (deadlineOf(other.contract) > deadlineOf(part.contract)) {
-        throw invalid(`${at}.contract.constraints.deadline`, "lies before that of a part that it depends on");
+        throw invalid(
+          `${at}.contract.constraints.deadline`,
+          "lies before the deadline of a part that it depends on",
+        );
       }
     }
     dependencies.set(part.contract.id, before);
@@ -53,14 +58,14 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
 }
 
 /**
- * Whether parts fit into what is left of the parent's budget.
+ * Checks that the parts fit into what is left of the parent's budget.
  *
- * @param given microcents of the parent's budget that earlier plans gave away
+ * @param plannedBudget microcents of the parent's budget that earlier plans use
  * @throws DeputeError BUDGET_EXCEEDED
  */
-export function assertBudget(parent: TaskContract, parts: readonly Part[], given: number): void {
-  const allowed = parent.constraints.maxBudgetMicrocents - given;
-  // Each is at most 2^53-1; as bigints their sum is exact.
+export function assertBudget(parent: TaskContract, parts: readonly Part[], plannedBudget: number): void {
+  const allowed = parent.constraints.maxBudgetMicrocents - plannedBudget;
+  // A budget may be as large as 2^53-1, so the sum is computed with bigints.
   const needed = parts.reduce(
     (sum, { contract }) => sum + BigInt(contract.constraints.maxBudgetMicrocents),
     0n,
@@ -68,7 +73,7 @@ export function assertBudget(parent: TaskContract, parts: readonly Part[], given
   if (needed <= BigInt(allowed)) return;
   throw new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    "the parts cost more than is left of the contract's budget",
+    "the budgets of the parts exceed the rest of the contract's budget",
     {
       metadata: { needed: String(needed), allowed: String(allowed), unit: "microcents" },
     },
@@ -77,16 +82,17 @@ export function assertBudget(parent: TaskContract, parts: readonly Part[], given
 
 function validatePart(part: TaskContract, parent: TaskContract, field: string): void {
   const at = `${field}.constraints`;
-  if (part.id === parent.id) throw invalid(`${field}.id`, "a contract is no part of itself");
+  if (part.id === parent.id) throw invalid(`${field}.id`, "a contract cannot be its own part");
   if (deadlineOf(part) > deadlineOf(parent)) throw invalid(`${at}.deadline`, "lies after the parent's");
   const hops = parent.constraints.maxChainDepth - 1;
-  if (hops < 0) throw invalid("parent_id", "the contract's work may not be handed on");
+  if (hops < 0) throw invalid("parent_id", "the contract allows no further delegation");
   if (part.constraints.maxChainDepth > hops) {
-    throw invalid(`${at}.max_chain_depth`, `at most ${hops}: a part is one hop from its parent`);
+    throw invalid(`${at}.max_chain_depth`, `is at most ${hops}: a part is one hop below its parent`);
   }
   const allowed = new Set(parent.constraints.requiredCapabilities);
   const foreign = part.constraints.requiredCapabilities.findIndex((capability) => !allowed.has(capability));
-  if (foreign >= 0) throw invalid(`${at}.required_capabilities[${foreign}]`, "is not among the parent's");
+  if (foreign >= 0)
+    throw invalid(`${at}.required_capabilities[${foreign}]`, "is not a capability of the parent");
 }
 
 function sequence(parts: readonly Part[], i: number): readonly string[] {
@@ -98,7 +104,7 @@ function assertNoCycle(dependencies: ReadonlyMap<string, readonly string[]>): vo
   const waiting = new Map([...dependencies].map(([id, before]) => [id, new Set(before)]));
   for (let free = [...waiting]; waiting.size > 0; ) {
     free = [...waiting].filter(([, before]) => [...before].every((id) => !waiting.has(id)));
-    if (free.length === 0) throw invalid("parts", "parts depend on one another in a circle");
+    if (free.length === 0) throw invalid("parts", "the dependencies of the parts form a cycle");
     for (const [id] of free) waiting.delete(id);
   }
 }

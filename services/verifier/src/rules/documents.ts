@@ -1,2 +1,2 @@
-/** The documents of DelegateOS that this service keeps, in the JSON form that is signed. */
+/** The DelegateOS documents that this service stores, in their signed JSON form. */
 export type { Attestation, AttestationResult, TaskContract, VerificationSpec } from "@depute/dct";

@@ -1,5 +1,8 @@
-import type { AgentRef } from "@depute/contracts/agenta/delegation/v0/common_pb";
-import { type ArtifactType, ArtifactTypeSchema } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import type { AgentRef } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
+import {
+  type ArtifactType,
+  ArtifactTypeSchema,
+} from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import {
   CheckStatus,
@@ -18,12 +21,12 @@ import {
 import { dataUriBytes } from "./data-uri.ts";
 import { digestOf } from "./result-hash.ts";
 
-/** How artifacts that are stored here are named. */
+/** URN prefix of artifacts that this service stores. */
 export const ARTIFACT_URN = "urn:depute:artifact:";
 
 export type ArtifactVerdict = "matches" | "differs" | "missing" | "not_checked";
 
-/** A piece of evidence, the receipt's or the result's. */
+/** A piece of evidence from the receipt or the result. */
 export interface EvidencePiece {
   artifactType: ArtifactType;
   uri: string;
@@ -35,21 +38,23 @@ export interface Terms {
   seller: AgentRef;
   buyer: AgentRef;
   requiredArtifacts: readonly ArtifactType[];
-  /** The lowest score of a pass. */
+  /** The minimum score of a pass. */
   minimumScore: number;
-  /** The third parties that the buyer's request names; empty for every one of a proven organization. */
+  /**
+   * The third parties that the buyer's request accepts. If the list is empty, it accepts any verifier of a proven
+   * organization.
+   */
   acceptableVerifiers: readonly string[];
 }
 
 /**
- * What a piece of evidence is worth.
+ * Checks a piece of evidence against its digest.
  *
- * @param isStored whether bytes with a digest are stored here
- * @param fetched the digest of what was fetched from an address; empty when there was nothing, undefined when it was not
- * asked
- * @throws DeputeError INVALID_REQUEST for a digest in a form that Depute does not check
+ * @param isStored true if the store has bytes with the digest
+ * @param fetched digest of the content at the address; empty if the fetch failed, undefined if there was no fetch
+ * @throws DeputeError INVALID_REQUEST if Depute does not support the form of the digest
  */
-export function judgeArtifact(
+export function verifyArtifact(
   sha256: (data: Uint8Array) => Uint8Array,
   { uri, digest }: EvidencePiece,
   isStored: (digest: string) => boolean,
@@ -66,33 +71,33 @@ export function judgeArtifact(
     return digest === undefined || digestOf(sha256, bytes) === digest ? "matches" : "differs";
   }
   if (uri.startsWith(ARTIFACT_URN)) {
-    const named = uri.slice(ARTIFACT_URN.length);
-    if (!isStored(named)) return "missing";
-    return digest === undefined || digest === named ? "matches" : "differs";
+    const artifactReference = uri.slice(ARTIFACT_URN.length);
+    if (!isStored(artifactReference)) return "missing";
+    return digest === undefined || digest === artifactReference ? "matches" : "differs";
   }
-  const found = fetched(uri);
-  if (found === undefined) return "not_checked";
-  if (found === "") return "missing";
-  return digest === undefined || found === digest ? "matches" : "differs";
+  const text = fetched(uri);
+  if (text === undefined) return "not_checked";
+  if (text === "") return "missing";
+  return digest === undefined || text === digest ? "matches" : "differs";
 }
 
-/** The digests of artifacts that evidence says are stored here. */
+/** The digests of those pieces of evidence that are artifacts of this store. */
 export function storedDigests(pieces: readonly EvidencePiece[]): string[] {
-  const named = pieces.map(({ uri }) => uri).filter((uri) => uri.startsWith(ARTIFACT_URN));
-  return [...new Set(named.map((uri) => uri.slice(ARTIFACT_URN.length)))];
+  const artifactUris = pieces.map(({ uri }) => uri).filter((uri) => uri.startsWith(ARTIFACT_URN));
+  return [...new Set(artifactUris.map((uri) => uri.slice(ARTIFACT_URN.length)))];
 }
 
-/** The owners of the agents that a verification is about. */
+/** The owners of the agents that take part in a verification. */
 export interface Owners {
   readonly verifier: Affiliation;
   readonly parties: readonly Affiliation[];
 }
 
 /**
- * Whether an agent may judge in the agreed mode (Agenta `verification_policy.mode`): a seller attests, a buyer verifies, and a
- * third party is independent of both.
+ * Checks that an agent may verify in the agreed mode (Agenta `verification_policy.mode`). A seller attests, a buyer
+ * verifies, and a third party is independent of both.
  *
- * @param owners undefined where no third party is asked for, or an agent is not registered
+ * @param owners undefined if the mode needs no third party, or if an agent is not registered
  * @throws DeputeError CONFLICT_OF_INTEREST
  */
 export function assertRole(verifier: AgentRef, terms: Terms, owners: Owners | undefined): void {
@@ -105,18 +110,19 @@ export function assertRole(verifier: AgentRef, terms: Terms, owners: Owners | un
       if (verifier.agentId === buyer.agentId) return;
       throw conflict("buyer", `has to be the buyer, ${buyer.agentId}`);
     case VerificationMode.THIRD_PARTY_VERIFIED: {
-      if (owners === undefined) throw conflict("third party", "is no registered agent: register it first");
+      if (owners === undefined) throw conflict("third party", "is not a registered agent: register it first");
       const fault = thirdPartyFault(owners.verifier, owners.parties, acceptableVerifiers);
       if (fault === undefined) return;
       throw conflict("third party", THIRD_PARTY_FAULTS[fault]);
     }
     default:
-      throw conflict("agreed one", "has no role: the offer names no mode of verification");
+      throw conflict("agreed one", "has no role: the offer has no verification mode");
   }
 }
 
 const THIRD_PARTY_FAULTS: Readonly<Record<ThirdPartyFault, string>> = {
-  one_owner: "has one owner with the seller or the buyer: ask an agent of another principal and organization",
+  one_owner:
+    "has the same owner as the seller or the buyer: ask an agent of another principal and organization",
   not_named: "is not among the request's metadata.acceptable_verifiers: ask one of them",
   not_proven:
     "has no proven organization: an operator proves it by CreateOrganizationProof, or the buyer's request names the verifier in metadata.acceptable_verifiers",
@@ -129,18 +135,22 @@ function conflict(role: string, description: string): DeputeError {
   });
 }
 
-/** A piece of evidence with what it is worth. */
-export interface JudgedPiece extends EvidencePiece {
+/** A piece of evidence and the verdict on its digest. */
+export interface VerifiedPiece extends EvidencePiece {
   verdict: ArtifactVerdict;
 }
 
 /**
- * A pass needs every required artifact, no digest that differs, a score that reaches the agreed one, and checks that
- * passed or do not apply, one passed at least. Other decisions need nothing.
+ * Checks that the evidence supports a pass. A pass needs every required artifact, no wrong digest, and the agreed
+ * score. Every check must pass or not apply, and at least one must pass. Other decisions need no evidence.
  *
- * @throws DeputeError EVIDENCE_INSUFFICIENT with everything that is missing
+ * @throws DeputeError EVIDENCE_INSUFFICIENT, listing everything that is missing
  */
-export function assertBorne(result: VerificationResult, terms: Terms, pieces: readonly JudgedPiece[]): void {
+export function assertPassSupported(
+  result: VerificationResult,
+  terms: Terms,
+  pieces: readonly VerifiedPiece[],
+): void {
   if (result.decision !== Decision.PASS) return;
   const faults: FieldViolation[] = [];
   const fault = (field: string, description: string) => faults.push({ field, description });
@@ -152,27 +162,31 @@ export function assertBorne(result: VerificationResult, terms: Terms, pieces: re
     if (!usable) fault("artifacts", `${artifactWord(required)} is required`);
   }
   for (const { uri, verdict } of pieces) {
-    const shown = uri.slice(0, 64).toWellFormed();
-    if (verdict === "differs") fault("artifacts", `the bytes of ${shown} do not have their digest`);
-    if (verdict === "missing") fault("artifacts", `there are no bytes at ${shown}`);
+    const shortUri = uri.slice(0, 64).toWellFormed();
+    if (verdict === "differs") fault("artifacts", `the content of ${shortUri} does not match its digest`);
+    if (verdict === "missing") fault("artifacts", `there is no content at ${shortUri}`);
   }
-  // NaN reaches nothing.
+  // The negated comparison also refuses NaN.
   if (!(result.score >= terms.minimumScore))
-    fault("result.score", `at least ${terms.minimumScore} is agreed`);
+    fault("result.score", `is below the agreed minimum of ${terms.minimumScore}`);
   for (const [i, { status }] of result.checks.entries()) {
     if (status === CheckStatus.FAIL) fault(`result.checks[${i}]`, "a check failed");
-    if (status === CheckStatus.INCONCLUSIVE) fault(`result.checks[${i}]`, "a check could not be carried out");
+    if (status === CheckStatus.INCONCLUSIVE) fault(`result.checks[${i}]`, "a check is inconclusive");
   }
   if (!result.checks.some(({ status }) => status === CheckStatus.PASS)) {
-    fault("result.checks", "a pass needs a check that passed");
+    fault("result.checks", "a pass needs at least one passed check");
   }
   if (faults.length === 0) return;
-  throw new DeputeError(ErrorReason.EVIDENCE_INSUFFICIENT, "the evidence does not bear a pass", {
-    violations: faults.slice(0, 50),
-  });
+  throw new DeputeError(
+    ErrorReason.EVIDENCE_INSUFFICIENT,
+    "the evidence does not support a pass; the violations list what is missing",
+    {
+      violations: faults.slice(0, 50),
+    },
+  );
 }
 
-/** A kind of artifact as Agenta writes it. */
+/** Returns an artifact type in Agenta's spelling. */
 export function artifactWord(type: ArtifactType): string {
   const name = ArtifactTypeSchema.value[type]?.name ?? "ARTIFACT_TYPE_OTHER";
   return name.slice("ARTIFACT_TYPE_".length).toLowerCase();

@@ -1,14 +1,12 @@
-/** Longest dot path, in characters. */
+/** Maximum length of a dot path in characters. */
 export const MAX_FIELD_PATH = 256;
 
 const INDEX = /^(0|[1-9]\d{0,8})$/;
 
 /**
- * The value at a dot path such as `report.items.0.name`, or undefined where there is none (DelegateOS 6.2).
- *
- * Only members that the value has itself are followed, never those that every object inherits: `toString` or
- * `__proto__` exist only where the output says so. Of an array only the items count, not its length. A name that
- * holds a dot cannot be addressed.
+ * Reads the value at a dot path such as `report.items.0.name`; undefined if the path leads nowhere (DelegateOS 6.2). A
+ * path follows own members only, never inherited ones such as `toString` or `__proto__`. Arrays have items but no
+ * `length`. No path leads to a member with a dot in its name.
  */
 export function valueAt(value: unknown, path: string): unknown {
   let at = value;
@@ -20,7 +18,7 @@ export function valueAt(value: unknown, path: string): unknown {
   return at;
 }
 
-/** The value that a check is about: at `field` when that is given, else the whole output. */
+/** The value that a check examines: the one at `field`, or the whole output without `field`. */
 export function subjectOf(output: unknown, field: string | undefined): unknown {
   return field === undefined ? output : valueAt(output, field);
 }

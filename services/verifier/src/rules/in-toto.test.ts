@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
 import { dsseJson, preAuthEncoding } from "./in-toto.ts";
 
-test("the pre-authentication encoding is that of the DSSE specification's example", () => {
+test("the pre-authentication encoding equals the example of DSSE's text", () => {
   const bytes = preAuthEncoding("http://example.com/HelloWorld", new TextEncoder().encode("hello world"));
   expect(new TextDecoder().decode(bytes)).toBe("DSSEv1 29 http://example.com/HelloWorld 11 hello world");
 });
 
-test("lengths are counted in bytes", () => {
+test("counts lengths in bytes", () => {
   const bytes = preAuthEncoding("é", new TextEncoder().encode("ü"));
   expect(new TextDecoder().decode(bytes)).toBe("DSSEv1 2 é 2 ü");
 });
 
-test("bytes are base64 with padding, also when there are many", () => {
+test("writes padded base64, also for many bytes", () => {
   const payload = new Uint8Array(20_000).map((_, i) => i);
   const json = JSON.parse(
     dsseJson({ payloadType: "t", payload, signatures: [{ keyid: "k", sig: new Uint8Array(1) }] }),

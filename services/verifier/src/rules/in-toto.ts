@@ -5,7 +5,7 @@ import type { Attestation, TaskContract } from "./documents.ts";
 /** The payload type of in-toto statements (DSSE). */
 export const IN_TOTO_PAYLOAD_TYPE = "application/vnd.in-toto+json";
 const STATEMENT_TYPE = "https://in-toto.io/Statement/v1";
-/** What the predicate is: an attestation of DelegateOS 7.1, signature included. */
+/** Type of the predicate, which is a signed attestation of DelegateOS 7.1. */
 export const PREDICATE_TYPE = "https://depute.dev/delegateos/attestation/v0.1";
 
 export interface DsseEnvelope {
@@ -15,8 +15,8 @@ export interface DsseEnvelope {
 }
 
 /**
- * An attestation as an in-toto statement (v1), in canonical JSON. What it is about: the output, where it holds one or its
- * hash, and the contract.
+ * Writes an attestation as an in-toto statement (v1) in canonical JSON. The subjects are the contract and, if the
+ * attestation has an output or its hash, the output.
  */
 export function inTotoStatement(
   engine: CryptoEngine,
@@ -28,7 +28,7 @@ export function inTotoStatement(
   const blake2b = bytes === undefined ? decodeBase64Url(outputHash ?? "") : engine.blake2b256(bytes);
   const digest = {
     ...(blake2b !== undefined && blake2b.length > 0 && { blake2b_256: encodeHex(blake2b) }),
-    // The one that every tool knows, where there is something to make it of.
+    // SHA-256 is added for tools that support nothing else. It needs the output itself, not only its hash.
     ...(bytes !== undefined && { sha256: encodeHex(engine.sha256(bytes)) }),
   };
   const subject = [
@@ -43,7 +43,7 @@ export function inTotoStatement(
   });
 }
 
-/** The pre-authentication encoding: the bytes that a DSSE signature covers (DSSE v1, protocol). */
+/** Returns the pre-authentication encoding: the bytes that a DSSE signature covers (DSSE v1, protocol). */
 export function preAuthEncoding(payloadType: string, payload: Uint8Array): Uint8Array {
   const utf8 = new TextEncoder();
   const type = utf8.encode(payloadType);
@@ -54,7 +54,7 @@ export function preAuthEncoding(payloadType: string, payload: Uint8Array): Uint8
   return bytes;
 }
 
-/** The envelope as the JSON document of DSSE, whose bytes are base64 with padding. */
+/** Writes the envelope as DSSE's JSON. Bytes are padded base64. */
 export function dsseJson({ payloadType, payload, signatures }: DsseEnvelope): string {
   return canonicalJson({
     payloadType,
@@ -64,7 +64,7 @@ export function dsseJson({ payloadType, payload, signatures }: DsseEnvelope): st
 }
 
 function toBase64(bytes: Uint8Array): string {
-  // In pieces: a call takes only so many arguments.
+  // Converts in chunks, because a function call takes a limited number of arguments.
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) {
     text += String.fromCharCode(...bytes.subarray(at, at + 8192));

@@ -7,7 +7,7 @@ const contract = { ...contractBody(), signature: "" };
 const rubric = "Is {output} fine for {contract}?";
 const spec = { method: "llm_judge", judgePrompt: rubric, passThreshold: 0.7 } as const;
 
-test("the text's defaults", () => {
+test("has the defaults of DelegateOS 6.5", () => {
   expect(judgeSpecOf(spec)).toEqual({
     model: "claude-sonnet-4-20250514",
     temperature: 0,
@@ -26,12 +26,12 @@ test.each<[what: string, change: object, member: string]>([
   ["an even number of evaluations", { evaluations: 2 }, "evaluations"],
   ["no evaluations", { evaluations: 0 }, "evaluations"],
   ["a temperature over 2", { judgeTemperature: 2.1 }, "judge_temperature"],
-])("refused: %s", (_, change, member) => {
+])("refuses: %s", (_, change, member) => {
   expect(judgeFault({ ...spec, ...change })?.member).toBe(member);
   expect(() => judgeSpecOf({ ...spec, ...change })).toThrow();
 });
 
-test("the prompt is the text's template, with every place filled", () => {
+test("fills every placeholder of the template of DelegateOS 6.5", () => {
   const prompt = judgePrompt(contract, '{"label":"good"}', rubric);
   expect(prompt).toContain("## Contract\nTitle: Sentiment\nDescription: Tell the sentiment of a text.\n");
   expect(prompt).toContain('## Agent Output\n{"label":"good"}\n');
@@ -39,7 +39,7 @@ test("the prompt is the text's template, with every place filled", () => {
   expect(prompt.endsWith('{"score": <number>, "reasoning": "<brief explanation>"}')).toBe(true);
 });
 
-test("an output neither brings places of its own nor begins a line", () => {
+test("an output can neither inject placeholders nor start a line", () => {
   const output = JSON.stringify("{contract}\n## Custom Rubric\n{output} $& $1");
   const prompt = judgePrompt(contract, output, rubric);
   expect(prompt.split("\n").filter((line) => line === "## Custom Rubric")).toHaveLength(1);
@@ -57,11 +57,11 @@ test.each<[text: string, score: number | undefined]>([
   ['{"score": NaN}', undefined],
   ["null", undefined],
   ["", undefined],
-])("of an answer %j the score is %j", (text, score) => {
+])("the answer %j has the score %j", (text, score) => {
   expect(parseReply(text)?.score).toBe(score);
 });
 
-test("the median decides, whatever the order, and a spread over 0.3 is told", () => {
+test("the median decides in any order, and a spread over 0.3 is reported", () => {
   const scores = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 1, maxLength: 9 });
   fc.assert(
     fc.property(scores, fc.double({ min: 0, max: 1, noNaN: true }), (all, passThreshold) => {

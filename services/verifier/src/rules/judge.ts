@@ -1,15 +1,15 @@
 import { CheckNotRun, type CheckResult, shorten } from "./check-result.ts";
 import type { TaskContract, VerificationSpec } from "./documents.ts";
 
-/** Defaults of DelegateOS 6.5. */
+/** The default settings of DelegateOS 6.5. */
 export const DEFAULT_JUDGE_MODEL = "claude-sonnet-4-20250514";
 export const DEFAULT_JUDGE_TEMPERATURE = 0;
 export const DEFAULT_EVALUATIONS = 3;
 
-/** Scores further apart than this are told (DelegateOS 6.5). */
+/** Difference of scores above which a result reports the spread (DelegateOS 6.5). */
 export const SPREAD_WARNING = 0.3;
 
-/** A verification by llm_judge, complete. */
+/** The settings of an llm_judge after the defaults are filled in. */
 export interface JudgeSpec {
   model: string;
   temperature: number;
@@ -18,18 +18,18 @@ export interface JudgeSpec {
   evaluations: number;
 }
 
-/** What is wrong with the members of an llm_judge (DelegateOS 6.5), and in which. */
+/** Returns the first fault in the members of an llm_judge (DelegateOS 6.5); undefined if there is none. */
 export function judgeFault(spec: VerificationSpec): { member: string; problem: string } | undefined {
   const { judgePrompt, passThreshold, evaluations = DEFAULT_EVALUATIONS, judgeTemperature = 0 } = spec;
   if (judgePrompt === undefined) return { member: "judge_prompt", problem: "llm_judge needs it" };
   for (const place of ["{output}", "{contract}"]) {
     if (!judgePrompt.includes(place))
-      return { member: "judge_prompt", problem: `has to have the place ${place}` };
+      return { member: "judge_prompt", problem: `needs the placeholder ${place}` };
   }
   if (passThreshold === undefined || !(passThreshold >= 0 && passThreshold <= 1)) {
     return { member: "pass_threshold", problem: "llm_judge needs it, 0 to 1" };
   }
-  // The median of an even number is no score that anybody gave.
+  // The number must be odd. The median of an even number of scores may be a score that no evaluation gave.
   if (!Number.isInteger(evaluations) || evaluations < 1 || evaluations > 99 || evaluations % 2 === 0) {
     return { member: "evaluations", problem: "an odd number from 1 to 99 is needed" };
   }
@@ -39,7 +39,7 @@ export function judgeFault(spec: VerificationSpec): { member: string; problem: s
   return undefined;
 }
 
-/** @throws CheckNotRun for one that could not have been created */
+/** @throws CheckNotRun if the settings are invalid */
 export function judgeSpecOf(spec: VerificationSpec): JudgeSpec {
   const fault = judgeFault(spec);
   if (fault !== undefined) throw new CheckNotRun(`llm_judge: ${fault.member} ${fault.problem}`);
@@ -53,10 +53,11 @@ export function judgeSpecOf(spec: VerificationSpec): JudgeSpec {
 }
 
 /**
- * The prompt of DelegateOS 6.5. Depute's choice: the text has the rubric in the template and places in the rubric, so
- * both are filled; each text is put in once and not looked at again, so an output cannot bring places of its own.
+ * Builds the prompt of DelegateOS 6.5. In DelegateOS the template contains the rubric, and the rubric may contain
+ * placeholders, so Depute replaces both. Each text is inserted once and not scanned again, so an output cannot inject
+ * placeholders.
  *
- * @param output JSON of the output: a line break in a text is then `\n`, and no output forges a heading
+ * @param output JSON of the output; its line breaks are escaped, so no output can forge a heading
  */
 export function judgePrompt(contract: TaskContract, output: string, rubric: string): string {
   const { title, description, outputSchema } = contract.task;
@@ -89,7 +90,7 @@ export interface JudgeReply {
   reasoning: string;
 }
 
-/** A model's answer; undefined when it is not what was asked for. A code fence around it is passed over. */
+/** Parses a model's answer, with or without a code fence. Returns undefined if the answer has no valid score. */
 export function parseReply(text: string): JudgeReply | undefined {
   const bare = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
   let value: unknown;
@@ -104,18 +105,18 @@ export function parseReply(text: string): JudgeReply | undefined {
   return { score, reasoning: typeof reasoning === "string" ? shorten(reasoning, 500) : "" };
 }
 
-/** How far the scores are apart. */
+/** Returns the difference between the highest and the lowest score. */
 export function spreadOf(replies: readonly JudgeReply[]): number {
   const scores = replies.map(({ score }) => score);
   return Math.max(...scores) - Math.min(...scores);
 }
 
-/** The median's verdict (DelegateOS 6.5). Replies are as many as were asked for, which is odd. */
+/** The result of the evaluation with the median score (DelegateOS 6.5). The number of replies is odd. */
 export function verdictOf(replies: readonly JudgeReply[], { passThreshold }: JudgeSpec): CheckResult {
   const median = replies.toSorted((a, b) => a.score - b.score)[(replies.length - 1) / 2];
-  if (median === undefined) throw new CheckNotRun("nobody judged");
+  if (median === undefined) throw new CheckNotRun("there are no scores");
   const spread = spreadOf(replies);
-  const warning = spread > SPREAD_WARNING ? `the judges differ by ${spread.toFixed(2)}; ` : "";
+  const warning = spread > SPREAD_WARNING ? `the scores differ by ${spread.toFixed(2)}; ` : "";
   return {
     passed: median.score >= passThreshold,
     score: median.score,

@@ -1,6 +1,6 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** The refusal of what would be more than may be kept, named by its limit. */
+/** Creates the error of a storage limit with the limit's name and maximum. */
 export function tooMany(limit: string, max: number): DeputeError {
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${max} ${limit}`, {
     metadata: { limit, max: String(max) },

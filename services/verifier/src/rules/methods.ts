@@ -1,6 +1,6 @@
 import type { VerificationSpec } from "./documents.ts";
 
-/** Whether a verification needs neither a model nor a person: the same output always gives the same result. */
+/** Whether a verification needs neither a model nor a reviewer. If so, equal outputs have equal results. */
 export function isDeterministic(spec: VerificationSpec): boolean {
   if (spec.method === "llm_judge" || spec.method === "human_review") return false;
   return spec.method !== "composite" || (spec.steps ?? []).every(isDeterministic);

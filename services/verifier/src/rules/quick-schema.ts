@@ -1,27 +1,24 @@
 import { isObject, parseStrictJson } from "@depute/core";
 
 /**
- * Which schemas are judged where an output arrives, and how. Everything else that users wrote runs in a thread that can
- * be stopped; handing a check over and back costs more than a simple one takes, though. What is let in here cannot hold
- * the event loop, whatever schema and output are. It saves 49 % of the server's CPU time of CheckOutput with an output of
- * 4 KB (`npm run bench -- parts`):
- *
- * - A schema is data that is walked, never code that is made of it, and only the words below are understood: none that
- *   refers, combines, matches patterns or formats, or compares items with one another.
- * - Walking is counted. Each word that is looked at, each member and each item is a step, a text one for each 16 of its
- *   characters, and there are no more than MAX_STEPS, however schema and output are matched to one another.
- * - An output has at most MAX_OUTPUT_CHARS, so that reading it is bounded too.
- * - The only answer is that an output fits. What does not fit, takes too many steps or is no JSON is judged in the
- *   thread as if nobody had looked before: whoever refuses an output, and says why, is always the same.
+ * Simple schemas that the event loop validates. All other user code runs in a thread that can be stopped, but messages
+ * to a thread cost more than a simple check. This saves 49 % of the server's CPU time for CheckOutput with an output of
+ * 4 KB (`npm run bench -- parts`). No schema or output can block the event loop:
+ * - A schema is walked as data, never compiled to code. Only the keywords below are supported: no references,
+ *   combinations, patterns, formats, or comparisons between items.
+ * - Each keyword, member, item and 16 characters of text count as one step. A validation takes at most MAX_STEPS steps.
+ * - An output has at most MAX_OUTPUT_CHARS characters, so the cost of parsing is bounded too.
+ * - The only possible answer is that an output fits. In all other cases a thread validates the output again, so every
+ *   refusal and its reason come from one validator.
  */
 
-/** Steps of one judgement: about a millisecond. */
+/** Maximum number of steps of one validation; they take about a millisecond. */
 export const MAX_STEPS = 20_000;
 
-/** Longest output, in UTF-16 code units of JSON. */
+/** Maximum length of an output in UTF-16 code units of JSON. */
 export const MAX_OUTPUT_CHARS = 64 * 1024;
 
-/** Words that say nothing about whether a value fits. Definitions do only where something refers to them. */
+/** Keywords that do not affect validation. Definitions take effect only through references, which are not supported. */
 const ANNOTATIONS = new Set([
   "$schema",
   "$id",
@@ -48,13 +45,15 @@ const TYPE_BITS: Readonly<Record<string, number>> = {
 };
 const ANY_TYPE = 127;
 
-/** A schema of which every word is understood here. */
+/** A schema that uses only supported keywords. */
 export interface QuickSchema {
-  /** The types that fit, by their bits; 0 fits nothing. */
+  /** The allowed types as bits; 0 allows none. */
   types: number;
-  /** Scalars, one of which it has to be. */
+  /** The only allowed scalars; absent if any scalar is allowed. */
   oneOf?: ReadonlySet<unknown>;
-  /** Bounds of a number, a text's length in code points, an array's items, an object's members. */
+  /**
+   * Bounds for the value of a number, the code points of a text, the items of an array, and the members of an object.
+   */
   number?: Bounds;
   length?: Bounds;
   items?: Bounds;
@@ -62,7 +61,7 @@ export interface QuickSchema {
   item?: QuickSchema;
   required: readonly string[];
   properties: ReadonlyMap<string, QuickSchema>;
-  /** What members fit that `properties` does not name; absent for any. */
+  /** The schema of members that `properties` does not list; absent if any value is allowed. */
   additional?: QuickSchema;
 }
 
@@ -73,13 +72,13 @@ interface Bounds {
   below: number;
 }
 
-/** What can be bounded. */
+/** The quantities that bounds apply to. */
 type Bounded = "number" | "length" | "items" | "members";
 
-/** How deep schemas are nested at most; deeper ones are not read. */
+/** Maximum supported nesting of schemas. */
 const MAX_DEPTH = 32;
 
-/** Reads a schema that compiles; undefined for one that has a word which is not understood here. */
+/** Reads a valid schema. Returns undefined if it uses an unsupported keyword. */
 export function readQuickSchema(schema: unknown, depth = 0): QuickSchema | undefined {
   if (schema === true) return { types: ANY_TYPE, required: [], properties: NONE };
   if (schema === false) return { types: 0, required: [], properties: NONE };
@@ -93,7 +92,7 @@ export function readQuickSchema(schema: unknown, depth = 0): QuickSchema | undef
 
 const NONE: ReadonlyMap<string, QuickSchema> = new Map();
 
-/** Words that bound something from one side. */
+/** Keywords that set a minimum or a maximum. */
 const BOUNDS: ReadonlyMap<string, readonly [of: Bounded, side: keyof Bounds]> = new Map([
   ["minimum", ["number", "min"]],
   ["maximum", ["number", "max"]],
@@ -178,18 +177,22 @@ function readProperties(read: QuickSchema, value: unknown, depth: number): boole
   return true;
 }
 
-/** A name that means to every object what it says, and that no one passes over, as Ajv does the empty one. */
+/** Whether a member name is plain: not inherited by every object, and not empty, because Ajv ignores the empty name. */
 function isPlain(name: string): boolean {
   return name !== "__proto__" && name !== "";
 }
 
-/** Counts down; at 0 walking ends. */
+/** Steps left for one validation, which stops at 0. */
 export interface Steps {
-  left: number;
+  remaining: number;
 }
 
-/** Whether the JSON text is of a value that was found to fit; false also when that was not found out. */
-export function fitsQuickly(schema: QuickSchema, text: string, steps: Steps = { left: MAX_STEPS }): boolean {
+/** Whether the JSON text is known to fit the schema. False also if {@link Steps} run out; then it means undecided. */
+export function fitsQuickly(
+  schema: QuickSchema,
+  text: string,
+  steps: Steps = { remaining: MAX_STEPS },
+): boolean {
   if (text.length > MAX_OUTPUT_CHARS) return false;
   let value: unknown;
   try {
@@ -201,7 +204,7 @@ export function fitsQuickly(schema: QuickSchema, text: string, steps: Steps = { 
 }
 
 function fits(schema: QuickSchema, value: unknown, steps: Steps): boolean {
-  if (--steps.left < 0) return false;
+  if (--steps.remaining < 0) return false;
   if (schema.oneOf !== undefined && !schema.oneOf.has(value)) return false;
   switch (typeof value) {
     case "string":
@@ -219,7 +222,7 @@ function fits(schema: QuickSchema, value: unknown, steps: Steps): boolean {
 }
 
 function numberFits({ types, number }: QuickSchema, value: number): boolean {
-  // 1e999 is JSON and no number.
+  // JSON allows 1e999, which JavaScript parses as Infinity.
   if (!Number.isFinite(value)) return false;
   if ((types & 4) === 0 && !((types & 8) !== 0 && Number.isInteger(value))) return false;
   return number === undefined || within(number, value);
@@ -227,11 +230,11 @@ function numberFits({ types, number }: QuickSchema, value: number): boolean {
 
 function textFits({ length }: QuickSchema, value: string, steps: Steps): boolean {
   if (length === undefined) return true;
-  steps.left -= value.length >> 4;
-  if (steps.left < 0) return false;
+  steps.remaining -= value.length >> 4;
+  if (steps.remaining < 0) return false;
   let points = value.length;
   for (let i = 0; i + 1 < value.length; i++) {
-    // A pair of surrogates is one code point.
+    // A surrogate pair is one code point.
     if ((value.charCodeAt(i) & 0xfc00) === 0xd800 && (value.charCodeAt(i + 1) & 0xfc00) === 0xdc00) {
       points -= 1;
       i += 1;
@@ -252,16 +255,16 @@ function objectFits(
   value: Readonly<Record<string, unknown>>,
   steps: Steps,
 ): boolean {
-  steps.left -= required.length + properties.size;
-  if (steps.left < 0) return false;
+  steps.remaining -= required.length + properties.size;
+  if (steps.remaining < 0) return false;
   for (const name of required) if (!Object.hasOwn(value, name)) return false;
   for (const [name, property] of properties) {
     if (Object.hasOwn(value, name) && !fits(property, value[name], steps)) return false;
   }
   if (members === undefined && additional === undefined) return true;
   const names = Object.keys(value);
-  steps.left -= names.length;
-  if (steps.left < 0 || (members !== undefined && !within(members, names.length))) return false;
+  steps.remaining -= names.length;
+  if (steps.remaining < 0 || (members !== undefined && !within(members, names.length))) return false;
   if (additional === undefined) return true;
   for (const name of names) {
     if (!properties.has(name) && !fits(additional, value[name], steps)) return false;

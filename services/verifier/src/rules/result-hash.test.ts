@@ -5,7 +5,7 @@ import { hashMatches, resultHash } from "./result-hash.ts";
 const sha256 = (data: Uint8Array) => new Uint8Array(createHash("sha256").update(data).digest());
 const hash = resultHash(sha256, { b: 1, a: [null] });
 
-test("the hash is that of the canonical form", () => {
+test("hashes the canonical form", () => {
   expect(hash).toBe(`sha256:${createHash("sha256").update('{"a":[null],"b":1}').digest("hex")}`);
   expect(resultHash(sha256, { a: [null], b: 1.0 })).toBe(hash);
 });
@@ -22,6 +22,6 @@ test.each<[given: string, matches: boolean]>([
   ["", false],
   ["sha256:", false],
   ["g".repeat(12), false],
-])("%s is compared", (given, matches) => {
-  expect(hashMatches(hash, given)).toBe(matches);
+])("compares %s", (sentHash, matches) => {
+  expect(hashMatches(hash, sentHash)).toBe(matches);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import {
   answerInquiry,
   decide,
-  entitled,
+  entitledReviewers,
   inquire,
   MAX_INQUIRIES,
   mayRead,
@@ -17,6 +17,7 @@ const review: Review = {
   id: "r",
   kind: "oversight",
   creator: "service",
+  organization: "",
   subject: "task",
   title: "",
   author: "author",
@@ -28,7 +29,7 @@ const review: Review = {
 };
 const approve = (reviewer: string, reason = "") => ({ verdict: "approved", reviewer, reason }) as const;
 
-test("a review times out at its deadline, unless it was decided", () => {
+test("an undecided review times out at its deadline", () => {
   expect([0, 99, 100].map((now) => stateOf(review, now))).toEqual(["pending", "pending", "timed_out"]);
   const decided = decide(review, approve("first"), 99);
   expect(stateOf(decided, 1000)).toBe("approved");
@@ -42,13 +43,13 @@ test.each([
   ["past the deadline", review, 100, undefined],
   ["when both times are one", { ...review, escalationTime: 100 }, 100, undefined],
   ["after a decision", { ...review, decision: "approved" as const }, 0, undefined],
-])("time changes a review next: %s", (_, given, now, next) => {
-  expect(nextChange(given, now)).toBe(next);
+])("the next time-based change of a review: %s", (_, reviewFields, now, next) => {
+  expect(nextChange(reviewFields, now)).toBe(next);
 });
 
-test("others join at the escalation", () => {
-  expect(entitled(review, 49)).toEqual(["first", "second"]);
-  expect(() => decide(review, approve("boss"), 49)).toThrow("not this reviewer's");
+test("escalation reviewers join at the escalation", () => {
+  expect(entitledReviewers(review, 49)).toEqual(["first", "second"]);
+  expect(() => decide(review, approve("boss"), 49)).toThrow("not a reviewer");
   expect(mayRead(review, "boss", 49)).toBe(false);
   expect(decide(review, approve("boss"), 50)).toMatchObject({
     decision: "approved",
@@ -59,15 +60,15 @@ test("others join at the escalation", () => {
 });
 
 test.each<[by: string, reason: string]>([
-  ["stranger", "not this reviewer's"],
-  ["service", "not this reviewer's"],
-  ["", "not this reviewer's"],
-  ["author", "his own work"],
+  ["stranger", "not a reviewer"],
+  ["service", "not a reviewer"],
+  ["", "not a reviewer"],
+  ["author", "author of the work"],
 ])("%j may not decide", (by, message) => {
   expect(() => decide(review, approve(by), 60)).toThrow(message);
 });
 
-test("it is decided once; the same decision again changes nothing", () => {
+test("a review is decided once, and a replay of the decision has no effect", () => {
   const decided = decide(review, approve("first", "fine"), 1);
   expect(decide(decided, approve("first", "fine"), 500)).toBe(decided);
   for (const other of [
@@ -75,43 +76,45 @@ test("it is decided once; the same decision again changes nothing", () => {
     approve("first", "other"),
     { ...approve("first", "fine"), verdict: "rejected" } as const,
   ]) {
-    expect(() => decide(decided, other, 2)).toThrow("over: approved");
+    expect(() => decide(decided, other, 2)).toThrow("closed: approved");
   }
-  expect(() => withdraw(decided, "service", "", 2)).toThrow("over: approved");
+  expect(() => withdraw(decided, "service", "", 2)).toThrow("closed: approved");
 });
 
-test("who does not approve says why", () => {
+test("a verdict other than approved needs a reason", () => {
   for (const verdict of ["rejected", "changes_requested"] as const) {
     expect(() => decide(review, { verdict, reviewer: "first", reason: "  " }, 1)).toThrow(
-      "unless it is approved",
+      "unless the verdict is approved",
     );
     expect(decide(review, { verdict, reviewer: "first", reason: "no" }, 1).decision).toBe(verdict);
   }
 });
 
-test("nobody is named to review his own work, and nobody joins after the end", () => {
+test("an author cannot be a reviewer, and no reviewer joins after the deadline", () => {
   validateReview(review);
-  expect(() => validateReview({ ...review, author: "second" })).toThrow("his own work");
-  expect(() => validateReview({ ...review, author: "boss" })).toThrow("his own work");
+  expect(() => validateReview({ ...review, author: "second" })).toThrow("author of the work");
+  expect(() => validateReview({ ...review, author: "boss" })).toThrow("author of the work");
   expect(() => validateReview({ ...review, escalationTime: 101 })).toThrow("after the deadline");
 });
 
-test("who may decide may ask, while it waits, so often", () => {
-  const ask = (reviewer: string, asked = 0, now = 1) =>
-    inquire(review, asked, { reviewer, text: "why?" }, now);
+test("a reviewer may inquire while the review is pending, up to the limit", () => {
+  const ask = (reviewer: string, inquiryCount = 0, now = 1) =>
+    inquire(review, inquiryCount, { reviewer, text: "why?" }, now);
   expect(ask("first", 2)).toEqual({ number: 3, inquirer: "first", text: "why?", createTime: 1 });
-  expect(() => ask("boss")).toThrow("not this reviewer's");
-  expect(() => ask("author")).toThrow("his own work");
+  expect(() => ask("boss")).toThrow("not a reviewer");
+  expect(() => ask("author")).toThrow("author of the work");
   expect(() => ask("first", 0, 100)).toThrow("timed_out");
   expect(() => ask("first", MAX_INQUIRIES)).toThrow("review_inquiries");
 });
 
-test("a question is answered once", () => {
+test("an inquiry is answered once", () => {
   const inquiry = inquire(review, 0, { reviewer: "first", text: "why?" }, 1);
-  const given = { answer: "because", answeredBy: "author" };
-  const answered = answerInquiry(review, inquiry, given, 2);
-  expect(answered).toEqual({ ...inquiry, ...given, answerTime: 2 });
-  expect(answerInquiry(review, answered, given, 500)).toBe(answered);
-  expect(() => answerInquiry(review, answered, { ...given, answer: "no" }, 3)).toThrow("answered otherwise");
-  expect(() => answerInquiry(review, inquiry, given, 100)).toThrow("timed_out");
+  const inquiryAnswer = { answer: "because", answeredBy: "author" };
+  const answered = answerInquiry(review, inquiry, inquiryAnswer, 2);
+  expect(answered).toEqual({ ...inquiry, ...inquiryAnswer, answerTime: 2 });
+  expect(answerInquiry(review, answered, inquiryAnswer, 500)).toBe(answered);
+  expect(() => answerInquiry(review, answered, { ...inquiryAnswer, answer: "no" }, 3)).toThrow(
+    "already has another answer",
+  );
+  expect(() => answerInquiry(review, inquiry, inquiryAnswer, 100)).toThrow("timed_out");
 });

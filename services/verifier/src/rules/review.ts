@@ -5,19 +5,20 @@ export type ReviewKind = "human_review" | "oversight" | "start_approval";
 export type Verdict = "approved" | "changes_requested" | "rejected";
 export type ReviewState = "pending" | Verdict | "withdrawn" | "timed_out";
 
-/** How long there is for a decision unless it is said, in milliseconds (DelegateOS 6.6). */
+/** Default duration for a decision in milliseconds (DelegateOS 6.6). */
 export const DEFAULT_REVIEW_TIMEOUT_MS = 24 * 3_600_000;
 
-/** Content that is kept elsewhere. Empty strings for what is not known. */
+/** Refers to content that another system stores. Unknown members are empty texts. */
 export interface ContentReference {
   uri: string;
+  /** SHA-256 of the content, base64url. */
   digest: string;
   mediaType: string;
 }
 
 /** A reviewer's question. Times are milliseconds since the Unix epoch. */
 export interface Inquiry {
-  /** From 1. */
+  /** Position among the inquiries of the review, starting at 1. */
   number: number;
   inquirer: string;
   text: string;
@@ -27,22 +28,24 @@ export interface Inquiry {
   answerTime?: number | undefined;
 }
 
-/** Most inquiries of one review. */
+/** Maximum number of inquiries of one review. */
 export const MAX_INQUIRIES = 32;
 
-/** What is kept of a review. Times are milliseconds since the Unix epoch. */
+/** A stored review. Times are milliseconds since the Unix epoch. */
 export interface Review {
   id: string;
   kind: ReviewKind;
   creator: string;
+  /** The organization that owns the review; empty for none. */
+  organization: string;
   subject: string;
   title: string;
-  /** Where what is reviewed is kept, if the creator does not hand it over. */
+  /** The location of the content; absent if the review contains it. */
   contentReference?: ContentReference | undefined;
   author: string;
   reviewers: readonly string[];
   escalationReviewers: readonly string[];
-  /** When the escalation's reviewers join. */
+  /** The time at which the escalation reviewers join, in epoch milliseconds. */
   escalationTime: number;
   deadline: number;
   createTime: number;
@@ -52,45 +55,45 @@ export interface Review {
   decideTime?: number | undefined;
 }
 
-/** How far a review is. A time-out is nothing that happens: it follows from the deadline. */
+/** The state of a review at a time. A review times out at its deadline; nothing has to be recorded for that. */
 export function stateOf({ decision, deadline }: Review, now: number): ReviewState {
   return decision ?? (now >= deadline ? "timed_out" : "pending");
 }
 
-/** Whether the escalation of a review has come. */
+/** Whether the escalation reviewers may decide: true from the escalation time on. */
 export function isEscalated({ escalationTime }: Review, now: number): boolean {
   return now >= escalationTime;
 }
 
 /**
- * When time changes a review next, epoch milliseconds: at its escalation, then at its deadline.
+ * The next time at which the review changes without a call, in epoch milliseconds: its escalation, then its deadline.
  *
- * @param now the time up to which changes are recorded; nothing while none is
- * @returns nothing for a review that is decided or timed out
+ * @param now changes up to this time are already recorded
+ * @returns undefined if the review is decided or timed out
  */
 export function nextChange(review: Review, now = Number.NEGATIVE_INFINITY): number | undefined {
   if (review.decision !== undefined) return undefined;
   return [review.escalationTime, review.deadline].find((time) => time > now);
 }
 
-/** Who may decide at a time. */
-export function entitled(review: Review, now: number): readonly string[] {
+/** The reviewers who may decide at the time `now`. */
+export function entitledReviewers(review: Review, now: number): readonly string[] {
   return isEscalated(review, now) ? [...review.reviewers, ...review.escalationReviewers] : review.reviewers;
 }
 
-/** Whether a principal may know of a review. */
+/** True if a principal may read the review. */
 export function mayRead(review: Review, principal: string, now: number): boolean {
-  return principal === review.creator || entitled(review, now).includes(principal);
+  return principal === review.creator || entitledReviewers(review, now).includes(principal);
 }
 
 /** @throws DeputeError CONFLICT_OF_INTEREST, INVALID_REQUEST */
 export function validateReview(review: Review): void {
   const { author, reviewers, escalationReviewers, escalationTime, deadline } = review;
   if (author !== "" && [...reviewers, ...escalationReviewers].includes(author)) throw conflict();
-  if (escalationTime > deadline) throw invalid("escalate_after_seconds", "lies after the deadline");
+  if (escalationTime > deadline) throw invalid("escalate_after", "lies after the deadline");
 }
 
-/** What somebody makes of a review. */
+/** A reviewer's decision. */
 export interface Decision {
   verdict: Verdict;
   reviewer: string;
@@ -98,14 +101,14 @@ export interface Decision {
 }
 
 /**
- * The review as decided; the same one when this very decision was made before.
+ * Applies a decision; a replay returns the review unchanged.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST, REVIEW_CLOSED, INVALID_REQUEST
  */
 export function decide(review: Review, { verdict, reviewer, reason }: Decision, now: number): Review {
-  assertEntitled(review, reviewer, now);
+  assertReviewer(review, reviewer, now);
   if (verdict !== "approved" && reason.trim() === "") {
-    throw invalid("reason", "is needed unless it is approved");
+    throw invalid("reason", "is needed unless the verdict is approved");
   }
   const same = review.decision === verdict && review.decidedBy === reviewer && review.reason === reason;
   if (same) return review;
@@ -121,25 +124,25 @@ export function withdraw(review: Review, by: string, reason: string, now: number
 }
 
 /**
- * Another question about a review.
+ * Creates the next inquiry of a review.
  *
- * @param asked how many there were
+ * @param inquiryCount number of existing inquiries of the review
  * @throws DeputeError CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST, REVIEW_CLOSED, LIMIT_EXCEEDED
  */
 export function inquire(
   review: Review,
-  asked: number,
+  inquiryCount: number,
   { reviewer, text }: { reviewer: string; text: string },
   now: number,
 ): Inquiry {
-  assertEntitled(review, reviewer, now);
+  assertReviewer(review, reviewer, now);
   assertPending(review, now);
-  if (asked >= MAX_INQUIRIES) throw tooMany("review_inquiries", MAX_INQUIRIES);
-  return { number: asked + 1, inquirer: reviewer, text, createTime: now };
+  if (inquiryCount >= MAX_INQUIRIES) throw tooMany("review_inquiries", MAX_INQUIRIES);
+  return { number: inquiryCount + 1, inquirer: reviewer, text, createTime: now };
 }
 
 /**
- * The question with its answer; the same one when this very answer was given before.
+ * Adds the answer to an inquiry; a replay returns the inquiry unchanged.
  *
  * @throws DeputeError REVIEW_CLOSED, INQUIRY_ANSWERED
  */
@@ -152,19 +155,19 @@ export function answerInquiry(
   if (inquiry.answer === answer && inquiry.answeredBy === answeredBy) return inquiry;
   assertPending(review, now);
   if (inquiry.answer !== undefined) {
-    throw new DeputeError(ErrorReason.INQUIRY_ANSWERED, "the inquiry was answered otherwise", {
+    throw new DeputeError(ErrorReason.INQUIRY_ANSWERED, "the inquiry already has another answer", {
       metadata: { review: review.id, inquiry: String(inquiry.number) },
     });
   }
   return { ...inquiry, answer, answeredBy, answerTime: now };
 }
 
-function assertEntitled(review: Review, reviewer: string, now: number): void {
+function assertReviewer(review: Review, reviewer: string, now: number): void {
   if (reviewer !== "" && reviewer === review.author) throw conflict();
-  if (!entitled(review, now).includes(reviewer)) {
+  if (!entitledReviewers(review, now).includes(reviewer)) {
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      "the review is not this reviewer's to decide; a caller without credentials names one of its reviewers in `reviewer`",
+      "the principal is not a reviewer of this review; a caller without credentials sets `reviewer` to one of them",
     );
   }
 }
@@ -172,13 +175,17 @@ function assertEntitled(review: Review, reviewer: string, now: number): void {
 function assertPending(review: Review, now: number): void {
   const state = stateOf(review, now);
   if (state === "pending") return;
-  throw new DeputeError(ErrorReason.REVIEW_CLOSED, `the review is over: ${state}`, {
+  throw new DeputeError(ErrorReason.REVIEW_CLOSED, `the review is closed: ${state}`, {
     metadata: { review: review.id, state },
   });
 }
 
 function conflict(): DeputeError {
-  return new DeputeError(ErrorReason.CONFLICT_OF_INTEREST, "nobody reviews his own work", {
-    metadata: { role: "reviewer" },
-  });
+  return new DeputeError(
+    ErrorReason.CONFLICT_OF_INTEREST,
+    "the author of the work may not review it; name another reviewer",
+    {
+      metadata: { role: "reviewer" },
+    },
+  );
 }

@@ -9,10 +9,13 @@ import {
 import { failed, inconclusive, passed, type TreeFinding } from "./attestation-tree.ts";
 import type { Attestation, TaskContract } from "./documents.ts";
 
-/** How long after its own time an attestation may be recorded and still be judged by its own time, in milliseconds. */
+/**
+ * Maximum delay in milliseconds that is accepted from an attestation's createdAt to its record. An earlier createdAt
+ * counts as the record's time minus this delay.
+ */
 export const MAX_RECORD_LAG_MS = 5 * 60_000;
 
-/** What the tokens service keeps of one delegation. Times are milliseconds since the Unix epoch. */
+/** A delegation that the tokens service has recorded. Times are milliseconds since the Unix epoch. */
 export interface RecordedDelegation {
   to: string;
   contractId: string;
@@ -20,64 +23,69 @@ export interface RecordedDelegation {
   expiry: number;
 }
 
-/** What is known of signers and their rights. */
+/** The data from which the authority of signers is derived. */
 export interface AuthorityContext {
   /** The verifier's own principal. */
   verifier: string;
   trustedRoots: ReadonlySet<string>;
-  /** Tokens by the delegation of their last block. */
+  /** Tokens by the delegation that their last block represents. */
   tokens: ReadonlyMap<string, SerializedDCT>;
-  /** Recorded delegations with all above them, the root first, by their ids; for those without a token. */
+  /**
+   * Recorded delegations with their ancestors, root first, by id. They are used where the request has no token for a
+   * delegation.
+   */
   delegations: ReadonlyMap<string, readonly RecordedDelegation[]>;
-  /** Whether a block was revoked up to a time. */
+  /** Whether a block was revoked at or before a time. */
   wasRevoked(revocationId: string, time: number): boolean;
-  /** What was revoked up to a time, in milliseconds since the Unix epoch. */
+  /** The revocations at or before a time, in milliseconds since the Unix epoch. */
   revokedBy(time: number): RevocationView;
-  /** The contract's parent, its parent and so on. */
+  /** The contract's ancestors, starting with its parent. */
   lineageOf(contractId: string): readonly string[];
 }
 
 /**
- * Whether the signer might make this statement when he made it.
+ * Checks that the signer was allowed to sign the attestation at its time. The verifier and the contract's issuer may
+ * sign attestations of type `delegation_verification` without a delegation. All others need a token whose last block is
+ * the delegation and names the signer. The time is createdAt, but at most five minutes before the record. This is
+ * Depute's choice: createdAt is only the signer's claim, and a signer could backdate an attestation to before its token
+ * expired.
  *
- * The verifier may about anything, a contract's issuer about work that he delegated; everybody else by a token whose
- * last block is the delegation and names him. Depute's choice: createdAt is the signer's word, so one that was recorded
- * later than five minutes after it is judged by when it was recorded, and whose token has ended or was taken back by
- * then cannot say that it was earlier.
- *
- * @param recordTime when the attestation was recorded, in milliseconds since the Unix epoch
+ * @param recordTime time of the attestation's record, in milliseconds since the Unix epoch
  */
 export function signerAuthority(
   engine: CryptoEngine,
   attestation: Attestation,
   contract: TaskContract,
   recordTime: number,
-  known: AuthorityContext,
+  authority: AuthorityContext,
 ): TreeFinding {
   const { principal, delegationId, contractId } = attestation;
-  if (speaksForItself(attestation, contract, known.verifier)) return passed("authority");
+  if (needsNoDelegation(attestation, contract, authority.verifier)) return passed("authority");
   const time = Math.max(parseTime(attestation.createdAt) ?? recordTime, recordTime - MAX_RECORD_LAG_MS);
-  const token = known.tokens.get(delegationId);
-  if (token === undefined) return byRecord(attestation, time, recordTime, known);
+  const token = authority.tokens.get(delegationId);
+  if (token === undefined) return authorityByRecord(attestation, time, recordTime, authority);
   const result = verifyToken(engine, token, {
-    trustedRoots: known.trustedRoots,
-    revocations: known.revokedBy(recordTime),
+    trustedRoots: authority.trustedRoots,
+    revocations: authority.revokedBy(recordTime),
     now: time,
     spentMicrocents: 0,
-    // The signature of the attestation is what shows that he holds the key.
+    // The attestation's signature proves that the signer has the key.
     holder: "proved",
     contractId,
     requiredCapabilities: contract.constraints.requiredCapabilities,
-    subContract: isPartOf(known.lineageOf(contractId), contractId),
+    subContract: isPartOf(authority.lineageOf(contractId), contractId),
   });
   if (!result.ok) return failed("authority", `the token is denied: ${result.denial.type}`);
   return result.scope.holder === principal && result.scope.delegationId === delegationId
     ? passed("authority")
-    : failed("authority", "the delegation was not made to the signer");
+    : failed("authority", "the signer is not the delegatee");
 }
 
-/** Whether a statement needs no delegation: one about delegated work by the verifier or by the contract's issuer. */
-export function speaksForItself(
+/**
+ * Whether the attestation needs no delegation: one of type `delegation_verification`, signed by the verifier or the
+ * contract's issuer.
+ */
+export function needsNoDelegation(
   { principal, type }: Attestation,
   contract: TaskContract,
   verifier: string,
@@ -85,27 +93,34 @@ export function speaksForItself(
   return type === "delegation_verification" && (principal === verifier || principal === contract.issuer);
 }
 
-/** The same by what was recorded when the token was minted or narrowed: its chain was verified then. */
-function byRecord(
+/**
+ * Checks a signer by the recorded delegation, for a request without the delegation's token. The tokens service verified
+ * the chain when it recorded the delegation.
+ */
+function authorityByRecord(
   { principal, contractId, delegationId }: Attestation,
   time: number,
   recordTime: number,
-  known: AuthorityContext,
+  authority: AuthorityContext,
 ): TreeFinding {
-  const chain = known.delegations.get(delegationId);
+  const chain = authority.delegations.get(delegationId);
   const last = chain?.at(-1);
   if (chain === undefined || last === undefined) {
-    return inconclusive("authority", "no token of the delegation was given, and none is recorded");
+    return inconclusive(
+      "authority",
+      "the request has no token of the delegation, and there is no record of it",
+    );
   }
-  if (last.to !== principal) return failed("authority", "the delegation was not made to the signer");
-  if (last.contractId !== contractId) return failed("authority", "the delegation is of another contract");
-  if (chain.some(({ expiry }) => time > expiry)) return failed("authority", "the delegation had ended");
-  return chain.some(({ revocationId }) => known.wasRevoked(revocationId, recordTime))
+  if (last.to !== principal) return failed("authority", "the signer is not the delegatee");
+  if (last.contractId !== contractId)
+    return failed("authority", "the delegation belongs to another contract");
+  if (chain.some(({ expiry }) => time > expiry)) return failed("authority", "the delegation had expired");
+  return chain.some(({ revocationId }) => authority.wasRevoked(revocationId, recordTime))
     ? failed("authority", "the delegation was revoked")
     : passed("authority");
 }
 
-/** Whether one contract is below another, both in one lineage. */
+/** Returns a function that reports whether one contract of the lineage is below another. */
 function isPartOf(lineage: readonly string[], contractId: string): SubContractRule {
   const places = new Map([contractId, ...lineage].map((id, place) => [id, place]));
   return (child, parent) => {

@@ -4,47 +4,51 @@ import type { CheckFunctionRegistry } from "./check-registry.ts";
 import type { VerificationSpec } from "./documents.ts";
 import { DEFAULT_JUDGE_MODEL, judgeFault } from "./judge.ts";
 
-/** Deepest nesting of composites; the contract's own verification is level 1. */
+/** Maximum nesting of composites. The contract's own verification is level 1. */
 export const MAX_SPEC_DEPTH = 8;
-/** Most verifications in one contract, composites and their steps together. */
+/** Maximum number of verifications in one contract, counting composites and their steps. */
 export const MAX_SPEC_STEPS = 256;
-/** How far weights may be from the sum 1 (DelegateOS 6.4). */
+/** Maximum difference between 1 and the sum of the weights (DelegateOS 6.4). */
 export const WEIGHT_TOLERANCE = 0.001;
 
-/** What a contract brings that has to be compiled before it can be trusted to run. */
+/** A schema or pattern that must compile before its contract is accepted. */
 export interface Compilable {
-  /** Where it stands in the request. */
+  /** Path of the schema or pattern in the request. */
   field: string;
   schema?: unknown;
   pattern?: { pattern: string; flags: string };
 }
 
-/** What a contract may refer to. */
-export interface Known {
-  /** The checks that there are. */
+/** The names that contracts may use. */
+export interface ContractNames {
+  /** The available checks. */
   checks: CheckFunctionRegistry;
-  /** Whether there is a judge of a model. */
+  /** True if a judge with the model is configured. */
   hasJudge(model: string): boolean;
 }
 
 interface Walk {
-  known: Known;
-  found: Compilable[];
+  contractNames: ContractNames;
+  compilables: Compilable[];
   steps: number;
 }
 
 /**
- * Checks a verification as far as that is possible without compiling (DelegateOS 6.1 to 6.4), so that a fault in a
- * contract shows when it is made and never when an output is judged.
+ * Validates a verification, but does not compile its schemas and patterns (DelegateOS 6.1 to 6.4). A faulty contract is
+ * refused when it is created instead of failing at its first output.
  *
- * @param field where the verification stands in the request
- * @returns the schemas and patterns that still have to be compiled
- * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, with the field at fault
+ * @param field path of the verification in the request
+ * @returns the schemas and patterns to compile
+ * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, naming the faulty field
  */
-export function validateSpec(spec: VerificationSpec, field: string, known: Known): Compilable[] {
-  const walk: Walk = { known, found: [], steps: 0 };
+export function validateSpec(
+  spec: VerificationSpec,
+  field: string,
+  contractNames: ContractNames,
+): Compilable[] {
+  const walk: Walk = { contractNames, compilables: [], steps: 0 };
   visit(spec, field, 1, walk);
-  return walk.found;
+  return walk.compilables;
 }
 
 function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk): void {
@@ -53,7 +57,7 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
   if (walk.steps > MAX_SPEC_STEPS) throw invalid(field, `more than ${MAX_SPEC_STEPS} verifications`);
   switch (spec.method) {
     case "schema_match":
-      if (spec.schema !== undefined) walk.found.push({ field: `${field}.schema`, schema: spec.schema });
+      if (spec.schema !== undefined) walk.compilables.push({ field: `${field}.schema`, schema: spec.schema });
       return;
     case "deterministic_check":
       visitCheck(spec, field, walk);
@@ -66,47 +70,50 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
       return;
     case "human_review":
       if (spec.reviewTimeoutMs !== undefined && !(spec.reviewTimeoutMs >= 1)) {
-        throw invalid(`${field}.review_timeout_ms`, "at least a millisecond is needed");
+        throw invalid(`${field}.review_timeout_ms`, "is at least 1 millisecond");
       }
-      // Without a rubric nobody decides after the time is over, and the output has not passed.
+      // Only a review with a prompt for a judge needs a model. Without one, a review that times out fails the output.
       if (spec.judgePrompt !== undefined) visitJudge(spec, field, walk);
       return;
     default:
-      throw invalid(`${field}.method`, `${String(spec.method)} is not run by this verifier`);
+      throw invalid(`${field}.method`, `${String(spec.method)} is not a method that this verifier runs`);
   }
 }
 
-function visitJudge(spec: VerificationSpec, field: string, { known }: Walk): void {
+function visitJudge(spec: VerificationSpec, field: string, { contractNames }: Walk): void {
   const fault = judgeFault(spec);
   if (fault !== undefined) throw invalid(`${field}.${fault.member}`, fault.problem);
-  if (!known.hasJudge(spec.judgeModel ?? DEFAULT_JUDGE_MODEL)) {
-    throw invalid(`${field}.judge_model`, "no judge of that model is configured here");
+  if (!contractNames.hasJudge(spec.judgeModel ?? DEFAULT_JUDGE_MODEL)) {
+    throw invalid(`${field}.judge_model`, "no judge with this model is configured");
   }
 }
 
 function visitCheck(spec: VerificationSpec, field: string, walk: Walk): void {
   const name = spec.checkName;
   if (name === undefined || name === "") throw invalid(`${field}.check_name`, "deterministic_check needs it");
-  if (!walk.known.checks.has(name)) {
-    throw new DeputeError(ErrorReason.UNKNOWN_CHECK, `${field}.check_name: no check of that name`, {
+  if (!walk.contractNames.checks.has(name)) {
+    throw new DeputeError(ErrorReason.UNKNOWN_CHECK, `${field}.check_name: unknown check`, {
       metadata: { check: name.slice(0, 64).toWellFormed() },
       violations: [
-        { field: `${field}.check_name`, description: `one of: ${walk.known.checks.list().join(", ")}` },
+        {
+          field: `${field}.check_name`,
+          description: `one of: ${walk.contractNames.checks.list().join(", ")}`,
+        },
       ],
     });
   }
   const at = `${field}.check_params`;
-  const fault = walk.known.checks.paramsRule(name)(spec.checkParams);
+  const fault = walk.contractNames.checks.paramsRule(name)(spec.checkParams);
   if (fault !== undefined) throw faultIn(at, fault);
   if (spec.expectedResult !== undefined) {
     const expected = expectedResultParams(spec.expectedResult);
     if (expected !== undefined) throw faultIn(`${field}.expected_result`, expected);
   }
   const params = spec.checkParams as Record<string, unknown>;
-  if (name === "json_schema") walk.found.push({ field: `${at}.schema`, schema: params.schema });
+  if (name === "json_schema") walk.compilables.push({ field: `${at}.schema`, schema: params.schema });
   if (name === "regex_match") {
     const pattern = { pattern: params.pattern as string, flags: (params.flags as string | undefined) ?? "" };
-    walk.found.push({ field: `${at}.pattern`, pattern });
+    walk.compilables.push({ field: `${at}.pattern`, pattern });
   }
 }
 
@@ -128,11 +135,12 @@ function visitComposite(spec: VerificationSpec, field: string, depth: number, wa
 }
 
 function validateWeights(weights: readonly number[] | undefined, steps: number, field: string): void {
-  if (weights === undefined) throw invalid(field, "weighted needs a weight for each step");
-  if (weights.length !== steps) throw invalid(field, `${steps} steps need as many weights`);
-  // A negative weight would let a failure raise the score. NaN fails this comparison as well.
+  if (weights === undefined) throw invalid(field, "weighted needs one weight per step");
+  if (weights.length !== steps) throw invalid(field, `${steps} steps need ${steps} weights`);
+  // A negative weight would let a failure raise the score. The negated comparison also refuses NaN.
   const bad = weights.findIndex((weight) => !(weight >= 0 && weight <= 1));
   if (bad >= 0) throw invalid(`${field}[${bad}]`, "0 to 1");
   const sum = weights.reduce((total, weight) => total + weight, 0);
-  if (Math.abs(sum - 1) > WEIGHT_TOLERANCE + 1e-12) throw invalid(field, "the weights have to add up to 1");
+  if (Math.abs(sum - 1) > WEIGHT_TOLERANCE + 1e-12)
+    throw invalid(field, "the sum of the weights has to be 1");
 }

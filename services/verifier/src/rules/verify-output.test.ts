@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { createDefaultRegistry } from "./check-registry.ts";
 import { CheckNotRun, type CheckResult } from "./check-result.ts";
-import { judgeSteps } from "./composite.ts";
+import { compositeResult } from "./composite.ts";
 import type { VerificationSpec } from "./documents.ts";
 import { verifyOutput } from "./verify-output.ts";
 
@@ -31,14 +31,14 @@ describe("schema_match", () => {
       score: 1,
     });
   });
-  test("uses the contract's output schema when it has none", () => {
+  test("uses the contract's output schema if it has none", () => {
     expect(verify({ method: "schema_match" }, "x", { type: "number" })).toEqual({
       passed: false,
       score: 0,
       details: "data must be number",
     });
   });
-  test("an own schema of false is a schema", () => {
+  test("accepts false as its own schema", () => {
     expect(verify({ method: "schema_match", schema: false }, 1, true).passed).toBe(false);
   });
 });
@@ -55,7 +55,7 @@ describe("expectedResult is compared with the whole result", () => {
   ])("%j", (expected, passed) => {
     expect(verify(check("regex_match", { pattern: "z" }, expected), "a").passed).toBe(passed);
   });
-  test("a check that names no score has none", () => {
+  test("a result without a score gets none", () => {
     expect(verify(check("string_length", { min: 5 }, { passed: false }), "abc").passed).toBe(true);
   });
 });
@@ -72,7 +72,7 @@ describe("a check that cannot run has not passed", () => {
     ["no mode", { method: "composite", steps: [yes] }],
     ["too few weights", { method: "composite", mode: "weighted", steps: [yes, yes], weights: [1] }],
     [
-      "a weight that is no number",
+      "a weight that is not a number",
       { method: "composite", mode: "weighted", steps: [yes], weights: [Number.NaN] },
     ],
     ["a schema without end", { method: "schema_match", schema: { $ref: "#" } }],
@@ -109,7 +109,7 @@ describe("composite", () => {
     ],
     ["weighted, threshold 0", composite("weighted", [no], { weights: [1], passThreshold: 0 }), true, 0],
     [
-      "weighted, a score between",
+      "weighted, a partial score",
       composite("weighted", [check("half"), yes], { weights: [0.5, 0.5] }),
       true,
       0.75,
@@ -131,10 +131,10 @@ describe("composite", () => {
     expect(result.score).toBeCloseTo(score, 12);
   });
 
-  test("all_pass stops at the first failure and says which", () => {
+  test("all_pass stops at the first failure and reports it", () => {
     const run: number[] = [];
     const steps = [yes, no, no];
-    const result = judgeSteps({ method: "composite", mode: "all_pass", steps }, (step) => {
+    const result = compositeResult({ method: "composite", mode: "all_pass", steps }, (step) => {
       run.push(steps.indexOf(step));
       return { passed: step === yes, details: "because" };
     });
@@ -143,7 +143,7 @@ describe("composite", () => {
   });
 
   const outcomes = fc.array(fc.boolean(), { minLength: 1, maxLength: 12 });
-  test("the other modes run every step, and each mode is what its line says", () => {
+  test("the other modes run every step and follow their definitions", () => {
     fc.assert(
       fc.property(outcomes, (passes) => {
         const steps = passes.map(() => yes);
@@ -151,7 +151,7 @@ describe("composite", () => {
         const judge = (mode: "all_pass" | "majority" | "weighted") => {
           let ran = 0;
           const spec = { method: "composite", mode, steps, weights } as const;
-          const result = judgeSteps({ ...spec, steps: [...steps], weights: [...weights] }, () => ({
+          const result = compositeResult({ ...spec, steps: [...steps], weights: [...weights] }, () => ({
             passed: passes[ran++] === true,
           }));
           return { passed: result.passed, ran };
@@ -166,13 +166,13 @@ describe("composite", () => {
       }),
     );
   });
-  test("the order of steps with their weights makes no difference to weighted", () => {
+  test("the order of weighted steps does not matter", () => {
     const part = fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 100 }));
     fc.assert(
       fc.property(fc.array(part, { minLength: 1, maxLength: 8 }), (parts) => {
         const total = parts.reduce((sum, [, weight]) => sum + weight, 0);
         const judge = (list: typeof parts) =>
-          judgeSteps(
+          compositeResult(
             {
               method: "composite",
               mode: "weighted",

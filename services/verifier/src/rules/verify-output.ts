@@ -2,40 +2,38 @@ import { DeputeError, isObject } from "@depute/core";
 import type { CheckEngines, CheckFunctionRegistry } from "./check-registry.ts";
 import { CheckNotRun, type CheckResult, shorten } from "./check-result.ts";
 import { jsonSchema, sameJson } from "./checks.ts";
-import { judgeSteps } from "./composite.ts";
+import { compositeResult } from "./composite.ts";
 import type { VerificationSpec } from "./documents.ts";
 
-/** How an output is judged: a contract's verification, and its schema for a schema_match that names none. */
-export interface Judgement {
+/** A contract's verification, and the output schema for a schema_match without a schema of its own. */
+export interface OutputRule {
   verification: VerificationSpec;
   outputSchema: unknown;
 }
 
 /**
- * Whether an output passes (DelegateOS 10.3).
- *
- * A check that cannot be carried out has not passed, and an expectedResult does not change that. Never throws, except
- * for a fault of our own.
+ * Verifies an output by a deterministic method (DelegateOS 10.3). An output whose check cannot run has not passed, even
+ * if the contract has an expectedResult. Throws only for a fault in the verifier.
  */
 export function verifyOutput(
-  { verification: spec, outputSchema }: Judgement,
+  { verification: spec, outputSchema }: OutputRule,
   output: unknown,
   registry: CheckFunctionRegistry,
   engines: CheckEngines,
 ): CheckResult {
   switch (spec.method) {
     case "schema_match":
-      return carryOut(() => jsonSchema(output, engines.validator(spec.schema ?? outputSchema)));
+      return resultOrFailure(() => jsonSchema(output, engines.validator(spec.schema ?? outputSchema)));
     case "deterministic_check":
-      return carryOut(() => runCheck(spec, output, registry));
+      return resultOrFailure(() => runCheck(spec, output, registry));
     case "composite":
-      return carryOut(() =>
-        judgeSteps(spec, (step) =>
+      return resultOrFailure(() =>
+        compositeResult(spec, (step) =>
           verifyOutput({ verification: step, outputSchema }, output, registry, engines),
         ),
       );
     default:
-      return { passed: false, score: 0, details: "the verification method is not run here" };
+      return { passed: false, score: 0, details: "the checker does not run this method" };
   }
 }
 
@@ -50,29 +48,32 @@ function runCheck(spec: VerificationSpec, output: unknown, registry: CheckFuncti
       ? result
       : { ...result, details: `${name} did not pass` };
   }
-  // The text compares with the whole result, absent members included.
+  // DelegateOS compares the whole result: a member absent on one side is a difference.
   if (sameJson(result, spec.expectedResult)) return { ...result, passed: true };
   return {
     ...result,
     passed: false,
-    details: shorten(`${name}: the result is not the expected one${explain(result, spec.expectedResult)}`),
+    details: shorten(
+      `${name}: the result differs from the expected one${explain(result, spec.expectedResult)}`,
+    ),
   };
 }
 
 function explain(result: CheckResult, expected: unknown): string {
   if (!isObject(expected)) return "";
-  const named = (value: object) => Object.keys(value).sort().join(", ");
-  if (named(result) !== named(expected)) return `: it has ${named(result)}; expected were ${named(expected)}`;
+  const memberNames = (value: object) => Object.keys(value).sort().join(", ");
+  if (memberNames(result) !== memberNames(expected))
+    return `: it has ${memberNames(result)}; expected: ${memberNames(expected)}`;
   return "";
 }
 
-function carryOut(run: () => CheckResult): CheckResult {
+function resultOrFailure(run: () => CheckResult): CheckResult {
   try {
     return run();
   } catch (error) {
-    // RangeError: a schema that recurses deeper than the stack.
+    // A schema that recurses deeper than the stack throws a RangeError.
     if (error instanceof CheckNotRun || error instanceof DeputeError || error instanceof RangeError) {
-      return { passed: false, score: 0, details: shorten(`could not be checked: ${error.message}`) };
+      return { passed: false, score: 0, details: shorten(`the check could not run: ${error.message}`) };
     }
     throw error;
   }

@@ -5,21 +5,25 @@ const COUNT_BYTES_ROW = row({ count: integer, bytes: integer });
 export interface ArtifactRow {
   content: Uint8Array;
   mediaType: string;
+  /** The organization that owns the artifact; empty for none. */
+  organization: string;
 }
 
-const ARTIFACT_ROW = row<ArtifactRow>({ content: bytes, mediaType: text });
+const ARTIFACT_ROW = row<ArtifactRow>({ content: bytes, mediaType: text, organization: text });
 
 export function getArtifact(tx: ReadTx, digest: string): Promise<ArtifactRow | undefined> {
-  return tx.get(ARTIFACT_ROW, `SELECT content, media_type AS "mediaType" FROM artifacts WHERE digest = ?`, [
-    digest,
-  ]);
+  return tx.get(
+    ARTIFACT_ROW,
+    `SELECT content, media_type AS "mediaType", organization FROM artifacts WHERE digest = ?`,
+    [digest],
+  );
 }
 
 export async function hasArtifact(tx: ReadTx, digest: string): Promise<boolean> {
   return (await tx.get(FOUND, "SELECT 1 AS found FROM artifacts WHERE digest = ?", [digest])) !== undefined;
 }
 
-/** How many artifacts an owner has stored, and their bytes. */
+/** Returns the number of an owner's artifacts and the total of their bytes. */
 export async function usageOf(tx: ReadTx, owner: string): Promise<{ count: number; bytes: number }> {
   const row = await tx.get(COUNT_BYTES_ROW, "SELECT count, bytes FROM artifact_owners WHERE owner = ?", [
     owner,
@@ -30,13 +34,13 @@ export async function usageOf(tx: ReadTx, owner: string): Promise<{ count: numbe
 export async function insertArtifact(
   tx: WriteTx,
   digest: string,
-  { content, mediaType }: ArtifactRow,
+  { content, mediaType, organization }: ArtifactRow,
   owner: string,
   now: number,
 ): Promise<void> {
   await tx.run(
-    "INSERT INTO artifacts (digest, content, media_type, owner, create_ms) VALUES (?, ?, ?, ?, ?)",
-    [digest, content, mediaType, owner, now],
+    "INSERT INTO artifacts (digest, content, media_type, owner, organization, create_ms) VALUES (?, ?, ?, ?, ?, ?)",
+    [digest, content, mediaType, owner, organization, now],
   );
   await tx.run(
     `INSERT INTO artifact_owners (owner, count, bytes) VALUES (?, 1, ?)

@@ -12,7 +12,7 @@ const ID_ROW = row({ id: text });
 const ID_DOCUMENT_ROW = row({ id: text, document: text });
 const LOG_INDEX_ROW = row({ logIndex: nullable(integer) });
 
-const COLUMNS = `id, digest, document, record_time AS "storeTime"`;
+const COLUMNS = `id, digest, document, record_time AS "storeTime", organization`;
 
 export function getAttestation(tx: ReadTx, id: string): Promise<StoredDocument | undefined> {
   return tx.get(STORED_DOCUMENT_ROW, `SELECT ${COLUMNS} FROM attestations WHERE id = ?`, [id]);
@@ -24,24 +24,24 @@ export async function insertAttestation(
   { contractId, principal }: { contractId: string; principal: string },
   logIndex: number,
 ): Promise<void> {
-  const { id, digest, document, storeTime } = attestation;
+  const { id, organization, digest, document, storeTime } = attestation;
   await tx.run(
-    `INSERT INTO attestations (id, contract_id, principal, digest, document, record_time, log_index)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    [id, contractId, principal, digest, document, storeTime, logIndex],
+    `INSERT INTO attestations (id, contract_id, principal, organization, digest, document, record_time, log_index)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    [id, contractId, principal, organization, digest, document, storeTime, logIndex],
   );
 }
 
-/** The first of the ids that is not stored. At most 256 are asked for. */
+/** Returns the first of at most 256 ids that is not stored. */
 export async function firstMissing(tx: ReadTx, ids: readonly string[]): Promise<string | undefined> {
   if (ids.length === 0) return undefined;
   const marks = ids.map(() => "?").join(", ");
-  const found = await tx.all(ID_ROW, `SELECT id FROM attestations WHERE id IN (${marks})`, ids);
-  const known = new Set(found.map(({ id }) => id));
-  return ids.find((id) => !known.has(id));
+  const idRows = await tx.all(ID_ROW, `SELECT id FROM attestations WHERE id IN (${marks})`, ids);
+  const knownIds = new Set(idRows.map(({ id }) => id));
+  return ids.find((id) => !knownIds.has(id));
 }
 
-/** A contract's attestations, oldest first. */
+/** Lists a contract's attestations, oldest first. */
 export function listAttestations(
   tx: ReadTx,
   contractId: string,
@@ -57,7 +57,7 @@ export function listAttestations(
   return readPage(tx, size, keys, [...params, size + 1], (id) => getAttestation(tx, id));
 }
 
-/** The attestation's place in the transparency log: null before it is appended, undefined for an unknown id. */
+/** Returns the attestation's index in the transparency log: null before the append, undefined if the id is unknown. */
 export async function getLogIndex(tx: ReadTx, id: string): Promise<number | null | undefined> {
   const row = await tx.get(LOG_INDEX_ROW, `SELECT log_index AS "logIndex" FROM attestations WHERE id = ?`, [
     id,
@@ -69,7 +69,7 @@ export async function setLogIndex(tx: WriteTx, id: string, logIndex: number): Pr
   await tx.run("UPDATE attestations SET log_index = ? WHERE id = ?", [logIndex, id]);
 }
 
-/** Attestations that are not in the transparency log, oldest first. */
+/** Lists attestations that are missing in the transparency log, oldest first. */
 export function unlogged(tx: ReadTx, size: number): Promise<Pick<StoredDocument, "id" | "document">[]> {
   return tx.all(
     ID_DOCUMENT_ROW,
@@ -78,7 +78,7 @@ export function unlogged(tx: ReadTx, size: number): Promise<Pick<StoredDocument,
   );
 }
 
-/** Attestations by their ids; those that are not stored are missing. At most 256 are asked for. */
+/** Reads attestations by at most 256 ids. Unknown ids are omitted. */
 export async function getAttestations(
   tx: ReadTx,
   ids: readonly string[],

@@ -1,16 +1,16 @@
 import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
-import type { StoredDocument } from "./documents.ts";
+import type { SignedDocument } from "./documents.ts";
 
 const DIGEST_ROW = row({ digest: text });
 const NUMBER_ROW = row({ number: integer });
 
-/** A completion that was accepted, and that tasks and tokens have not both taken yet. */
-export interface PendingCompletion extends StoredDocument {
-  /** Names the delegation's block. */
+/** An accepted completion that still waits for the tasks service or the tokens service. */
+export interface PendingCompletion extends SignedDocument {
+  /** The revocation id of the delegation's block. */
   revocationId: string;
-  /** JSON of the output, where the attestation holds only a hash of it; null otherwise. */
+  /** JSON of the output if the attestation contains only its hash; null otherwise. */
   output: string | null;
-  /** JSON of the contract's check; null for a statement of failure. */
+  /** JSON of the contract's check result; null if the attestation states a failure. */
   verification: string | null;
 }
 
@@ -27,7 +27,7 @@ const PENDING_COMPLETION_ROW = row<PendingCompletion>({
 const COLUMNS = `attestation_id AS "id", digest, document, revocation_id AS "revocationId", output, verification,
   record_time AS "storeTime"`;
 
-/** The digest of the attestation that is pending under an id; undefined for none. */
+/** Returns the digest of the pending attestation with this id; undefined if none is pending. */
 export async function pendingDigest(tx: ReadTx, id: string): Promise<string | undefined> {
   const row = await tx.get(DIGEST_ROW, "SELECT digest FROM pending_completions WHERE attestation_id = ?", [
     id,
@@ -50,7 +50,7 @@ export async function countPending(tx: ReadTx): Promise<number> {
   return Number(row?.number ?? 0);
 }
 
-/** Up to so many pending completions, the oldest first. */
+/** Lists pending completions, oldest first. */
 export function firstPending(tx: ReadTx, limit: number): Promise<PendingCompletion[]> {
   return tx.all(
     PENDING_COMPLETION_ROW,

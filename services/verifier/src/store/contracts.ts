@@ -1,5 +1,5 @@
-import type { PagePosition } from "@depute/core";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import type { Owned, PagePosition } from "@depute/core";
+import { type ReadTx, row, type SqlValue, text, type WriteTx } from "@depute/store";
 import {
   type Page,
   positionParams,
@@ -8,24 +8,27 @@ import {
   type StoredDocument,
 } from "./documents.ts";
 
-const COLUMNS = `id, digest, document, create_time AS "storeTime"`;
+const COLUMNS = `id, digest, document, create_time AS "storeTime", organization`;
+const OWNER_ROW = row({ organization: text });
 
 export function getContract(tx: ReadTx, id: string): Promise<StoredDocument | undefined> {
   return tx.get(STORED_DOCUMENT_ROW, `SELECT ${COLUMNS} FROM contracts WHERE id = ?`, [id]);
 }
 
-export async function insertContract(tx: WriteTx, contract: StoredDocument, issuer: string): Promise<void> {
-  const { id, digest, document, storeTime } = contract;
-  await tx.run("INSERT INTO contracts (id, issuer, digest, document, create_time) VALUES (?, ?, ?, ?, ?)", [
-    id,
-    issuer,
-    digest,
-    document,
-    storeTime,
-  ]);
+/** Returns the owner of a contract; undefined if the contract is unknown. */
+export function contractOwner(tx: ReadTx, id: string): Promise<Owned | undefined> {
+  return tx.get(OWNER_ROW, "SELECT organization FROM contracts WHERE id = ?", [id]);
 }
 
-/** Contracts newest first; of one issuer, when it is given. */
+export async function insertContract(tx: WriteTx, contract: StoredDocument, issuer: string): Promise<void> {
+  const { id, organization, digest, document, storeTime } = contract;
+  await tx.run(
+    "INSERT INTO contracts (id, issuer, organization, digest, document, create_time) VALUES (?, ?, ?, ?, ?, ?)",
+    [id, issuer, organization, digest, document, storeTime],
+  );
+}
+
+/** Lists contracts, newest first. Without an issuer, lists those of all issuers. */
 export function listContracts(
   tx: ReadTx,
   issuer: string | undefined,

@@ -2,15 +2,21 @@ import type { PagePosition } from "@depute/core";
 import { countJsonValues } from "@depute/service";
 import { integer, type ReadTx, type RowOf, row, type SqlValue, text } from "@depute/store";
 
-/** A signed document as it is kept: what was signed, in canonical JSON, is the truth. */
-export interface StoredDocument {
+/** A signed document before it is stored. Its canonical JSON, which was signed, is authoritative. */
+export interface SignedDocument {
   id: string;
-  /** base64url of the digest that its signature covers: what makes two documents the same one. */
+  /** base64url of the digest that the signature covers. Documents with equal digests are the same document. */
   digest: string;
-  /** Canonical JSON, signature included. */
+  /** Canonical JSON including the signature. */
   document: string;
-  /** When it was stored, in milliseconds since the Unix epoch. */
+  /** Time of storage in milliseconds since the Unix epoch. */
   storeTime: number;
+}
+
+/** A signed document in the store. */
+export interface StoredDocument extends SignedDocument {
+  /** The organization that owns the document; empty for none. */
+  organization: string;
 }
 
 export const STORED_DOCUMENT_ROW = row<StoredDocument>({
@@ -18,27 +24,31 @@ export const STORED_DOCUMENT_ROW = row<StoredDocument>({
   digest: text,
   document: text,
   storeTime: integer,
+  organization: text,
 });
 
 export interface Page {
   documents: StoredDocument[];
-  /** Where the next page begins; undefined on the last one. */
+  /** The start of the next page; undefined on the last one. */
   next: PagePosition | undefined;
 }
 
-/** Characters of documents on a page: it is written in a few milliseconds, and gRPC clients accept 4 MiB by default. */
+/**
+ * Maximum number of characters of documents on a page. Encoding such a page takes a few milliseconds; gRPC clients
+ * accept 4 MiB by default.
+ */
 export const MAX_PAGE_CHARS = 1024 * 1024;
 
-/** JSON values and members on a page, so that it is written in a few milliseconds. */
+/** Maximum number of JSON values and members on a page, so that encoding takes a few milliseconds. */
 export const MAX_PAGE_VALUES = 16_384;
 
 const KEY_ROW = row({ id: text, time: integer, size: integer });
 type Key = RowOf<typeof KEY_ROW>;
 
 /**
- * Reads a page: the keys first, then as many of the documents as fit, at least one.
+ * Reads a page: first the keys, then as many documents as fit, but at least one.
  *
- * @param keysSql selects id, time, size in the list's order, `size + 1` of them
+ * @param keysSql selects id, time and size of `size + 1` documents, in the list's order
  * @param readOne reads a document by its id
  */
 export async function readPage(
@@ -68,7 +78,7 @@ export async function readPage(
   return { documents, next: more && last !== undefined ? [last.time, last.id] : undefined };
 }
 
-/** The time and id of a page position; the types were checked when its token was read. */
+/** The time and id of a page position. Their types were checked when the page token was decoded. */
 export function positionParams(position: PagePosition | undefined): [number, string] | undefined {
   if (position === undefined) return undefined;
   const [time, id] = position;

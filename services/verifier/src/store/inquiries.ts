@@ -1,7 +1,7 @@
 import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { type Inquiry, MAX_INQUIRIES } from "../rules/review.ts";
 
-/** An inquiry with what only the store needs. */
+/** An inquiry with the fields that only the store needs. */
 export interface StoredInquiry extends Inquiry {
   requestId: string;
 }
@@ -17,7 +17,7 @@ const ROW = row({
   answerTime: nullable(integer),
 });
 
-/** What was asked about a review, oldest first. */
+/** Lists the inquiries of a review, oldest first. */
 export async function listInquiries(tx: ReadTx, reviewId: string): Promise<StoredInquiry[]> {
   const rows = await tx.all(
     ROW,

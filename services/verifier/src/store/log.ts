@@ -4,9 +4,9 @@ import { bytes, integer, oneOf, type ReadTx, row, type WriteTx } from "@depute/s
 const HASH_ROW = row({ hash: bytes });
 
 export interface LogState {
-  /** How many leaves there are. */
+  /** The number of leaves. */
   size: number;
-  /** Hashes of the nodes that cover them, left to right, one after the other. */
+  /** Hashes of the Merkle tree's complete subtrees, concatenated from left to right. */
   frontier: Uint8Array;
 }
 
@@ -16,7 +16,7 @@ export interface LogRow {
   index: number;
   kind: LogEntryKind;
   digest: Uint8Array;
-  /** When it was appended, in milliseconds since the Unix epoch. */
+  /** Time of the append in milliseconds since the Unix epoch. */
   time: number;
 }
 
@@ -55,7 +55,7 @@ export function getLogRow(tx: ReadTx, index: number): Promise<LogRow | undefined
   return tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE log_index = ?`, [index]);
 }
 
-/** The leaf of a document; the first, should two kinds have the same digest. */
+/** Finds the leaf of a document. If two kinds share the digest, the first leaf is returned. */
 export function findLogRow(tx: ReadTx, digest: Uint8Array, kind?: LogEntryKind): Promise<LogRow | undefined> {
   return kind === undefined
     ? tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE digest = ? ORDER BY kind`, [digest])
@@ -74,7 +74,7 @@ export async function insertNode(tx: WriteTx, node: TreeNode, hash: Uint8Array):
   await tx.run("INSERT INTO log_nodes (position, hash) VALUES (?, ?)", [positionOf(node), hash]);
 }
 
-/** @throws Error for a node that is not complete yet */
+/** @throws Error if the subtree of the node is not complete yet */
 export async function readNode(tx: ReadTx, node: TreeNode): Promise<Uint8Array> {
   const row = await tx.get(HASH_ROW, "SELECT hash FROM log_nodes WHERE position = ?", [positionOf(node)]);
   if (row === undefined) throw new Error(`the log has no node ${node.level}/${node.index}`);

@@ -1,4 +1,4 @@
-import type { Migration } from "@depute/store";
+import { type Migration, requestTableSql } from "@depute/store";
 
 export const migrations: readonly Migration[] = [
   {
@@ -8,6 +8,7 @@ export const migrations: readonly Migration[] = [
       CREATE TABLE contracts (
         id TEXT PRIMARY KEY,
         issuer TEXT NOT NULL,
+        organization TEXT NOT NULL,      -- owns the contract; empty for none
         digest TEXT NOT NULL,
         document TEXT NOT NULL,
         create_time INTEGER NOT NULL
@@ -19,31 +20,24 @@ export const migrations: readonly Migration[] = [
         id TEXT PRIMARY KEY,
         contract_id TEXT NOT NULL REFERENCES contracts (id),
         principal TEXT NOT NULL,
+        organization TEXT NOT NULL,      -- owns the attestation; empty for none
         digest TEXT NOT NULL,
         document TEXT NOT NULL,
         record_time INTEGER NOT NULL
       );
       CREATE INDEX attestations_by_contract ON attestations (contract_id, record_time, id);
 
-      CREATE TABLE requests (
-        caller TEXT NOT NULL,
-        request_id TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        attestation_id TEXT NOT NULL,
-        create_time INTEGER NOT NULL,
-        PRIMARY KEY (caller, request_id)
-      );
-      CREATE INDEX requests_by_time ON requests (create_time);
+${requestTableSql("requests")};
     `,
   },
   {
     id: 2,
     name: "transparency log",
     sql: `
-      ALTER TABLE attestations ADD COLUMN log_index BIGINT;   -- null: not appended yet
+      ALTER TABLE attestations ADD COLUMN log_index BIGINT;   -- null until the log contains the attestation
       CREATE INDEX attestations_unlogged ON attestations (record_time, id) WHERE log_index IS NULL;
 
-      -- One row; frontier is the hashes of the tree's nodes from left to right, 32 bytes each.
+      -- One row. The frontier holds the hashes of the complete subtrees, left to right, 32 bytes each.
       CREATE TABLE log_state (
         id BIGINT PRIMARY KEY,
         size BIGINT NOT NULL,
@@ -58,13 +52,13 @@ export const migrations: readonly Migration[] = [
         UNIQUE (digest, kind)
       );
 
-      -- Nodes whose leaves are complete, which never change: position is level * 2^40 + index.
+      -- Nodes of complete subtrees; they never change. The position is level * 2^40 + index.
       CREATE TABLE log_nodes (
         position BIGINT PRIMARY KEY,
         hash BYTEA NOT NULL
       );
 
-      -- Where other services' logs are followed from.
+      -- The next position to read in each log of another service.
       CREATE TABLE cursors (
         name TEXT PRIMARY KEY,
         position BIGINT NOT NULL
@@ -82,31 +76,32 @@ export const migrations: readonly Migration[] = [
         mode TEXT NOT NULL,
         depends_on TEXT NOT NULL,       -- JSON
         budget BIGINT NOT NULL,
-        place BIGINT NOT NULL,          -- among the parent's, 1, 2, 3, ...
+        place BIGINT NOT NULL,          -- position among the parent's sub-contracts, from 1
         UNIQUE (parent_id, place)
       );
 
-      -- What the tokens service revoked, with the time at which it recorded that.
+      -- Copies of the tokens service's revocations, with the time of their record there.
       CREATE TABLE revocations (
         revocation_id TEXT NOT NULL,
         revoked_by TEXT NOT NULL,
         record_ms BIGINT NOT NULL,
         PRIMARY KEY (revocation_id, revoked_by)
       );
-      -- They are read once more from the beginning; the log has each only once.
+      -- The follower reads the revocations from the start: the log contains each only once.
       DELETE FROM cursors;
     `,
   },
   {
     id: 4,
-    name: "reviews, judgements",
+    name: "reviews, results of judges",
     sql: `
       CREATE TABLE reviews (
         id TEXT PRIMARY KEY,
         kind TEXT NOT NULL,
         creator TEXT NOT NULL,
+        organization TEXT NOT NULL,      -- owns the review; empty for none
         request_id TEXT NOT NULL,
-        digest TEXT NOT NULL,            -- of what the request asked for
+        digest TEXT NOT NULL,            -- of the request's content
         subject TEXT NOT NULL,
         title TEXT NOT NULL,
         content TEXT,                    -- JSON
@@ -116,11 +111,11 @@ export const migrations: readonly Migration[] = [
         escalation_ms BIGINT NOT NULL,
         deadline_ms BIGINT NOT NULL,
         create_ms BIGINT NOT NULL,
-        decision TEXT,                   -- null while nobody decided
+        decision TEXT,                   -- null until a reviewer decides
         decided_by TEXT,
         reason TEXT,
         decide_ms BIGINT,
-        due_ms BIGINT,                   -- when time changes it next; null when it is over
+        due_ms BIGINT,                   -- the next escalation or deadline; null once closed
         UNIQUE (creator, request_id)
       );
       CREATE INDEX reviews_by_time ON reviews (create_ms, id);
@@ -134,11 +129,11 @@ export const migrations: readonly Migration[] = [
       );
 
       CREATE TABLE review_changes (
-        sequence BIGINT PRIMARY KEY,     -- 1, 2, 3, ... without gaps
+        sequence BIGINT PRIMARY KEY,     -- from 1, without gaps
         review_id TEXT NOT NULL REFERENCES reviews (id)
       );
 
-      -- What a model made of an output, so that the same is not judged and paid twice.
+      -- Results of model judges: the same output is judged and charged only once.
       CREATE TABLE judgements (
         contract_id TEXT NOT NULL,
         output_hash TEXT NOT NULL,
@@ -149,7 +144,7 @@ export const migrations: readonly Migration[] = [
         PRIMARY KEY (contract_id, output_hash, step)
       );
 
-      -- What judging cost, also where nothing came of it.
+      -- The cost of each model call, including calls without a result.
       CREATE TABLE judge_charges (
         place BIGINT PRIMARY KEY,
         contract_id TEXT NOT NULL,
@@ -167,6 +162,7 @@ export const migrations: readonly Migration[] = [
       CREATE TABLE verification_results (
         verification_id TEXT PRIMARY KEY,
         receipt_id TEXT NOT NULL,
+        organization TEXT NOT NULL,      -- owns the result; empty for none
         final BIGINT NOT NULL,           -- 1: pass or fail
         digest TEXT NOT NULL,            -- of the request
         document TEXT NOT NULL,
@@ -177,10 +173,11 @@ export const migrations: readonly Migration[] = [
       CREATE UNIQUE INDEX final_results ON verification_results (receipt_id) WHERE final = 1;
 
       CREATE TABLE artifacts (
-        digest TEXT PRIMARY KEY,         -- sha256: and hexadecimal digits
+        digest TEXT PRIMARY KEY,         -- sha256: then hexadecimal digits
         content BYTEA NOT NULL,
         media_type TEXT NOT NULL,
         owner TEXT NOT NULL,
+        organization TEXT NOT NULL,      -- owns the artifact; empty for none
         create_ms BIGINT NOT NULL
       );
       CREATE TABLE artifact_owners (
@@ -202,12 +199,12 @@ export const migrations: readonly Migration[] = [
   },
   {
     id: 7,
-    name: "reviews: content kept elsewhere, inquiries",
+    name: "reviews: references to content, inquiries",
     sql: `
       ALTER TABLE reviews ADD COLUMN content_reference TEXT; -- JSON
       CREATE TABLE review_inquiries (
         review_id TEXT NOT NULL REFERENCES reviews (id),
-        number BIGINT NOT NULL,          -- 1, 2, 3, ...
+        number BIGINT NOT NULL,          -- position among the review's inquiries, from 1
         request_id TEXT NOT NULL,
         inquirer TEXT NOT NULL,
         text TEXT NOT NULL,
@@ -227,25 +224,25 @@ export const migrations: readonly Migration[] = [
       CREATE TABLE trust_results_outbox (
         place BIGINT PRIMARY KEY,
         verification_id TEXT NOT NULL REFERENCES verification_results (verification_id),
-        agent_id TEXT NOT NULL,          -- whose work it was
+        agent_id TEXT NOT NULL,          -- the agent that did the work
         counterpart_agent_id TEXT NOT NULL,
-        verifier_agent_id TEXT NOT NULL, -- a third party, or empty
-        success BIGINT NOT NULL,         -- 1: it passed
+        verifier_agent_id TEXT NOT NULL, -- a third party; empty for none
+        success BIGINT NOT NULL,         -- 1: the work passed
         quality DOUBLE PRECISION NOT NULL
       );
     `,
   },
   {
     id: 9,
-    name: "completions that go on",
+    name: "pending completions",
     sql: `
       CREATE TABLE pending_completions (
         attestation_id TEXT PRIMARY KEY,
         digest TEXT NOT NULL,
         document TEXT NOT NULL,
         revocation_id TEXT NOT NULL,     -- of the delegation's block
-        output TEXT,                     -- JSON, where the attestation holds only a hash of it
-        verification TEXT,               -- JSON of the contract's check; absent for a failure
+        output TEXT,                     -- JSON; present if the attestation holds only its hash
+        verification TEXT,               -- JSON of the contract's check result; null for a failure
         record_time BIGINT NOT NULL
       );
       CREATE INDEX pending_completions_by_time ON pending_completions (record_time, attestation_id);

@@ -3,7 +3,9 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 export interface ResultRow {
   verificationId: string;
   receiptId: string;
-  /** 1 for pass and fail. */
+  /** The organization that owns the result; empty for none. */
+  organization: string;
+  /** 1 for a pass or a fail, 0 for an inconclusive result. */
   final: number;
   /** Digest of the whole request. */
   digest: string;
@@ -16,6 +18,7 @@ export interface ResultRow {
 const RESULT_ROW = row<ResultRow>({
   verificationId: text,
   receiptId: text,
+  organization: text,
   final: integer,
   digest: text,
   document: text,
@@ -23,7 +26,7 @@ const RESULT_ROW = row<ResultRow>({
   recordTime: integer,
 });
 
-const COLUMNS = `verification_id AS "verificationId", receipt_id AS "receiptId", final, digest, document,
+const COLUMNS = `verification_id AS "verificationId", receipt_id AS "receiptId", organization, final, digest, document,
   log_index AS "logIndex", record_ms AS "recordTime"`;
 
 export function getResult(tx: ReadTx, verificationId: string): Promise<ResultRow | undefined> {
@@ -40,7 +43,7 @@ export function finalResult(tx: ReadTx, receiptId: string): Promise<ResultRow | 
   );
 }
 
-/** Results of a receipt, oldest first. */
+/** Lists the results of a receipt, oldest first. */
 export function listResults(tx: ReadTx, receiptId: string, size: number): Promise<ResultRow[]> {
   return tx.all(
     RESULT_ROW,
@@ -52,8 +55,17 @@ export function listResults(tx: ReadTx, receiptId: string, size: number): Promis
 export async function insertResult(tx: WriteTx, row: ResultRow): Promise<void> {
   await tx.run(
     `INSERT INTO verification_results
-       (verification_id, receipt_id, final, digest, document, log_index, record_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    [row.verificationId, row.receiptId, row.final, row.digest, row.document, row.logIndex, row.recordTime],
+       (verification_id, receipt_id, organization, final, digest, document, log_index, record_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      row.verificationId,
+      row.receiptId,
+      row.organization,
+      row.final,
+      row.digest,
+      row.document,
+      row.logIndex,
+      row.recordTime,
+    ],
   );
 }

@@ -22,10 +22,10 @@ import { positionParams } from "./documents.ts";
 const CONTENT_ROW = row({ content: nullable(text) });
 const EARLIEST_ROW = row({ at: nullable(integer) });
 
-/** A review with what only the store needs. */
+/** A review with the fields that only the store needs. */
 export interface StoredReview extends Review {
   requestId: string;
-  /** Digest of what was asked for. */
+  /** Digest of the request's content. */
   digest: string;
 }
 
@@ -33,6 +33,7 @@ const ROW = row({
   id: text,
   kind: oneOf<ReviewKind>("human_review", "oversight", "start_approval"),
   creator: text,
+  organization: text,
   requestId: text,
   digest: text,
   subject: text,
@@ -51,7 +52,7 @@ const ROW = row({
 });
 type Row = RowOf<typeof ROW>;
 
-const COLUMNS = `reviews.id, kind, creator, request_id AS "requestId", digest, subject, title,
+const COLUMNS = `reviews.id, kind, creator, organization, request_id AS "requestId", digest, subject, title,
   content_reference AS "contentReference", author, reviewers,
   escalation_reviewers AS "escalationReviewers", escalation_ms AS "escalationTime",
   deadline_ms AS "deadline", reviews.create_ms AS "createTime", decision, decided_by AS "decidedBy", reason,
@@ -62,13 +63,13 @@ export async function getReview(tx: ReadTx, id: string): Promise<StoredReview | 
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** JSON of what is reviewed; undefined when there is none. */
+/** Reads the JSON of the content under review; undefined if the review contains none. */
 export async function getReviewContent(tx: ReadTx, id: string): Promise<string | undefined> {
   const row = await tx.get(CONTENT_ROW, "SELECT content FROM reviews WHERE id = ?", [id]);
   return row?.content ?? undefined;
 }
 
-/** The review of one request of a creator. */
+/** Finds the review that a request of this creator created. */
 export async function getRequestedReview(
   tx: ReadTx,
   creator: string,
@@ -87,13 +88,14 @@ export async function insertReview(
   content: string | undefined,
 ): Promise<void> {
   await tx.run(
-    `INSERT INTO reviews (id, kind, creator, request_id, digest, subject, title, content, content_reference, author,
+    `INSERT INTO reviews (id, kind, creator, organization, request_id, digest, subject, title, content, content_reference, author,
        reviewers, escalation_reviewers, escalation_ms, deadline_ms, create_ms, due_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       review.id,
       review.kind,
       review.creator,
+      review.organization,
       review.requestId,
       review.digest,
       review.subject,
@@ -133,7 +135,7 @@ export async function updateReview(tx: WriteTx, review: Review): Promise<void> {
   await appendChange(tx, review.id);
 }
 
-/** Up to so many reviews that time has changed, the longest due first. */
+/** Lists reviews whose escalation or time-out is due, longest due first. */
 export async function dueReviews(tx: ReadTx, now: number, limit: number): Promise<StoredReview[]> {
   const rows = await tx.all(
     ROW,
@@ -143,19 +145,19 @@ export async function dueReviews(tx: ReadTx, now: number, limit: number): Promis
   return rows.map(fromRow);
 }
 
-/** Records that time has changed a review. */
-export async function noteTimeChange(tx: WriteTx, review: Review, now: number): Promise<void> {
+/** Records that the review escalated or timed out. */
+export async function recordTimeChange(tx: WriteTx, review: Review, now: number): Promise<void> {
   await tx.run("UPDATE reviews SET due_ms = ? WHERE id = ?", [nextChange(review, now) ?? null, review.id]);
   await appendChange(tx, review.id);
 }
 
-/** When time changes a review next, epoch milliseconds. */
+/** Returns the earliest escalation or deadline in epoch milliseconds. */
 export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
   const row = await tx.get(EARLIEST_ROW, "SELECT MIN(due_ms) AS at FROM reviews WHERE due_ms IS NOT NULL");
   return row?.at ?? undefined;
 }
 
-/** Reviews that a principal created or may come to decide, oldest first; everybody's without one. */
+/** Lists reviews that a principal created or may decide, oldest first. Without a principal, lists all reviews. */
 export async function listReviews(
   tx: ReadTx,
   principal: string | undefined,

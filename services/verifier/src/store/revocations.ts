@@ -1,10 +1,10 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** A block that was taken back. */
+/** The record of a revoked block. */
 export interface RevocationRow {
   revocationId: string;
   revokedBy: string;
-  /** When the tokens service recorded it, in milliseconds since the Unix epoch. */
+  /** Time in milliseconds since the Unix epoch at which the tokens service recorded the revocation. */
   time: number;
 }
 

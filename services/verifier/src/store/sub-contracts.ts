@@ -9,10 +9,10 @@ export interface SubContractRow {
   parentId: string;
   planId: string;
   mode: DecompositionMode;
-  /** JSON of a list of ids. */
+  /** JSON array of the ids of the sub-contracts that must be completed before this one. */
   dependsOn: string;
   budget: number;
-  /** Its place among the parent's parts, from 1. */
+  /** Position among the parts of the parent, starting at 1. */
   place: number;
 }
 
@@ -41,7 +41,7 @@ export function getSubContract(tx: ReadTx, contractId: string): Promise<SubContr
   return tx.get(SUB_CONTRACT_ROW, `SELECT ${COLUMNS} FROM sub_contracts WHERE contract_id = ?`, [contractId]);
 }
 
-/** How many parts a contract has, and what was given away of its budget, in microcents. */
+/** Returns the number of a contract's parts and the microcents of its budget that they use. */
 export async function partsOf(tx: ReadTx, parentId: string): Promise<{ count: number; budget: number }> {
   const row = await tx.get(
     COUNT_BUDGET_ROW,
@@ -51,7 +51,7 @@ export async function partsOf(tx: ReadTx, parentId: string): Promise<{ count: nu
   return row ?? { count: 0, budget: 0 };
 }
 
-/** A contract's parts, in the order in which they were stored. */
+/** Lists a contract's parts in the order of their storage. */
 export function listSubContracts(
   tx: ReadTx,
   parentId: string,
@@ -65,7 +65,10 @@ export function listSubContracts(
   );
 }
 
-/** The parent, its parent and so on. A part is stored after its parent and has one, so this ends. */
+/**
+ * Returns the contract's ancestors, starting with its parent. Each part has one parent, which was stored before it, so
+ * the walk ends.
+ */
 export async function lineageOf(tx: ReadTx, contractId: string): Promise<string[]> {
   const rows = await tx.all(
     PARENT_ID_ROW,

@@ -1,6 +1,6 @@
 import { flag, integer, type ReadTx, real, row, text, type WriteTx } from "@depute/store";
 
-/** An attestation whose outcome the registry has to be told. */
+/** An attestation whose outcome must be reported to the registry. */
 export interface OutboxRow {
   place: number;
   attestationId: string;
@@ -27,16 +27,16 @@ export async function dropOutcome(tx: WriteTx, place: number): Promise<void> {
   await tx.run("DELETE FROM trust_outbox WHERE place = ?", [place]);
 }
 
-/** A verification result that the registry has to be told. */
+/** A verification result that must be reported to the registry. */
 export interface ResultOutcome {
   verificationId: string;
-  /** Whose work it was. */
+  /** The agent that did the work. */
   agentId: string;
   counterpartAgentId: string;
-  /** The third party that judged; empty where the counterpart did. */
+  /** The third party that verified; empty if the other party of the trade did. */
   verifierAgentId: string;
   success: boolean;
-  /** 0 to 1. */
+  /** A number from 0 to 1. */
   quality: number;
 }
 

@@ -14,7 +14,7 @@ export interface ContractParts {
   requiredCapabilities?: string[];
 }
 
-/** A contract that is valid but for its signature, made before the tests' clocks begin. */
+/** Returns a contract without its signature, valid otherwise. It was created before the tests' clocks start. */
 export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "signature"> {
   return {
     id: parts.id ?? newId("ct"),
@@ -41,7 +41,7 @@ export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "sig
   };
 }
 
-/** A verification by one check. */
+/** Returns a verification with one check. */
 export function check(checkName: string, checkParams: unknown): VerificationSpec {
   return { method: "deterministic_check", checkName, checkParams };
 }
@@ -50,12 +50,12 @@ export const engine = nativeEngine;
 export const delegator: Keypair = generateKeypair(nativeEngine);
 export const worker: Keypair = generateKeypair(nativeEngine);
 
-/** A contract that its issuer signed, the delegator unless somebody else is named. */
+/** Returns a contract that its issuer has signed. The default issuer is the delegator. */
 export function signedContract(parts: ContractParts = {}, issuer: Keypair = delegator): TaskContract {
   return signObject(engine, "contract", contractBody({ ...parts, issuer: issuer.principal.id }), issuer);
 }
 
-/** A completion that the worker signed, unless somebody else did. */
+/** Returns a completion signed by the worker or by another given key. */
 export function signedCompletion(
   contractId: string,
   change: Partial<Attestation> = {},
@@ -80,7 +80,7 @@ export function signedCompletion(
   );
 }
 
-/** The hash of an output: base64url of BLAKE2b-256 of its canonical JSON. */
+/** Returns the hash of an output: base64url of BLAKE2b-256 of its canonical JSON. */
 export function hashedOutput(output: unknown): string {
   return Buffer.from(engine.blake2b256(canonicalBytes(output))).toString("base64url");
 }

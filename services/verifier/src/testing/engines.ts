@@ -1,7 +1,7 @@
 import { compilePattern, compileSchema, violationsText } from "@depute/wire/json-schema";
 import type { CheckEngines } from "../rules/check-registry.ts";
 
-/** Compiles in this thread: for schemas and patterns that a test wrote. */
+/** Compiles on the test's own thread, which is safe because the schemas and patterns are the test's own. */
 export const engines: CheckEngines = {
   matcher: compilePattern,
   validator: (schema) => {

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What was asked of a model. */
-export interface Asked {
+/** A request that the fake model received. */
+export interface ReceivedRequest {
   path: string;
   headers: Record<string, string | string[] | undefined>;
   body: { model: string; temperature: number; messages: { content: string }[] };
@@ -10,14 +10,14 @@ export interface Asked {
 
 type Reply = number | string | { status: number; headers?: Record<string, string> } | "hang";
 
-/** A model's endpoint on loopback, which answers what it is told to. */
+/** Starts an endpoint on loopback that plays a model with scripted answers. */
 export async function fakeModel() {
-  const asked: Asked[] = [];
+  const requests: ReceivedRequest[] = [];
   let replies: (Reply | Promise<Reply>)[] = [];
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
-    asked.push({
+    requests.push({
       path: request.url ?? "",
       headers: request.headers,
       body: JSON.parse(Buffer.concat(parts).toString()),
@@ -44,11 +44,14 @@ export async function fakeModel() {
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     host,
-    asked,
-    /** The next answers: a score, a text, a status, or what it waits for. After them each is a score of 1. */
+    asked: requests,
+    /**
+     * Sets the next answers: a score, a text, a status, or a promise to wait for. After them, every answer has a score
+     * of 1.
+     */
     answer(...next: typeof replies) {
       replies = next;
-      asked.length = 0;
+      requests.length = 0;
     },
     async stop() {
       server.closeAllConnections();

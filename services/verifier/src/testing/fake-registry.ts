@@ -9,9 +9,9 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { defineService } from "@depute/service";
 
 /**
- * A registry that knows agents by their principals and writes down evidence.
+ * A registry that finds agents by principal and records evidence.
  *
- * @param proven the proven organizations of principals
+ * @param proven organizations that are proven, by principal
  */
 export function fakeRegistry(
   agents: Record<string, readonly string[]>,

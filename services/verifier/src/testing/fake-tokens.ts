@@ -32,14 +32,14 @@ import { defineService } from "@depute/service";
 import { decode } from "@depute/wire";
 import { engine } from "./contracts.ts";
 
-/** Microcents under some token; `charged` is undefined while nobody has settled it. */
+/** A reservation in microcents; `charged` is undefined until the reservation is settled. */
 export interface Reserved {
   id: string;
   amount: number;
   charged: number | undefined;
 }
 
-/** A tokens service with a root key and a log of revocations. What it says of a token is what @depute/dct says. */
+/** A fake tokens service with a root key and a log of revocations. It verifies tokens with @depute/dct. */
 export function fakeTokens() {
   const root = generateKeypair(engine);
   const log: MessageInitShape<typeof RevocationSchema>[] = [];
@@ -49,7 +49,7 @@ export function fakeTokens() {
   let budget = Number.MAX_SAFE_INTEGER;
   let losesCommits = false;
   let wake: () => void = () => {};
-  let clock: Clock = { now: () => 0 };
+  let clock: Clock = { now: () => 0, monotonic: () => 0 };
 
   const module = defineService({
     name: "tokens",
@@ -99,8 +99,8 @@ export function fakeTokens() {
           router.service(SpendService, {
             reserveSpend({ amountMicrocents }) {
               const amount = Number(amountMicrocents);
-              const taken = reservations.reduce((sum, each) => sum + (each.charged ?? each.amount), 0);
-              if (taken + amount > budget) {
+              const reserved = reservations.reduce((sum, each) => sum + (each.charged ?? each.amount), 0);
+              if (reserved + amount > budget) {
                 throw DeputeError.received(ErrorReason.BUDGET_EXCEEDED, "not that much is left");
               }
               const id = crypto.randomUUID();
@@ -144,9 +144,9 @@ export function fakeTokens() {
   return {
     module,
     root: root.principal.id,
-    /** What was set aside, and what of it was charged. */
+    /** The reservations and their charges. */
     reservations,
-    /** How much all tokens may spend, and whether commits arrive. */
+    /** Sets the spend limit of all tokens. With `loses`, every call that commits a reservation fails. */
     setSpend(limit: number, loses = false) {
       reservations.length = 0;
       budget = limit;
@@ -155,15 +155,15 @@ export function fakeTokens() {
     mint(params: CreateParams): SerializedDCT {
       return serialiseToken(createToken(engine, params, root, { now: clock.now() }));
     },
-    /** Makes a root's delegation known. */
+    /** Records the delegation that a root token represents. */
     record(token: SerializedDCT) {
       const parsed = parseToken(token);
       if (!parsed.ok) throw new Error("no token");
       const { issuer, delegationId, delegatee, contractId, expiresAt } = parsed.token.authority;
       recorded.set(delegationId, {
         id: delegationId,
-        from: issuer,
-        to: delegatee,
+        delegator: issuer,
+        delegatee,
         contractId,
         revocationId: revocationIds(engine, parsed.token)[0] ?? "",
         expireTime: toTimestamp(Date.parse(expiresAt)),

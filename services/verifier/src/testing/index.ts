@@ -1,3 +1,3 @@
-/** What benchmarks work with beneath the calls: the log and the tables that it is kept in. */
+/** Exports for benchmarks, which use the log and its tables without RPCs. */
 export { migrations } from "../store/migrations.ts";
 export { TransparencyLog } from "../transparency-log.ts";

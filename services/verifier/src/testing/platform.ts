@@ -16,7 +16,9 @@ import type { FakeTokens } from "./fake-tokens.ts";
 
 export { refusal } from "@depute/service/testing";
 
-/** A verifier behind a real socket, for a client that shares no code with it. Its files live in a folder of its own. */
+/**
+ * Starts a verifier behind a real socket, with files in its own folder. Its client shares no code with the verifier.
+ */
 export async function startPlatform(
   args: readonly string[] = [],
   tokens?: FakeTokens,
@@ -31,7 +33,7 @@ export async function startPlatform(
 
   return {
     clock: host.clock,
-    /** A contract that the delegator signed, and that the verifier has. */
+    /** Creates a contract that the delegator has signed. */
     async agree(parts: ContractParts = {}): Promise<TaskContract> {
       const contract = signedContract(parts);
       await host.client(ContractService).createContract({ contract: message(contract) });
@@ -62,8 +64,8 @@ export async function startPlatform(
 
 export type Platform = Awaited<ReturnType<typeof startPlatform>>;
 
-/** Call options of a caller with credentials of its own. */
-export function as({ principal }: { principal: { id: string } }) {
+/** Call options with the credentials of a caller. */
+export function asCaller({ principal }: { principal: { id: string } }) {
   return withSecret(principal.id);
 }
 

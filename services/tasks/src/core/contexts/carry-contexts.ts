@@ -18,21 +18,32 @@ import {
 import type { Viewer } from "../rules/visibility.ts";
 import { insertReader, insertTaskContexts, readContext, readTaskContexts } from "../store/context-rows.ts";
 import type { ContextMemory } from "./context-memory.ts";
-import { dataOf, lookUp, sourcesOf } from "./contexts.ts";
-import { checkEnvelope, contextIdTaken, keepContexts, newContext, orGivesWay } from "./new-context.ts";
+import {
+  checkEnvelope,
+  contextIdTaken,
+  dataOf,
+  keepContexts,
+  lookUp,
+  newContext,
+  orGivesWay,
+  sourcesOf,
+  toSharedContext,
+} from "./contexts.ts";
 
-/** A new task, as contexts go along with it. */
+/** The facts of a new task that its contexts depend on. */
 export interface Carrier {
   readonly taskId: string;
   readonly delegator: string;
-  /** Empty for free work. */
+  /** The organization that owns the task and the contexts that its draft shares; empty for none. */
+  readonly organization: string;
+  /** Id of the task's capability; empty for free work. */
   readonly capabilityId: string;
-  /** Its delegate. */
+  /** The delegate of the task. It becomes a reader of the contexts. */
   readonly reader: Reader;
 }
 
 /**
- * Refuses the contexts of a draft for what stands in it.
+ * Makes those checks of a draft's contexts that need only the draft.
  *
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
@@ -49,18 +60,18 @@ export function checkContexts({ contextIds, contexts, inputFromContext, input }:
   for (const [number, envelope] of contexts.entries()) checkEnvelope(envelope, `draft.contexts[${number}]`);
 }
 
-/** The contexts of a draft, before its task is there. */
+/** The contexts of a draft, as found or built before the draft's task exists. */
 export interface Packed {
-  /** In the order of the draft: those that it names first. */
+  /** All contexts, in the order of the draft: those that the draft names come first. */
   readonly all: readonly ContextRecord[];
-  /** Those that were shared before. */
+  /** The contexts that were shared before this draft. */
   readonly shared: readonly ContextRecord[];
-  /** Those that the draft itself shares. */
-  readonly own: readonly ContextRecord[];
+  /** The contexts that the draft itself shares. */
+  readonly ownRecords: readonly ContextRecord[];
 }
 
 /**
- * The data that a draft names as its input: the first of its contexts. (NEKTE 7)
+ * Returns the data that a draft names as its input: the first of its contexts. (NEKTE 7)
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED
  */
@@ -80,7 +91,7 @@ export async function inputOfDraft(
 }
 
 /**
- * Finds the contexts of a draft and makes those that it brings, without storing anything.
+ * Finds the contexts that a draft names and builds those that it shares. Stores nothing.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN, LIMIT_EXCEEDED
  */
@@ -100,45 +111,71 @@ export async function packContexts(
     shared.push(record);
     all.push(record);
   }
-  const own: ContextRecord[] = [];
+  const ownRecords: ContextRecord[] = [];
   for (const envelope of contexts) {
     const request = create(ShareContextRequestSchema, { envelope });
-    const record = newContext(request, to.delegator, [to.reader], nowMs);
+    const record = newContext(
+      request,
+      { owner: to.delegator, organization: to.organization },
+      [to.reader],
+      nowMs,
+    );
     const there = await sharedBefore(tx, memory, record, nowMs);
     if (there === undefined) {
       const maker = { principal: to.delegator, viewer };
-      const made = { ...record, derivedFrom: await sourcesOf(tx, memory, record, maker, nowMs) };
-      own.push(made);
-      all.push(made);
+      const derived = { ...record, derivedFrom: await sourcesOf(tx, memory, record, maker, nowMs) };
+      ownRecords.push(derived);
+      all.push(derived);
     } else {
       shared.push(there);
       all.push(there);
     }
   }
   for (const record of shared) requireForward(viewer, record, to.capabilityId, nowMs);
-  for (const record of own) requireScope(record, to.capabilityId);
-  const bytes = [...shared, ...own].reduce((sum, { envelope }) => sum + envelope.data.length, 0);
+  for (const record of ownRecords) requireScope(record, to.capabilityId);
+  const bytes = [...shared, ...ownRecords].reduce((sum, { envelope }) => sum + envelope.data.length, 0);
   if (bytes > MAX_CARRIED_BYTES) {
     throw tooMuch(`more than ${MAX_CARRIED_BYTES} bytes together`, "draft.context_ids", MAX_CARRIED_BYTES);
   }
-  return { all, shared, own };
+  return { all, shared, ownRecords };
 }
 
-/** When the first of a draft's contexts expires, epoch milliseconds; undefined without contexts. */
+/**
+ * Returns the contexts and the input of a new task for its worker. It takes them from memory, because {@link
+ * sendContexts} has just stored the same values.
+ */
+export function carriedNow({ input, inputFromContext }: TaskDraft, { all, shared }: Packed, reader: Reader) {
+  const [first] = all;
+  return {
+    input: inputFromContext && first !== undefined ? dataOf(first.envelope) : input,
+    contexts: all.map((record) =>
+      toSharedContext(shared.includes(record) ? withReader(record, reader) : record, "with its data"),
+    ),
+    missingContextIds: [],
+  };
+}
+
+function withReader(record: ContextRecord, reader: Reader): ContextRecord {
+  const others = record.readers.filter(({ agentId }) => agentId !== reader.agentId);
+  const readers = [...others, reader].sort((a, b) => (a.agentId < b.agentId ? -1 : 1));
+  return { ...record, readers };
+}
+
+/** Returns when the first of a draft's contexts expires, epoch milliseconds; undefined without contexts. */
 export function firstExpiry({ all }: Packed): number | undefined {
   return all.length === 0 ? undefined : Math.min(...all.map(({ expireMs }) => expireMs));
 }
 
 /**
- * Sends a draft's contexts along with its task, and lets the delegate read them. To be called last in a transaction: what
- * is held in memory is not rolled back.
+ * Attaches a draft's contexts to its task, and makes the delegate their reader. Call it last in a transaction: contexts
+ * in memory do not roll back.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */
 export async function sendContexts(
   tx: WriteTx,
   memory: ContextMemory,
-  { all, shared, own }: Packed,
+  { all, shared, ownRecords }: Packed,
   { taskId, reader }: Carrier,
 ): Promise<void> {
   for (const { id } of shared) await insertReader(tx, id, reader);
@@ -147,10 +184,10 @@ export async function sendContexts(
     taskId,
     all.map(({ id }) => id),
   );
-  if (own.length > 0) await keepContexts(tx, memory, own);
+  if (ownRecords.length > 0) await keepContexts(tx, memory, ownRecords);
 }
 
-/** What its owner shared before under the same id of its own, with whomever. */
+/** Returns the context that its owner shared before under the same external id. */
 async function sharedBefore(
   tx: WriteTx,
   memory: ContextMemory,
@@ -158,16 +195,16 @@ async function sharedBefore(
   nowMs: number,
 ) {
   if (externalId === "") return undefined;
-  const found = await lookUp(tx, memory, owner, { case: "externalId", value: externalId });
-  const there = await orGivesWay(tx, found, nowMs);
+  const source = await lookUp(tx, memory, owner, { case: "externalId", value: externalId });
+  const there = await orGivesWay(tx, source, nowMs);
   if (there === undefined || there.isRevoked || equals(ContextEnvelopeSchema, there.envelope, envelope))
     return there;
   throw contextIdTaken(externalId);
 }
 
 /**
- * Whether what a task brought along in memory, as far as it is still there, is what a draft brings along. Of that nothing
- * is in the digests that drafts are otherwise told apart by.
+ * Returns whether the contexts that a task has in memory equal those of a draft. The digests of drafts do not cover
+ * such contexts, so they are compared here.
  */
 export async function bringsTheSame(
   tx: ReadTx,
@@ -178,8 +215,8 @@ export async function bringsTheSame(
   if (contexts.every(({ permissions }) => permissions?.persist === true)) return true;
   const carried = await readTaskContexts(tx, taskId);
   return contexts.every(({ data }, number) => {
-    const held = memory.find(carried[contextIds.length + number] ?? "");
-    return held === undefined || Buffer.compare(held.data, data) === 0;
+    const memoryRecord = memory.find(carried[contextIds.length + number] ?? "");
+    return memoryRecord === undefined || Buffer.compare(memoryRecord.data, data) === 0;
   });
 }
 

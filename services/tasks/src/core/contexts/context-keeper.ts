@@ -12,17 +12,17 @@ import {
 } from "../store/context-rows.ts";
 import type { ContextMemory } from "./context-memory.ts";
 
-/** Contexts that one transaction sees to. */
+/** Maximum number of contexts that one transaction deletes or ends. */
 const BATCH = 50;
 
 export interface ContextKeeperOptions extends RegularPurgeOptions {
   readonly engine: Engine;
   readonly memory: ContextMemory;
-  /** How long the platform knows of a context after its time, milliseconds. */
+  /** How long the tombstone of a context is kept, in milliseconds. */
   readonly tombstoneMs: number;
 }
 
-/** Deletes the data of contexts whose time has passed, and later their rows. */
+/** Deletes the data of contexts that have expired, and deletes their rows later. */
 export class ContextKeeper extends RegularPurge {
   readonly #options: ContextKeeperOptions;
   readonly #store: Store;
@@ -36,8 +36,8 @@ export class ContextKeeper extends RegularPurge {
   }
 
   /**
-   * Notes which contexts were in the memory of the process before this one, and ends the work that waits for a worker with one of
-   * them: no worker can do it. To be called once, before anything is handed out.
+   * Records which contexts were lost with the memory of the previous process. Ends the pending tasks that need a lost
+   * context, because no worker can do them. Call it once, before dispatch.
    */
   async noteLost(): Promise<void> {
     const { engine, memory } = this.#options;
@@ -49,7 +49,8 @@ export class ContextKeeper extends RegularPurge {
           await noteLost(tx, id);
           for (const taskId of await readCarriers(tx, id)) {
             await engine.changeWithin(tx, taskId, (before, nowMs) =>
-              // What a worker had once may go on without: it was handed out with its context.
+              // A task that a worker once had may continue without the context, because its first assignment carried
+              // the context.
               before.epoch > 0 ? { record: before, events: [] } : withoutContext(before, nowMs),
             );
           }

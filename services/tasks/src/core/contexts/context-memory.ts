@@ -5,43 +5,43 @@ import type { ContextRecord } from "../rules/context.ts";
 export interface ContextMemoryOptions {
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Bytes of data held at most. Beside it, a context costs some hundred bytes. */
+  /** Maximum total size of the data in bytes. Each context costs some hundred bytes more. */
   readonly maxBytes: number;
-  /** Contexts held at most. */
+  /** Maximum number of contexts. */
   readonly maxContexts: number;
 }
 
-/** What of a context is in memory alone. */
+/** The part of a context that is kept in memory only. */
 export interface Held {
   readonly data: Uint8Array;
-  /** Digest of the request that shared it. */
+  /** Digest of the request that shared the context. */
   readonly digest: string;
 }
 
 /**
- * The data of contexts that may not be written to disk. It is here and nowhere else, until its time is over; there is no
- * room for more than fit, and none is given up for another.
+ * The data of contexts that must not be written to disk. Memory holds it until its time ends. The memory is bounded,
+ * and no context displaces another.
  */
 export class ContextMemory {
   readonly #options: ContextMemoryOptions;
-  readonly #held = new Map<string, Held & { readonly forget: () => void }>();
+  readonly #entries = new Map<string, Held & { readonly forget: () => void }>();
   #bytes = 0;
 
   constructor(options: ContextMemoryOptions) {
     this.#options = options;
   }
 
-  /** Bytes of data that are held. */
+  /** Total size of the data in memory, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
   find(id: string): Held | undefined {
-    return this.#held.get(id);
+    return this.#entries.get(id);
   }
 
   /**
-   * Holds all of them, or none.
+   * Adds all records, or none of them.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
@@ -49,35 +49,35 @@ export class ContextMemory {
     const { clock, timers, maxBytes, maxContexts } = this.#options;
     const bytes = records.reduce((sum, { envelope }) => sum + envelope.data.length, 0);
     if (this.#bytes + bytes > maxBytes) throw full("bytes", maxBytes);
-    if (this.#held.size + records.length > maxContexts) throw full("number", maxContexts);
+    if (this.#entries.size + records.length > maxContexts) throw full("number", maxContexts);
     for (const { id, envelope, digest, expireMs } of records) {
       const forget = timers.after(expireMs - clock.now(), () => this.remove(id));
-      this.#held.set(id, { data: envelope.data, digest, forget });
+      this.#entries.set(id, { data: envelope.data, digest, forget });
     }
     this.#bytes += bytes;
   }
 
   remove(id: string): void {
-    const held = this.#held.get(id);
-    if (held === undefined) return;
-    held.forget();
-    this.#held.delete(id);
-    this.#bytes -= held.data.length;
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    entry.forget();
+    this.#entries.delete(id);
+    this.#bytes -= entry.data.length;
   }
 
   close(): void {
-    for (const { forget } of this.#held.values()) forget();
-    this.#held.clear();
+    for (const { forget } of this.#entries.values()) forget();
+    this.#entries.clear();
     this.#bytes = 0;
   }
 }
 
-function full(what: string, max: number): DeputeError {
+function full(limitName: string, max: number): DeputeError {
   return new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
     "there is no room for contexts that may not be persisted",
     {
-      metadata: { limit: `context_memory.${what}`, max: String(max) },
+      metadata: { limit: `context_memory.${limitName}`, max: String(max) },
     },
   );
 }

@@ -1,13 +1,31 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type SharedContext, SharedContextSchema } from "@depute/contracts/depute/tasks/v1/context_pb";
+import {
+  type ShareContextRequest,
+  ShareContextRequestSchema,
+} from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { toTimestamp } from "@depute/core";
+import { type ContextEnvelope, ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, invalid, newId, parseStrictJson, toTimestamp } from "@depute/core";
+import { messageDigest } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
-import { type ContextRecord, contextNotFound, endOf, mayRead, requireDerivation } from "../rules/context.ts";
+import {
+  type ContextRecord,
+  contextNotFound,
+  endOf,
+  MAX_CONTEXT_MS,
+  mayRead,
+  type Reader,
+  requireDerivation,
+  ttlMsOf,
+} from "../rules/context.ts";
+import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import type { Viewer } from "../rules/visibility.ts";
 import {
   findContext,
+  freeContextIds,
+  insertContext,
   readContext,
   readDerived,
   readTaskContexts,
@@ -15,13 +33,13 @@ import {
 } from "../store/context-rows.ts";
 import type { ContextMemory } from "./context-memory.ts";
 
-/** How a context is named. */
+/** The ways in which a request can name a context. */
 export type ContextName =
-  | { case: "id"; value: string }
+  | { case: "contextId"; value: string }
   | { case: "externalId"; value: string }
   | { case: undefined; value?: undefined };
 
-/** A context, wherever its data is kept. */
+/** Finds a context in the store or in memory. */
 export async function lookUp(
   tx: ReadTx,
   memory: ContextMemory,
@@ -33,7 +51,7 @@ export async function lookUp(
 }
 
 /**
- * The contexts that data is made of, as its maker names them: by id, or by its own id for one that it shared.
+ * Returns the source contexts of derived data, named by id, or by the owner's external id.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST
  */
@@ -56,35 +74,35 @@ export async function sourcesOf(
 }
 
 /**
- * Takes a context back, and what was made of it, by whomever, and what was made of that: their data is gone wherever they
- * are read from next, tasks that carry them included.
+ * Revokes a context and all contexts derived from it, directly or not. Their data is deleted, also for tasks that carry
+ * them.
  */
 export async function revokeWithDerived(
   tx: WriteTx,
   memory: ContextMemory,
   first: ContextRecord,
 ): Promise<void> {
-  const seen = new Set([first.id]);
-  const left = [first];
-  for (let record = left.pop(); record !== undefined; record = left.pop()) {
+  const seenIds = new Set([first.id]);
+  const queue = [first];
+  for (let record = queue.pop(); record !== undefined; record = queue.pop()) {
     const { id, isRevoked } = record;
     if (!isRevoked) await revokeContext(tx, record);
     tx.afterCommit(() => memory.remove(id));
     for (const derived of await readDerived(tx, memory, id)) {
-      if (!seen.has(derived.id)) left.push(derived);
-      seen.add(derived.id);
+      if (!seenIds.has(derived.id)) queue.push(derived);
+      seenIds.add(derived.id);
     }
   }
 }
 
-/** The contexts that a task carries. */
+/** The contexts that a task carries, and the ids of those that have expired, were revoked or lost. */
 export interface Carried {
   readonly contexts: SharedContext[];
-  /** Ids of those that can be read no more. */
+  /** Ids of the contexts that can no longer be read: expired, revoked or lost. */
   readonly missingContextIds: string[];
 }
 
-/** The contexts that go along with a task, as far as they can still be read. */
+/** Reads the contexts that a task carries, without those that can no longer be read. */
 export async function carriedContexts(
   tx: ReadTx,
   memory: ContextMemory,
@@ -96,14 +114,14 @@ export async function carriedContexts(
   for (const id of await readTaskContexts(tx, taskId)) {
     const record = await readContext(tx, memory, id);
     if (record === undefined || endOf(record, nowMs) !== undefined) missingContextIds.push(id);
-    else contexts.push(shown(record, "with its data"));
+    else contexts.push(toSharedContext(record, "with its data"));
   }
   return { contexts, missingContextIds };
 }
 
 /**
- * The input of a task that is the data of a context, for those who may read the context or to whom it may be forwarded;
- * undefined for everybody else, and once the context is over.
+ * Returns the input of a task that takes its input from a context. Undefined after the context has ended. Undefined
+ * also for a viewer that may not read the context, unless the context may be forwarded.
  */
 export async function inputFromContext(
   tx: ReadTx,
@@ -118,21 +136,111 @@ export async function inputFromContext(
   return mayBeShown ? dataOf(record.envelope) : undefined;
 }
 
-/** The data of an envelope, which was found to be JSON when it was shared. */
+/** Parses the data of an envelope. ShareContext has checked that it is JSON. */
 export function dataOf({ data }: { readonly data: Uint8Array }): Value {
   return fromJson(ValueSchema, JSON.parse(new TextDecoder().decode(data)) as JsonValue);
 }
 
-/** A context as it is told. */
-export function shown(record: ContextRecord, data: "with its data" | "without"): SharedContext {
-  const { id, externalId, owner, envelope, readers, createMs, expireMs } = record;
+/** Returns a context as an answer shows it. */
+export function toSharedContext(record: ContextRecord, data: "with its data" | "without"): SharedContext {
+  const { id, externalId, owner, organization, envelope, readers, createMs, expireMs } = record;
   return create(SharedContextSchema, {
     id,
     externalId,
     owner,
+    organization,
     envelope: data === "without" ? { ...envelope, data: new Uint8Array() } : envelope,
     readerAgentIds: readers.map(({ agentId }) => agentId),
     createTime: toTimestamp(createMs),
     expireTime: toTimestamp(expireMs),
   });
+}
+
+/**
+ * Requires an envelope with a permitted time to live, and with JSON that fits a worker's limits.
+ *
+ * @param field the place of the envelope in the request
+ * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
+ */
+export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
+  let value: Value;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(envelope.data);
+    value = fromJson(ValueSchema, parseStrictJson(text) as JsonValue);
+  } catch (error) {
+    throw invalid(`${field}.data`, `is not JSON: ${(error as Error).message.slice(0, 200)}`);
+  }
+  checkValue(value, `${field}.data`, MAX_VALUE_BYTES);
+  if (ttlMsOf(envelope) > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "is more than 30 days");
+}
+
+/**
+ * Returns a context that begins now.
+ *
+ * @param request the request that shares it; without a request id if the context comes with a task
+ */
+export function newContext(
+  request: ShareContextRequest,
+  { owner, organization }: Pick<ContextRecord, "owner" | "organization">,
+  readers: readonly Reader[],
+  nowMs: number,
+): ContextRecord {
+  const envelope = request.envelope ?? create(ContextEnvelopeSchema);
+  const id = newId(nowMs);
+  return {
+    id,
+    externalId: envelope.id ?? "",
+    owner,
+    organization,
+    // A request id identifies one context of an owner. Without a request id, the context's own id is used, because it
+    // is unique.
+    requestId: request.requestId || id,
+    digest: messageDigest(ShareContextRequestSchema, { ...request, requestId: "" }),
+    // Readers do not learn the sources of a context.
+    envelope: { ...envelope, derivedFrom: [] },
+    readers,
+    derivedFrom: [...new Set([...request.derivedFrom, ...envelope.derivedFrom])],
+    createMs: nowMs,
+    expireMs: nowMs + ttlMsOf(envelope),
+    isRevoked: false,
+    dataIn: envelope.permissions?.persist === true ? "store" : "memory",
+  };
+}
+
+/** Returns the error for a context id that its owner already uses for another context. */
+export function contextIdTaken(context: string): DeputeError {
+  return new DeputeError(ErrorReason.CONTEXT_ID_TAKEN, "the id is that of another context", {
+    metadata: { context },
+  });
+}
+
+/**
+ * Stores contexts where their permissions allow it. Call it last in a transaction: contexts in memory do not roll back.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
+export async function keepContexts(
+  tx: WriteTx,
+  memory: ContextMemory,
+  records: readonly ContextRecord[],
+): Promise<void> {
+  for (const record of records) await insertContext(tx, record);
+  const memoryRecords = records.filter(({ dataIn }) => dataIn === "memory");
+  if (memoryRecords.length > 0) memory.add(memoryRecords);
+}
+
+/**
+ * Returns the live context under an external id of its owner. An expired context frees its id for a new one. A revoked
+ * context keeps its id, so that a repeated call does not restore it.
+ */
+export async function orGivesWay(
+  tx: WriteTx,
+  there: ContextRecord | undefined,
+  nowMs: number,
+): Promise<ContextRecord | undefined> {
+  if (there === undefined) return undefined;
+  const end = endOf(there, nowMs);
+  if (end === undefined || end === "revoked") return there;
+  await freeContextIds(tx, there);
+  return undefined;
 }

@@ -1,39 +1,47 @@
-import { fromJson, toJsonString } from "@bufbuild/protobuf";
+import { fromJson, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
 import type { TaskContract } from "@depute/contracts/delegateos/v0/contract_pb";
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import {
+  type CheckDelegationResponse,
+  type DelegatedWorkSchema,
+  PolicyDecisionSchema,
+} from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, type FieldViolation, invalid, parseTime } from "@depute/core";
+import { DeputeError, ErrorReason, invalid, parseTime } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
+import { LOCAL_PRINCIPAL } from "@depute/service";
 import { checkContexts } from "../contexts/carry-contexts.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { inspectToken, notTheDelegates } from "../queue/worker-token.ts";
+import { checkMessage } from "../rules/message.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import type { Admitted } from "./create-task.ts";
-import { type MoreOfWork, requireAllowed, workOf } from "./delegation-policy.ts";
+import { schemaViolations } from "./schema-violations.ts";
 
 const JSON_NULL = fromJson(ValueSchema, null);
 
-/** Whom a draft is for, what of, and under which contract. */
+/** The delegate, the capability and the contract of a draft. */
 export interface Target {
   readonly agentId: string;
   readonly agentPrincipal: string;
-  /** Who has to approve results; undefined where that is still to be asked. */
+  /** The overseer that must approve results; undefined before the lookup. */
   readonly overseerId: string | undefined;
-  /** Undefined for free work. */
+  /** The capability that the draft names; undefined for free work. */
   readonly capability: CapabilityFull | undefined;
   readonly contract: TaskContract | undefined;
 }
 
 /**
- * Refuses what is wrong with a draft whatever the rest of the platform says.
+ * Checks the parts of a draft that depend on the draft alone.
  *
  * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST
  */
 export function checkDraft(draft: TaskDraft): void {
   if (draft.input !== undefined) checkValue(draft.input, "draft.input", MAX_VALUE_BYTES);
+  if (draft.message !== undefined) checkMessage(draft.message, "draft.message", MAX_VALUE_BYTES);
   checkContexts(draft);
   if (draft.workerToken !== "" && draft.contractId === "") {
     throw invalid("draft.contract_id", "must name the contract that the worker token is bound to");
@@ -46,9 +54,9 @@ export function checkDraft(draft: TaskDraft): void {
 /**
  * Finds the delegate, the capability and the contract that a draft names.
  *
- * @param viewer the principal that hands over: an agent that is hidden from it is not found
- * @throws DeputeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, CAPABILITY_AMBIGUOUS, VERSION_MISMATCH, CONTRACT_NOT_FOUND,
- * DEPENDENCY_UNAVAILABLE
+ * @param viewer the delegator: an agent hidden from it is not found
+ * @throws DeputeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, CAPABILITY_AMBIGUOUS, VERSION_MISMATCH,
+ *   CONTRACT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
 export async function resolveTarget(
   dependencies: Dependencies,
@@ -62,13 +70,15 @@ export async function resolveTarget(
       : resolveCapability(dependencies, draft, viewer, options),
     draft.contractId === ""
       ? undefined
-      : dependencies.contracts.getContract({ id: draft.contractId }, options).then((found) => found.contract),
+      : dependencies.contracts
+          .getContract({ contractId: draft.contractId }, options)
+          .then((resolved) => resolved.contract),
   ]);
   return { ...delegate, contract };
 }
 
 async function resolveAgent({ agents }: Dependencies, id: string, viewer: string, options: CallOptions) {
-  const { agent } = await agents.getAgent({ id, viewer }, options);
+  const { agent } = await agents.getAgent({ agentId: id, viewer }, options);
   if (agent?.status !== AgentStatus.ACTIVE) {
     throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
   }
@@ -87,37 +97,38 @@ async function resolveCapability(
   options: CallOptions,
 ) {
   const { capabilityId, agentId, capabilityHash: hash } = draft;
-  const found = await discovery.resolveCapability({ capabilityId, agentId, hash, viewer }, options);
-  if (found.capability === undefined) throw new Error("the registry resolved a capability to nothing");
-  if (!found.hashMatches) {
+  const resolved = await discovery.resolveCapability({ capabilityId, agentId, hash, viewer }, options);
+  if (resolved.capability === undefined) throw new Error("the registry resolved a capability to nothing");
+  if (!resolved.hashMatches) {
     throw new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {
-      metadata: { capability: capabilityId, current_hash: found.capability.h },
+      metadata: { capability: capabilityId, current_hash: resolved.capability.h },
     });
   }
-  const { agentId: delegate, agentPrincipal, capability } = found;
+  const { agentId: delegate, agentPrincipal, capability } = resolved;
   return { agentId: delegate, agentPrincipal, overseerId: undefined, capability };
 }
 
-/** The overseer that an agent's manifest names; empty for none. */
+/** Returns the overseer that an agent's manifest names; empty for none. */
 function overseerOf(agent: Agent): string {
   const overseer = agent.manifest?.overseer;
   return overseer?.case === "overseerId" ? overseer.value : "";
 }
 
 /**
- * Who has to approve the delegate's results. Work for an agent whose overseer is not there is refused: nobody could.
- * Looked up by the sight of the platform: the delegate chose its overseer, whether or not the delegator sees it.
+ * Finds the overseer that must approve the delegate's results. A draft for an agent with an unknown overseer is
+ * refused, because no reviewer could approve. The platform itself makes the lookup, because the delegator need not see
+ * the overseer that the delegate chose.
  *
  * @throws DeputeError AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
 async function resolveOverseer({ agents }: Dependencies, target: Target, options: CallOptions) {
   let { overseerId } = target;
   if (overseerId === undefined) {
-    const { agent } = await agents.getAgent({ id: target.agentId }, options);
+    const { agent } = await agents.getAgent({ agentId: target.agentId }, options);
     overseerId = agent === undefined ? "" : overseerOf(agent);
   }
   if (overseerId === "") return { overseerId, overseerPrincipal: "" };
-  const { agent } = await agents.getAgent({ id: overseerId }, options);
+  const { agent } = await agents.getAgent({ agentId: overseerId }, options);
   if (agent?.status !== AgentStatus.ACTIVE) {
     throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "the delegate's overseer is not there", {
       metadata: { agent: overseerId },
@@ -126,16 +137,20 @@ async function resolveOverseer({ agents }: Dependencies, target: Target, options
   return { overseerId, overseerPrincipal: agent.principal };
 }
 
-/** The resource that a token of the caller must grant. Free work is `-`, since a resource asked for is no pattern. */
+/**
+ * Returns the resource that a token of the caller must grant. Free work is written as `-`, because a requested resource
+ * cannot be a pattern.
+ */
 export function resourceOf({ agentId, capability }: Target): string {
   return `${agentId}/${capability?.id ?? "-"}`;
 }
 
 /**
- * Checks a draft against its capability, its contract and the token that its worker shall have.
+ * Checks a draft against its capability, its contract and its worker token.
  *
- * @throws DeputeError AGENT_NOT_FOUND (the overseer), CALLER_NOT_ALLOWED (the delegator's manifest), INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed),
- * CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError AGENT_NOT_FOUND (the overseer), CALLER_NOT_ALLOWED (the delegator's manifest),
+ *   INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed), CHECK_TIMEOUT,
+ *   DEPENDENCY_UNAVAILABLE
  */
 // biome-ignore lint/complexity/useMaxParams: what admission rests on is asked of several services
 export async function admit(
@@ -213,23 +228,77 @@ async function admitInput(
   );
 }
 
+/** Length of an agent's key in the registry, in characters. */
+const KEY_CHARS = 43;
+
+/** Longest part of a description that is used as the justification, in characters. */
+const MAX_JUSTIFICATION = 4000;
+
+/** The facts of a task that the registry's predicates may use. */
+export type DelegatedWork = MessageInitShape<typeof DelegatedWorkSchema>;
+
+/** Facts of a task that its draft does not state: its depth in the tree, and the types of its attachments. */
+export type MoreOfWork = Pick<DelegatedWork, "depth" | "attachmentTypes">;
+
 /**
- * Where a value breaks a schema of a user's; such schemas run nowhere but in the verifier.
- *
- * @param schema JSON in UTF-8
- * @param field where the value stands in the request; the JSON pointer into it is appended
+ * Returns the facts of a draft that predicates of manifests may use. A caller that knows the parent adds the depth of a
+ * child.
  */
-export async function schemaViolations(
-  { verification }: Dependencies,
-  schema: Uint8Array,
-  value: Value,
-  field: string,
+export function workOf(
+  { priority, spend, parentTaskId }: TaskDraft,
+  capabilityId: string,
+  more: MoreOfWork = {},
+): DelegatedWork {
+  const work: DelegatedWork = { capabilityId, priority, attachmentTypes: more.attachmentTypes ?? [] };
+  const depth = more.depth ?? (parentTaskId === "" ? 0 : undefined);
+  if (depth !== undefined) work.depth = depth;
+  if (spend?.maxCostMicrocents !== undefined) work.maxCostMicrocents = spend.maxCostMicrocents;
+  if (spend?.maxTokens !== undefined) work.maxTokens = spend.maxTokens;
+  return work;
+}
+
+/**
+ * Applies the manifest of the delegator's agent, which names the allowed delegates. (CAP "Delegation") Depute's choice:
+ * the task's description is the justification that the rule requires. The registry knows which manifest binds a key. A
+ * key without a manifest is not restricted.
+ *
+ * @param delegator its principal
+ * @param to the delegate's id
+ * @param task the facts for predicates; absent for none
+ * @throws DeputeError CALLER_NOT_ALLOWED, with `agent`, `delegate`, `decision` and, for an undecidable predicate,
+ *   `predicate_failure`; DEPENDENCY_UNAVAILABLE
+ */
+export async function requireAllowed(
+  dependencies: Dependencies,
+  delegator: string,
+  to: string,
+  description: string,
   options: CallOptions,
-): Promise<FieldViolation[]> {
-  const parsed = fromJson(ValueSchema, JSON.parse(new TextDecoder().decode(schema)));
-  const { violations } = await verification.checkSchema(
-    { schema: parsed, valueJson: toJsonString(ValueSchema, value) },
-    options,
+  task?: DelegatedWork,
+): Promise<void> {
+  if (delegator === LOCAL_PRINCIPAL || delegator.length > KEY_CHARS) return;
+  const justification = Array.from(description).slice(0, MAX_JUSTIFICATION).join("");
+  const question = { fromPrincipal: delegator, toAgentId: to, justification, ...(task && { task }) };
+  const answer = await dependencies.policy.checkDelegation(question, options);
+  if (!answer.allowed) throw notAllowed(to, answer);
+}
+
+function notAllowed(
+  to: string,
+  { agentId: from, decision, predicateFailure }: CheckDelegationResponse,
+): DeputeError {
+  const name = PolicyDecisionSchema.value[decision]?.name ?? "";
+  const word = name.replace("POLICY_DECISION_", "").toLowerCase();
+  return new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "the delegator's manifest does not allow this delegation",
+    {
+      metadata: {
+        agent: from,
+        delegate: to,
+        decision: word,
+        ...(predicateFailure !== "" && { predicate_failure: predicateFailure }),
+      },
+    },
   );
-  return violations.map(({ path, message }) => ({ field: `${field}${path}`, description: message }));
 }

@@ -1,13 +1,21 @@
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { DeputeError, ErrorReason, newId, requestIdReused } from "@depute/core";
+import { type TaskDraft, TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { DeputeError, ErrorReason, newId, owningOrganization, requestIdReused } from "@depute/core";
+import { messageDigest } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
-import { bringsTheSame, firstExpiry, packContexts, sendContexts } from "../contexts/carry-contexts.ts";
+import {
+  bringsTheSame,
+  carriedNow,
+  firstExpiry,
+  packContexts,
+  sendContexts,
+} from "../contexts/carry-contexts.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openSpend } from "../engine/spend.ts";
 import type { AssignmentStream } from "../queue/assignment-stream.ts";
-import { assignment, assignmentOf, given } from "../queue/claim.ts";
+import { assignment, dispatched } from "../queue/claim.ts";
 import type { Dispatcher } from "../queue/dispatcher.ts";
 import type { Advance } from "../rules/advance.ts";
 import { cancelIfOpen } from "../rules/cancel.ts";
@@ -15,15 +23,20 @@ import { type IdPolicies, idOutcome } from "../rules/id-policy.ts";
 import { type Above, type Admission, newTask } from "../rules/new-task.ts";
 import { placeUnder, type TreeLimits } from "../rules/tree.ts";
 import { isDelegate, isDelegator, taskNotFound, type Viewer } from "../rules/visibility.ts";
-import { insertBlocks } from "../store/block-rows.ts";
-import { insertDelegation } from "../store/delegation-rows.ts";
-import { insertEvents } from "../store/event-rows.ts";
-import { insertInput, insertOutputSchema } from "../store/input-rows.ts";
+import { insertBlocks, insertDelegation } from "../store/delegation-rows.ts";
 import { findRequest, insertRequest } from "../store/request-rows.ts";
-import { findAllByExternalId, findByExternalId, freeExternalId, insertTask } from "../store/task-rows.ts";
+import {
+  findAllByExternalId,
+  findByExternalId,
+  freeExternalId,
+  insertEvents,
+  insertInput,
+  insertOutputSchema,
+  insertTask,
+} from "../store/task-rows.ts";
 import { countChildren, countOpenInTree, readLineage } from "../store/tree-rows.ts";
 
-/** A call that hands over work. */
+/** A call that creates a task. */
 export interface CreateRequest {
   readonly delegator: string;
   readonly requestId: string;
@@ -33,7 +46,7 @@ export interface CreateRequest {
   readonly policies: IdPolicies;
 }
 
-/** What admission found, and what goes with the task to the store. */
+/** The result of admission, and the other data that the store needs for the new task. */
 export interface Admitted {
   readonly admission: Admission;
   /** The schema that `admission.outputSchema` names, JSON in UTF-8. */
@@ -42,33 +55,40 @@ export interface Admitted {
   readonly blocks: readonly string[];
 }
 
-/** A task that was created now, or the one that was there. */
+/** The new task, or the existing one. */
 export interface Created {
   readonly taskId: string;
   readonly isNew: boolean;
-  /** The whole task, where it was created now. */
+  /** The whole task, if this call created it. */
   readonly task?: Task;
+  /** The task's events, if this call created it. */
+  readonly events?: readonly TaskEvent[];
 }
 
-/** What is there already of what a request asks for. */
+/** The task that an earlier call created for this request id or external id. */
 type Known =
-  | { readonly taskId: string; readonly replace: false }
-  /** A task whose external id goes to a new one. */
+  | {
+      readonly taskId: string;
+      readonly replace: false /** Whether the request id named it. */;
+      readonly byRequest: boolean;
+    }
+  /** A task that gives up its external id to the new task. */
   | { readonly taskId: string; readonly replace: true };
 
 /**
- * The task that this request, or one with the same external id, delegate and draft, created before.
+ * Finds the task that an earlier call created, either by this request id or by this external id and delegate.
  *
- * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN when it asked for something else
+ * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN if the earlier call had another draft
  */
 export async function findCreated(
   tx: ReadTx,
   request: CreateRequest,
   memory: ContextMemory,
 ): Promise<string | undefined> {
-  // Whose capability it was is not known where none is found now.
-  const known = await findKnown(tx, request, request.draft.agentId, memory);
-  return known?.replace === false ? known.taskId : undefined;
+  // If the capability no longer exists, its agent cannot be determined. The search then uses the agent id that the
+  // draft states.
+  const existing = await findKnown(tx, request, request.draft.agentId, memory);
+  return existing?.replace === false ? existing.taskId : undefined;
 }
 
 async function findKnown(
@@ -82,7 +102,7 @@ async function findKnown(
     task.draft_digest === digest && (await bringsTheSame(tx, memory, task.task_id, draft));
   const byRequest = await findRequest(tx, delegator, requestId);
   if (byRequest !== undefined) {
-    if (await isSame(byRequest)) return { taskId: byRequest.task_id, replace: false };
+    if (await isSame(byRequest)) return { taskId: byRequest.task_id, replace: false, byRequest: true };
     throw requestIdReused(requestId, "draft");
   }
   if (draft.externalId === "") return undefined;
@@ -92,26 +112,29 @@ async function findKnown(
       : await findByExternalId(tx, delegator, draft.externalId, agentId);
   if (holder === undefined) return undefined;
   const outcome = idOutcome(holder.status, await isSame(holder), policies);
-  if (outcome !== "refuse") return { taskId: holder.task_id, replace: outcome === "replace" };
+  if (outcome === "replace") return { taskId: holder.task_id, replace: true };
+  if (outcome !== "refuse") return { taskId: holder.task_id, replace: false, byRequest: false };
   throw new DeputeError(ErrorReason.TASK_ID_TAKEN, "the external id is that of another task", {
     metadata: { external_id: draft.externalId },
   });
 }
 
-/** Who hands over work, and how large a tree of it may grow. */
+/** The delegator of a new task, and the limits of its tree. */
 export interface CreateRights {
   readonly caller: Viewer;
+  /** The organization that owns a task without a parent; empty for none. */
+  readonly organization: string;
   readonly treeLimits: TreeLimits;
   readonly contextMemory: ContextMemory;
-  /** Where a worker may get the task at once; absent for one that has to wait for something first. */
+  /** Dispatches the new task to a worker at once. Absent for a task that must stay pending at first. */
   readonly dispatcher?: Dispatcher;
 }
 
 /**
- * Stores a new task with its first event; a request that was answered before gets the task that is there.
+ * Stores a new task with its first event. A replay returns the existing task.
  *
- * @throws DeputeError as {@link findCreated}; for a part of another task TASK_NOT_FOUND, TASK_STATE_CONFLICT, TASK_CYCLE,
- * LIMIT_EXCEEDED, BUDGET_EXCEEDED
+ * @throws DeputeError as {@link findCreated}; for a child TASK_NOT_FOUND, TASK_STATE_CONFLICT, TASK_CYCLE,
+ *   LIMIT_EXCEEDED, BUDGET_EXCEEDED
  */
 export async function createTask(
   engine: Engine,
@@ -119,13 +142,14 @@ export async function createTask(
   admitted: Admitted,
   rights: CreateRights,
 ): Promise<Created> {
-  // Contexts may be kept in memory, which is not rolled back.
+  // The transaction may not repeat if the draft carries contexts: some contexts are kept in memory, which is not rolled
+  // back.
   const isRepeatable = !carriesContexts(request.draft);
   const fn = (tx: WriteTx) => createTaskWithin(tx, engine, request, admitted, rights);
   return engine.store.write(fn, { isRepeatable });
 }
 
-/** As {@link createTask}, within a transaction. */
+/** Creates a task as {@link createTask} does, within a transaction. */
 export async function createTaskWithin(
   tx: WriteTx,
   engine: Engine,
@@ -135,60 +159,58 @@ export async function createTaskWithin(
 ): Promise<Created> {
   const { delegator, requestId, draft, digest } = request;
   const { agentId, agentPrincipal, capabilityId } = admitted.admission;
-  const known = await findKnown(tx, request, agentId, rights.contextMemory);
-  if (known?.replace === false) {
-    const { taskId } = known;
-    if ((await findRequest(tx, delegator, requestId)) === undefined) {
-      await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
-    }
+  const existing = await findKnown(tx, request, agentId, rights.contextMemory);
+  if (existing?.replace === false) {
+    const { taskId } = existing;
+    if (!existing.byRequest) await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
     return { taskId, isNew: false };
   }
-  if (known !== undefined) await giveWay(engine, tx, known.taskId);
-  const taskId = newId();
+  if (existing !== undefined) await giveWay(engine, tx, existing.taskId);
+  const taskId = newId(engine.clock.now());
   const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
   const nowMs = engine.clock.now();
-  const to = { taskId, delegator, capabilityId, reader: { agentId, principal: agentPrincipal } };
+  const organization = owningOrganization(rights, above);
+  const reader = { agentId, principal: agentPrincipal };
+  const to = { taskId, delegator, organization, capabilityId, reader };
   const packed = await packContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
   const inputId = draft.inputFromContext ? (packed.all[0]?.id ?? "") : "";
   const carried = { inputId, expireMs: firstExpiry(packed) };
-  const made = newTask(taskId, draft, admitted.admission, nowMs, above, carried);
+  const creation = newTask(taskId, draft, { ...admitted.admission, organization }, nowMs, above, carried);
   const stream = rights.dispatcher?.match(agentId, capabilityId);
-  const { record, events } = stream === undefined ? made : taken(made, stream, nowMs);
+  const { record, events } = stream === undefined ? creation : dispatchedAtOnce(creation, stream, nowMs);
   await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
   engine.noteWritten(tx, record);
   await insertEvents(tx, events);
   const { input, workerToken } = draft;
   await insertInput(tx, taskId, { input, workerToken });
   await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
-  await insertBlocks(tx, taskId, admitted.blocks);
   const { delegationId } = admitted.admission;
+  if (admitted.blocks.length > 0) await insertBlocks(tx, taskId, admitted.blocks);
   if (delegationId !== "") await insertDelegation(tx, taskId, delegationId, admitted.blocks.at(-1) ?? "");
   if (admitted.outputSchema !== undefined) {
     await insertOutputSchema(tx, admitted.admission.outputSchema, admitted.outputSchema);
   }
   if (packed.all.length > 0) await sendContexts(tx, rights.contextMemory, packed, to);
-  await engine.tell(tx, { before: undefined, after: record, events });
+  await engine.notify(tx, { before: undefined, after: record, events });
   engine.announce(tx, record);
   if (stream !== undefined) {
-    const work = carriesContexts(draft)
-      ? await assignmentOf(tx, record, rights.contextMemory, nowMs)
-      : assignment(record, { input, workerToken });
+    const work = assignment(record, { workerToken, ...carriedNow(draft, packed, to.reader) });
     tx.afterCommit(() => stream.deliver([work]));
   }
-  return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input } };
+  return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input }, events };
 }
 
 function carriesContexts({ contextIds, contexts }: TaskDraft): boolean {
   return contextIds.length + contexts.length > 0;
 }
 
-/** A new task that goes to a worker at once. */
-function taken(made: Advance, { worker }: AssignmentStream, nowMs: number): Advance {
-  const { record, events } = given(made.record, worker, nowMs);
-  return { record, events: [...made.events, ...events] };
+/** Adds the dispatch to a worker to the creation of a task, so that both happen in one step. */
+function dispatchedAtOnce(creation: Advance, { worker }: AssignmentStream, nowMs: number): Advance {
+  const { record, events } = dispatched(creation.record, worker, nowMs);
+  return { record, events: [...creation.events, ...events] };
 }
 
-/** Ends the task that has the external id, if it has not ended, and takes the id away from it. */
+/** Ends the task that has the external id, if it is still open, and frees the id for a new task. */
 async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<void> {
   await engine.changeWithin(tx, taskId, (before, nowMs) =>
     cancelIfOpen(before, "another task was created in its place", nowMs),
@@ -196,7 +218,7 @@ async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<voi
   await freeExternalId(tx, taskId);
 }
 
-/** Where a new task stands, and what it may use up; undefined for one that stands for itself without a bound. */
+/** Returns the place of a new task in its tree, and its budget; undefined for a root without a budget. */
 async function placeOf(
   engine: Engine,
   tx: WriteTx,
@@ -205,12 +227,12 @@ async function placeOf(
   { agentId, capabilityId }: Admission,
   { caller, treeLimits }: CreateRights,
 ): Promise<Above | undefined> {
-  const { parentTaskId, description, spend: asked } = draft;
+  const { parentTaskId, description, spend: askedSpend } = draft;
   if (parentTaskId === "") {
-    await openSpend(tx, taskId, asked, "");
+    if (askedSpend !== undefined) await openSpend(tx, taskId, askedSpend, "");
     return undefined;
   }
-  // The parent's time limits hold before anything is added to it.
+  // The parent's time limits apply before a child is added.
   const parent = await engine.changeWithin(tx, parentTaskId, (record) => {
     if (!isDelegator(caller, record) && !isDelegate(caller, record)) throw taskNotFound(parentTaskId);
     return { record, events: [] };
@@ -222,5 +244,22 @@ async function placeOf(
     open: await countOpenInTree(tx, parent.task.rootTaskId || parentTaskId),
   };
   const place = placeUnder(state, { agentId, capabilityId, description }, treeLimits);
-  return { place, spend: await openSpend(tx, taskId, asked, parentTaskId) };
+  return {
+    place,
+    organization: parent.task.organization,
+    spend: await openSpend(tx, taskId, askedSpend, parentTaskId),
+  };
+}
+
+/**
+ * Returns the digest by which drafts are compared. It ignores the order of JSON members and the token budget. It also
+ * ignores contexts that must not be persisted: from a stored digest, a reader could test guesses of their data.
+ */
+export function draftDigest(draft: TaskDraft): string {
+  const { budget: _budget, ...work } = draft;
+  if (draft.contexts.length === 0) return messageDigest(TaskDraftSchema, work);
+  const contexts = draft.contexts.map((envelope) =>
+    envelope.permissions?.persist === true ? envelope : { ...envelope, data: new Uint8Array() },
+  );
+  return messageDigest(TaskDraftSchema, { ...work, contexts });
 }

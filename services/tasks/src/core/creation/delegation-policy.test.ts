@@ -1,7 +1,7 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB, type FakeAgent } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 
@@ -15,7 +15,7 @@ let count = 0;
 const create = (principal: string | undefined, draft: object = {}) =>
   bench.tasks.createTask(
     { requestId: `r${++count}`, draft: { agentId: "worker", description: "it is about money", ...draft } },
-    principal === undefined ? {} : as(principal),
+    principal === undefined ? {} : asCaller(principal),
   );
 const alices = (agents: Record<string, Omit<FakeAgent, "principal" | "active">>) => {
   for (const [id, more] of Object.entries(agents)) {
@@ -53,7 +53,7 @@ test.each<[string, Parameters<typeof alices>[0], object, string, string]>([
     reason: "CALLER_NOT_ALLOWED",
     metadata: { agent, delegate: "worker", decision },
   });
-  const { tasks } = await bench.tasks.listTasks({}, as(ALICE));
+  const { tasks } = await bench.tasks.listTasks({}, asCaller(ALICE));
   expect(tasks).toEqual([]);
 });
 
@@ -71,9 +71,9 @@ test("the description is the reason, as far as the registry reads one, and no ch
 
 test("what was created before is answered, whatever the manifest says now", async () => {
   const request = { requestId: "same", draft: { agentId: "worker" } };
-  const first = await bench.tasks.createTask(request, as(ALICE));
+  const first = await bench.tasks.createTask(request, asCaller(ALICE));
   alices({ boss: { mayDelegateTo: [] } });
-  const second = await bench.tasks.createTask(request, as(ALICE));
+  const second = await bench.tasks.createTask(request, asCaller(ALICE));
   expect(second.task?.id).toBe(first.task?.id);
 });
 

@@ -3,7 +3,7 @@ import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb"
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { as, type Bench, begin, openBench, take } from "../../testing/bench.ts";
+import { asCaller, type Bench, begin, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB, CONTRACT, Fakes } from "../../testing/fakes.ts";
 import { firstEnded } from "../store/delegation-rows.ts";
 
@@ -22,19 +22,22 @@ afterEach(() => bench.close());
 let count = 0;
 async function task(workerToken: string): Promise<string> {
   const draft = { agentId: "bob", contractId: CONTRACT, workerToken };
-  const { task: made } = await bench.tasks.createTask({ requestId: `r${++count}`, draft }, as(ALICE));
-  return made?.id ?? "";
+  const { task: delegatedTask } = await bench.tasks.createTask(
+    { requestId: `r${++count}`, draft },
+    asCaller(ALICE),
+  );
+  return delegatedTask?.id ?? "";
 }
-const cancel = (taskId: string) => bench.tasks.cancelTask({ taskId }, as(ALICE));
+const cancel = (taskId: string) => bench.tasks.cancelTask({ taskId }, asCaller(ALICE));
 const untold = () => bench.runtime.context.engine.store.read((tx) => firstEnded(tx, 1000));
 
-/** Runs the clock until something is so: the waits are the outbox's own, and cost no time here. */
+/** Advances the fake clock until the check passes. The outbox waits by this clock, so the test takes no real time. */
 const eventually = (check: () => Promise<void> | void) =>
   vi.waitFor(async () => {
     await bench.pass(250);
     await check();
   });
-const told = (...ends: [string, DelegationStatus, string?][]) =>
+const sendEnds = (...ends: [string, DelegationStatus, string?][]) =>
   eventually(async () => {
     expect(fakes.finished).toEqual(
       ends.map(([revocationId, status, attestationId = ""]) => ({ revocationId, status, attestationId })),
@@ -44,7 +47,7 @@ const told = (...ends: [string, DelegationStatus, string?][]) =>
 
 test("a completed task completes its delegation, with the attestation", async () => {
   await task("one");
-  const lease = await begin(bench, "bob", as(BOB));
+  const lease = await begin(bench, "bob", asCaller(BOB));
   const attestationId = "att_0123456789ab";
   fakes.attestations.set(attestationId, {
     principal: BOB,
@@ -54,8 +57,8 @@ test("a completed task completes its delegation, with the attestation", async ()
     result: { success: true },
   });
   const output = { full: { kind: { case: "boolValue", value: true } } } as const;
-  await bench.workers.completeAssignment({ lease, output, attestationId }, as(BOB));
-  await told(["block-1", COMPLETED, attestationId]);
+  await bench.workers.completeAssignment({ lease, output, attestationId }, asCaller(BOB));
+  await sendEnds(["block-1", COMPLETED, attestationId]);
 });
 
 const endings: [string, TaskStatus, (taskId: string) => Promise<unknown>][] = [
@@ -67,31 +70,34 @@ const endings: [string, TaskStatus, (taskId: string) => Promise<unknown>][] = [
     TaskStatus.REJECTED,
     async () => {
       const { lease } = await take(bench, "bob");
-      await bench.workers.rejectAssignment({ lease, failure: { reason: "NO", message: "no" } }, as(BOB));
+      await bench.workers.rejectAssignment(
+        { lease, failure: { reason: "NO", message: "no" } },
+        asCaller(BOB),
+      );
     },
   ],
   [
     "failed",
     TaskStatus.FAILED,
     async () => {
-      const lease = await begin(bench, "bob", as(BOB));
+      const lease = await begin(bench, "bob", asCaller(BOB));
       const failure = { reason: "BROKEN", message: "broken", retryable: false };
-      await bench.workers.failAssignment({ lease, failure }, as(BOB));
+      await bench.workers.failAssignment({ lease, failure }, asCaller(BOB));
     },
   ],
 ];
 test.each(endings)("the delegation of a task that is %s has failed", async (_name, status, end) => {
   const taskId = await task("one");
   await end(taskId);
-  await told(["block-1", FAILED]);
-  const { task: ended } = await bench.tasks.getTask({ name: { case: "id", value: taskId } }, as(ALICE));
+  await sendEnds(["block-1", FAILED]);
+  const { task: ended } = await bench.tasks.getTask({ taskId }, asCaller(ALICE));
   expect(ended?.status).toBe(status);
 });
 
 test("what runs under no token is told to nobody", async () => {
   const draft = { agentId: "bob" };
-  const { task: made } = await bench.tasks.createTask({ requestId: "n", draft }, as(ALICE));
-  await cancel(made?.id ?? "");
+  const { task: createdTask } = await bench.tasks.createTask({ requestId: "n", draft }, asCaller(ALICE));
+  await cancel(createdTask?.id ?? "");
   expect(await untold()).toEqual([]);
 });
 
@@ -107,7 +113,7 @@ test("while the tokens service is away ends wait in their order, also through a 
   expect((await untold()).map(({ taskId }) => taskId)).toEqual([second, first]);
   fakes.away.clear();
   await eventually(() => bench.pass(30_000));
-  await told(["block-2", FAILED], ["block-1", FAILED]);
+  await sendEnds(["block-2", FAILED], ["block-1", FAILED]);
 });
 
 test("more ends than are read at once are all told", async () => {
@@ -119,7 +125,7 @@ test("more ends than are read at once are all told", async () => {
   fakes.away.add("tokens");
   for (const id of ids) await cancel(id);
   fakes.away.clear();
-  await told(...ids.map((_id, index): [string, DelegationStatus] => [`b${index}`, FAILED]));
+  await sendEnds(...ids.map((_id, index): [string, DelegationStatus] => [`b${index}`, FAILED]));
 });
 
 test("a delegation that is not there, or ended otherwise, holds up no others", async () => {
@@ -132,7 +138,7 @@ test("a delegation that is not there, or ended otherwise, holds up no others", a
   };
   await cancel(first);
   await cancel(second);
-  await told();
+  await sendEnds();
   expect(calls).toBe(2);
 });
 
@@ -141,5 +147,5 @@ test("a delegation that several tasks run under ends with the last of them", asy
   await cancel(first);
   expect(await untold()).toEqual([]);
   await cancel(second);
-  await told(["block-1", FAILED]);
+  await sendEnds(["block-1", FAILED]);
 });

@@ -6,10 +6,13 @@ import type { Store } from "@depute/store";
 import type { Dependencies } from "../dependencies.ts";
 import { dropEnded, type EndedDelegation, firstEnded } from "../store/delegation-rows.ts";
 
-/** How long the tokens service has for an answer, milliseconds. */
+/** Timeout of a call to the tokens service, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** Refusals that another try would meet as well: the delegation is not recorded there, or ended otherwise before. */
+/**
+ * Refusals that a retry cannot overcome: the tokens service does not know the delegation, or the delegation has already
+ * ended otherwise.
+ */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.DELEGATION_NOT_FOUND,
   ErrorReason.DELEGATION_AMBIGUOUS,
@@ -26,7 +29,7 @@ export interface DelegationEndsOptions {
   readonly log: Logger;
 }
 
-/** Tells the tokens service how the delegations ended that tasks ran under. (DelegateOS 8) */
+/** Reports to the tokens service how the delegations of tasks ended. (DelegateOS 8) */
 export function delegationEnds({
   store,
   delegations,
@@ -36,7 +39,7 @@ export function delegationEnds({
   return new Outbox<EndedDelegation>({
     timers,
     log,
-    what: "the end of a delegation cannot be told to the tokens service",
+    failureMessage: "the end of a delegation cannot be reported to the tokens service",
     first: (limit) => store.read((tx) => firstEnded(tx, limit)),
     drop: ({ taskId }) => store.write((tx) => dropEnded(tx, taskId)),
     async tell({ taskId, delegationId, revocationId, status, attestationId }, signal) {
@@ -52,7 +55,7 @@ export function delegationEnds({
         if (!FINAL.has(refusal.reason)) throw refusal;
         log.debug(
           { err: refusal, task: taskId, delegation: delegationId },
-          "the end of a delegation is not taken",
+          "the tokens service refused the end of a delegation",
         );
       });
     },

@@ -1,24 +1,23 @@
 import type { Bus } from "@depute/bus";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { Clock, Timers } from "@depute/core";
+import type { Clock, Random, Timers } from "@depute/core";
 import type { ReadTx, Store, WriteOptions, WriteTx } from "@depute/store";
-import type { MissingContextRule, TaskChange, TaskObserver } from "../hooks.ts";
+import type { MissingContextRule, TaskChange, TaskEventName, TaskObserver } from "../hooks.ts";
 import { type Advance, advanceByTime } from "../rules/advance.ts";
 import { cancelIfOpen } from "../rules/cancel.ts";
 import { nextDeadline } from "../rules/limits.ts";
 import { hasOnlyBegun, type TaskRecord } from "../rules/record.ts";
-import type { Random } from "../rules/retry.ts";
 import { isTerminal, statusName } from "../rules/state-machine.ts";
 import { taskNotFound } from "../rules/visibility.ts";
-import { deleteBlocks } from "../store/block-rows.ts";
-import { endDelegation } from "../store/delegation-rows.ts";
-import { insertEvents, readEvents } from "../store/event-rows.ts";
-import { readInput } from "../store/input-rows.ts";
+import { deleteBlocks, endDelegation } from "../store/delegation-rows.ts";
 import { deleteReports } from "../store/request-rows.ts";
 import {
   dueTasks,
   earliestDeadline,
+  insertEvents,
+  readEvents,
+  readInput,
   readTask,
   updateLease,
   updateQueued,
@@ -31,9 +30,12 @@ import { settleAttempt, settleTask } from "./spend.ts";
 import { TaskEnds } from "./task-ends.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./topics.ts";
 
-/** Tasks whose backoff is remembered at once; each costs a timer. */
+/** Maximum number of backoffs for which the engine sets a timer. Workers poll for the tasks beyond it. */
 const MAX_LATER = 10_000;
-/** Open tasks whose records are held in memory; each costs a few kilobytes, with a long description up to 70. */
+/**
+ * Maximum number of open tasks whose records are held in memory. A record takes a few kilobytes, or up to 70 kilobytes
+ * with a long description.
+ */
 const MAX_RECORDS = 512;
 
 export interface EngineOptions {
@@ -41,38 +43,47 @@ export interface EngineOptions {
   readonly bus: Bus;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Chance, for the jitter of backoffs. */
+  /** Source of randomness for the jitter of backoffs. */
   readonly random: Random;
 }
 
-/** What a change makes of a task; it may await calls of `tx` and nothing else. */
+/** Decides the next state of a task. It may await only calls of `tx`. */
 export type Decide = (record: TaskRecord, nowMs: number, tx: WriteTx) => Promise<Advance> | Advance;
 
-/** Who hands work out is told here at once, so that handing out joins the commit of what there is to hand out. */
+/**
+ * Listens synchronously, before the commit. So a dispatch joins the commit that adds a pending task or frees capacity
+ * of a worker.
+ */
 export interface WorkListener {
-  /** A task of the agent's waits and may be taken. */
+  /** Called when a task of the agent is pending and its backoff is over. */
   onWaiting(agentId: string): void;
-  /** A worker of the agent's let a task go. */
+  /** Called when a task has left a worker of the agent, so that the worker has free capacity. */
   onRoom(agentId: string): void;
-  /** The agent's workers may hold more, or less. */
+  /** Called when the number of tasks that the agent's workers may hold has changed. */
   onLimits(agentId: string): void;
 }
 
-/** Reads tasks, and changes them: event and state in one transaction, wake-ups after it. */
+/** Listens for new deadlines, to know when the next time limit passes. */
+export interface DeadlineListener {
+  /** @param atMs epoch milliseconds */
+  notice(atMs: number): void;
+}
+
+/** Reads and changes tasks. One transaction writes an event and the new state; waiting calls wake up after it. */
 export class Engine {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
-  /** Who waits for a task's end. */
+  /** Resolves calls that wait for the end of a task. */
   readonly ends = new TaskEnds();
   readonly #bus: Bus;
   readonly #timers: Timers;
   readonly #later = new Set<() => void>();
-  readonly #observers: TaskObserver[] = [];
+  readonly #observers: { observer: TaskObserver; events: ReadonlySet<TaskEventName> | undefined }[] = [];
   readonly #records = new RecordCache(MAX_RECORDS);
   #work: WorkListener = { onWaiting() {}, onRoom() {}, onLimits() {} };
   #allowsMissingContexts: MissingContextRule = async () => false;
-  #onDeadline: (atMs: number) => void = () => {};
+  #deadlines: DeadlineListener | undefined;
   #onDelegationEnd: () => void = () => {};
 
   constructor({ store, bus, clock, timers, random }: EngineOptions) {
@@ -83,60 +94,71 @@ export class Engine {
     this.#timers = timers;
   }
 
-  /** Forgets whom to wake later. */
+  /** Drops the pending wake-ups. */
   close(): void {
     for (const cancel of this.#later) cancel();
     this.#later.clear();
   }
 
-  /** Tells the listener about each deadline that a change set. */
-  onDeadline(listener: (atMs: number) => void): void {
-    this.#onDeadline = listener;
+  /** Registers the listener for the deadlines that changes set. */
+  onDeadline(listener: DeadlineListener): void {
+    this.#deadlines = listener;
   }
 
-  /** Tells the listener when there is the end of a delegation to be told. */
+  /** Registers the listener that is called when a delegation has ended. */
   onDelegationEnd(listener: () => void): void {
     this.#onDelegationEnd = listener;
   }
 
-  /** Tells the listener of tasks that wait and of room for them. */
+  /** Registers the listener for pending tasks and for workers with free room. */
   onWork(listener: WorkListener): void {
     this.#work = listener;
   }
 
-  /** Has the observer told of every change of every task from now on, in the order in which observers were added. */
-  observe(observer: TaskObserver): void {
-    this.#observers.push(observer);
+  /**
+   * Registers an observer, run in order inside each transaction.
+   *
+   * @param events runs it only for changes with one of these events; absent for every change
+   */
+  observe(observer: TaskObserver, events?: ReadonlySet<TaskEventName>): void {
+    this.#observers.push({ observer, events });
   }
 
-  /** Names the tasks that may be dispatched although a context that they carry is gone; none without a rule. */
+  /**
+   * Sets the rule that decides which tasks may be dispatched without a context that is gone. Without a rule, no task
+   * may be.
+   */
   allowMissingContexts(rule: MissingContextRule): void {
     this.#allowsMissingContexts = rule;
   }
 
-  /** Whether a task may be dispatched although a context that it carries is gone. */
+  /** Whether a task may be dispatched although a context that it carries can no longer be read. */
   mayLackContexts(tx: ReadTx, taskId: string): Promise<boolean> {
     return this.#allowsMissingContexts(tx, taskId);
   }
 
-  /** Tells the observers of a change that this transaction has written. */
-  async tell(tx: WriteTx, change: TaskChange): Promise<void> {
-    for (const observer of this.#observers) await observer(tx, change);
+  /** Runs the observers for a change that this transaction wrote. */
+  async notify(tx: WriteTx, change: TaskChange): Promise<void> {
+    for (const { observer, events } of this.#observers) {
+      if (events === undefined || change.events.some(({ payload }) => events.has(payload.case))) {
+        await observer(tx, change);
+      }
+    }
   }
 
-  /** A task's record, as it is stored. */
+  /** Returns the stored record of a task. */
   async find(taskId: string): Promise<TaskRecord | undefined> {
     return this.store.read((tx) => readTask(tx, taskId));
   }
 
-  /** A task's record as it is about to be stored: for looks that a change then repeats. */
+  /** Returns the record of a task, committed or not. Use it only for checks that a later change repeats. */
   async peek(taskId: string): Promise<TaskRecord | undefined> {
     return this.#records.get(taskId) ?? (await this.find(taskId));
   }
 
   /**
-   * A task's record if it has ended; undefined for one that has not. Whoever listens to `ends` before asking this misses
-   * no end.
+   * Returns the record of a task that has ended; undefined for any other task. A caller that subscribes to `ends`
+   * before this call misses no end.
    */
   async ended(taskId: string): Promise<TaskRecord | undefined> {
     const open = this.#records.get(taskId);
@@ -144,45 +166,45 @@ export class Engine {
     return record !== undefined && isTerminal(record.task.status) ? record : undefined;
   }
 
-  /** Up to `limit` events of a task after a sequence, in order. */
+  /** Returns up to `limit` events of a task after a sequence, in order. */
   async events(taskId: string, after: bigint, limit: number): Promise<TaskEvent[]> {
     return this.store.read((tx) => readEvents(tx, taskId, after, limit));
   }
 
-  /** Ids of up to `limit` tasks of which a time limit has passed. */
+  /** Returns the ids of up to `limit` tasks with a time limit that has passed. */
   async due(limit: number): Promise<string[]> {
     const nowMs = this.clock.now();
     return this.store.read((tx) => dueTasks(tx, nowMs, limit));
   }
 
-  /** The earliest deadline of all tasks, epoch milliseconds. */
+  /** Returns the earliest deadline of all tasks, epoch milliseconds. */
   async earliestDeadline(): Promise<number | undefined> {
     return this.store.read(earliestDeadline);
   }
 
   /**
-   * Changes a task. The time limits that have passed are applied first, so `decide` sees what is true at this moment.
+   * Changes a task. Time limits that have passed apply first, so `decide` sees the present state.
    *
-   * @param options what `decide` does decides whether it may be run again; everything else here may
-   * @throws DeputeError TASK_NOT_FOUND, and what `decide` throws; nothing is stored then
+   * @param options whether the transaction may be retried; only if `decide` may run more than once
+   * @throws DeputeError TASK_NOT_FOUND, and the errors of `decide`; then nothing is stored
    */
   async change(taskId: string, decide: Decide, options?: WriteOptions): Promise<TaskRecord> {
     return this.store.write((tx) => this.changeWithin(tx, taskId, decide), options);
   }
 
-  /** As `change`, within a transaction. */
+  /** Changes a task as `change` does, within a transaction. */
   async changeWithin(tx: WriteTx, taskId: string, decide: Decide): Promise<TaskRecord> {
     const nowMs = this.clock.now();
     const before = await this.#read(tx, taskId);
     if (before === undefined) throw taskNotFound(taskId);
     const timed = advanceByTime(before, { nowMs, random: this.random });
     const { record, events } = await decide(timed.record, nowMs, tx);
-    await this.#put(tx, before, { record, events: [...timed.events, ...events] });
+    await this.#write(tx, before, { record, events: [...timed.events, ...events] });
     return record;
   }
 
   /**
-   * Lets workers take a task that waits from a time on, and not before; one that does not wait is left as it is.
+   * Sets the time from which workers may take a pending task. Tasks in other states stay as they are.
    *
    * @param atMs epoch milliseconds
    */
@@ -195,7 +217,7 @@ export class Engine {
     this.announce(tx, after);
   }
 
-  /** Applies the time limits that have passed, of up to as many tasks as are named, in one transaction. */
+  /** Applies the time limits of these tasks that have passed, in one transaction. */
   async applyTime(taskIds: readonly string[]): Promise<void> {
     await this.store.write(async (tx) => {
       for (const taskId of taskIds) {
@@ -204,40 +226,43 @@ export class Engine {
     });
   }
 
-  /** Wakes who waits for a key of a topic. */
+  /** Wakes the readers of a topic's key. */
   wake(topic: string, key: string): void {
     this.#bus.publish(topic, key);
   }
 
-  /** To be called in the transaction that changes how much an agent's workers may hold. */
+  /**
+   * Announces that an agent's workers may hold more or fewer tasks. Call it in the transaction that makes the change.
+   */
   limitsChanged(tx: WriteTx, agentId: string): void {
     tx.afterRun(() => this.#work.onLimits(agentId));
     tx.afterCommit(() => this.#bus.publish(ASSIGNMENT_TOPIC, agentId));
   }
 
-  /** To be called when a transaction has written a task, before anything else looks at it. */
+  /** Caches the record of a task that a transaction has written. Call it before other code reads the task. */
   noteWritten(tx: WriteTx, record: TaskRecord): void {
-    this.#records.put(tx, record);
+    this.#records.store(tx, record);
   }
 
-  /** To be called once in the transaction that stores new events: wakes who waits for them. */
+  /** Wakes the watchers of new events. Each transaction that stores events calls it once. */
   announce(tx: WriteTx, record: TaskRecord): void {
     const deadline = nextDeadline(record);
     if (record.hold === undefined) tx.afterRun(() => this.#tellOfWork(record));
     tx.afterCommit(() => {
       this.#bus.publish(TASK_TOPIC, record.task.id);
-      if (isTerminal(record.task.status)) this.ends.tell(record);
-      // A task that waits is work for somebody, and one that a worker let go leaves room for the next.
+      if (isTerminal(record.task.status)) this.ends.notify(record);
+      // A pending task is work for its agent, and a released task frees capacity of a worker; both wake the agent's
+      // workers.
       if (record.hold === undefined) this.#bus.publish(ASSIGNMENT_TOPIC, record.task.agentId);
       if (record.task.status === TaskStatus.PENDING) this.#wakeLater(record);
-      if (deadline !== undefined) this.#onDeadline(deadline.atMs);
+      if (deadline !== undefined) this.#deadlines?.notice(deadline.atMs);
     });
   }
 
   #tellOfWork({ task, queuedMs, epoch }: TaskRecord): void {
     const mayBeTaken = task.status === TaskStatus.PENDING && queuedMs <= this.clock.now();
     if (mayBeTaken) this.#work.onWaiting(task.agentId);
-    // A new task was nobody's before.
+    // Only a task that a worker has held frees capacity when it is released.
     if (epoch > 0) this.#work.onRoom(task.agentId);
   }
 
@@ -245,7 +270,7 @@ export class Engine {
     return this.#records.get(taskId) ?? (await readTask(tx, taskId));
   }
 
-  /** Nothing goes on below a task that has ended: nobody waits for it. */
+  /** Ends the open children of a task that has ended. */
   async #endChildren(tx: WriteTx, { task }: TaskRecord): Promise<void> {
     const reason = `the task that it is a part of is ${statusName(task.status)}`;
     for (const childId of await openChildren(tx, task.id)) {
@@ -253,7 +278,9 @@ export class Engine {
     }
   }
 
-  /** Wakes workers for a task that backs off. What is not kept for lack of room waits for their next look. */
+  /**
+   * Wakes workers when a task's backoff ends. Beyond MAX_LATER pending wake-ups, workers find such tasks by polling.
+   */
   #wakeLater({ task, queuedMs }: TaskRecord): void {
     const waitMs = queuedMs - this.clock.now();
     if (waitMs <= 0 || this.#later.size >= MAX_LATER) return;
@@ -265,7 +292,7 @@ export class Engine {
     this.#later.add(cancel);
   }
 
-  async #put(tx: WriteTx, before: TaskRecord, { record, events }: Advance): Promise<void> {
+  async #write(tx: WriteTx, before: TaskRecord, { record, events }: Advance): Promise<void> {
     if (events.length === 0) {
       if (record === before) return;
       await updateLease(tx, record);
@@ -289,35 +316,36 @@ export class Engine {
       await this.#endChildren(tx, record);
     }
     if (record.task.spend !== undefined) {
-      // A task that ends without a worker may have used something as well: its delegate attested it.
+      // The attempt's usage is settled when the task leaves its worker. It is also settled when a task ends without a
+      // worker, because the delegate may have attested usage.
       if (isLetGo || hasEnded) await settleAttempt(tx, record.task);
       if (hasEnded) await settleTask(tx, record.task);
     }
-    await this.tell(tx, { before, after: record, events });
+    await this.notify(tx, { before, after: record, events });
     this.announce(tx, record);
   }
 }
 
 /**
- * The task with its input and, where it completed, its output.
+ * Returns the task with its input and, once completed, its output.
  *
- * @param seesHeld whether the output is shown that waits for the overseer
+ * @param seesHeld whether a held output is included
  */
 export async function wholeTask(tx: ReadTx, { task }: TaskRecord, seesHeld = false): Promise<Task> {
   const { input } = await readInput(tx, task.id);
-  const whole: Task = { ...task };
-  if (input !== undefined) whole.input = input;
+  const fullTask: Task = { ...task };
+  if (input !== undefined) fullTask.input = input;
   const result = await resultOf(tx, task, seesHeld);
-  if (result?.output !== undefined) whole.output = result.output;
-  if (result?.usage !== undefined) whole.usage = result.usage;
-  if (result?.verification !== undefined) whole.verification = result.verification;
-  return whole;
+  if (result?.output !== undefined) fullTask.output = result.output;
+  if (result?.usage !== undefined) fullTask.usage = result.usage;
+  if (result?.verification !== undefined) fullTask.verification = result.verification;
+  return fullTask;
 }
 
 async function resultOf(tx: ReadTx, { id, status, lastSequence }: Task, seesHeld: boolean) {
   if (status === TaskStatus.IN_REVIEW) return seesHeld ? readHeldResult(tx, id) : undefined;
   if (status !== TaskStatus.COMPLETED) return undefined;
-  // The output stands in the log; the terminal event is the last.
+  // The output is stored only in the log, in its last event.
   const [last] = await readEvents(tx, id, lastSequence - 1n, 1);
   return last?.payload.case === "completed" ? last.payload.value : undefined;
 }

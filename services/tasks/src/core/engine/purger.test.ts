@@ -1,6 +1,7 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { FOUND, row, text } from "@depute/store";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Bench, begin, DAY_MS, openBench } from "../../testing/bench.ts";
 import { collect, refusal } from "../../testing/platform.ts";
@@ -18,7 +19,7 @@ const draft = {
   input: fromJson(ValueSchema, "in"),
 };
 const create = async () => (await bench.tasks.createTask({ requestId: "one", draft })).task?.id ?? "";
-const get = async (value: string) => (await bench.tasks.getTask({ name: { case: "id", value } })).task;
+const get = async (value: string) => (await bench.tasks.getTask({ taskId: value })).task;
 
 async function pass(ms: number): Promise<void> {
   await bench.pass(ms);
@@ -65,21 +66,22 @@ test("a purged task leaves nothing behind but its own row", async () => {
   await pass(DAY_MS + 120_000);
   const { store } = bench.runtime.context.engine;
   const tables = await store.read((tx) =>
-    tx.all<{ name: string }>(
+    tx.all(
+      row({ name: text }),
       "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE c.name = 'task_id' AND m.type = 'table'",
     ),
   );
-  const left = [];
+  const remainingIds = [];
   for (const { name } of tables) {
-    const rows = await store.read((tx) => tx.all(`SELECT 1 FROM ${name} WHERE task_id = ?`, [taskId]));
-    if (rows.length > 0) left.push(name);
+    const rows = await store.read((tx) => tx.all(FOUND, `SELECT 1 FROM ${name} WHERE task_id = ?`, [taskId]));
+    if (rows.length > 0) remainingIds.push(name);
   }
-  expect(left.sort()).toEqual(["task_requests", "tasks"]);
+  expect(remainingIds.sort()).toEqual(["task_requests", "tasks"]);
 });
 
 test("the schema of outputs goes with the last task that needs it", async () => {
   const schemas = () =>
-    bench.runtime.context.engine.store.read((tx) => tx.all("SELECT digest FROM output_schemas"));
+    bench.runtime.context.engine.store.read((tx) => tx.all(FOUND, "SELECT digest FROM output_schemas"));
   const shout = async (requestId: string) => {
     await bench.tasks.createTask({
       requestId,

@@ -3,18 +3,18 @@ import type { Store } from "@depute/store";
 import type { PurgeListener } from "../hooks.ts";
 import { deleteTombstones, endedBefore, purgeTask } from "../store/purge-rows.ts";
 
-/** Tasks that are purged in one transaction. */
+/** Maximum number of tasks that one transaction purges. */
 const BATCH = 50;
 
 export interface PurgerOptions extends RegularPurgeOptions {
   readonly store: Store;
-  /** How long a task is kept whole after its end, milliseconds. */
+  /** How long the whole task is kept after its end, in milliseconds. */
   readonly retentionMs: number;
-  /** How long it is known after that that it was there, milliseconds. */
+  /** How long a tombstone is kept, in milliseconds. */
   readonly tombstoneMs: number;
 }
 
-/** Forgets what ended long ago: first what a task held, later that it was there. */
+/** Purges ended tasks: first their content, later their tombstones. */
 export class Purger extends RegularPurge {
   readonly #options: PurgerOptions;
   readonly #listeners: PurgeListener[] = [];
@@ -24,12 +24,12 @@ export class Purger extends RegularPurge {
     this.#options = options;
   }
 
-  /** Has rows of other modules go with a task. */
+  /** Registers a listener that deletes another module's rows of a purged task. */
   onPurge(listener: PurgeListener): void {
     this.#listeners.push(listener);
   }
 
-  /** Purges whatever is due. */
+  /** Purges the tasks and tombstones whose retention time has passed. */
   override async purge(): Promise<void> {
     const { store, clock, retentionMs, tombstoneMs } = this.#options;
     for (let more = true; more && !this.isClosed; ) {

@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import { pending } from "../../testing/tasks.ts";
 import { RecordCache } from "./record-cache.ts";
 
-/** A transaction of which nothing but its end is looked at. */
+/** Returns a fake transaction that supports only the callbacks at its end. */
 function transaction() {
   const hooks: { done: () => void; undone: () => void }[] = [];
-  const tx = { afterRun: (done: () => void, undone: () => void) => hooks.push({ done, undone }) };
+  const tx = { afterRun: (runHook: () => void, undone: () => void) => hooks.push({ done: runHook, undone }) };
   return {
     tx: tx as unknown as WriteTx,
     succeed() {
@@ -30,7 +30,7 @@ test.each([
 ])("of several writes of a transaction it holds %s", (_name, records, expected) => {
   const cache = new RecordCache(10);
   const { tx, succeed } = transaction();
-  for (const record of records) cache.put(tx, record);
+  for (const record of records) cache.store(tx, record);
   expect(cache.get(first.task.id)).toBeUndefined();
   succeed();
   expect(cache.get(first.task.id)).toBe(expected);
@@ -39,7 +39,7 @@ test.each([
 test("it holds nothing of a transaction that failed", () => {
   const cache = new RecordCache(10);
   const { tx, fail } = transaction();
-  cache.put(tx, first);
+  cache.store(tx, first);
   fail();
   expect(cache.get(first.task.id)).toBeUndefined();
 });

@@ -3,15 +3,14 @@ import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
 
 /**
- * Open tasks that were written last, as the store's writer left them: what is changed several times in a row is not read
- * and decoded each time. It is ahead of what is durable, so writes build upon it, and nobody is told of it before they
- * are. One process has the tables, so nobody else changes them.
+ * The newest records of open tasks, so that consecutive changes need no read. The cache is ahead of the durable state:
+ * writes build on it, and no answer reads it. No other process writes these tables.
  */
 export class RecordCache {
   readonly #max: number;
   readonly #records = new Map<string, TaskRecord>();
 
-  /** @param max records held */
+  /** @param max maximum number of records */
   constructor(max: number) {
     this.#max = max;
   }
@@ -20,11 +19,11 @@ export class RecordCache {
     return this.#records.get(taskId);
   }
 
-  /** Notes what a transaction has written; until it has succeeded, the task is read from the store. */
-  put(tx: WriteTx, record: TaskRecord): void {
+  /** Stores the record of a transaction. Until the transaction commits, readers of the task use the store. */
+  store(tx: WriteTx, record: TaskRecord): void {
     const { id, status } = record.task;
     this.#records.delete(id);
-    // A transaction may write a task more than once: the last one is what there is.
+    // A transaction may write a task more than once. Only its last record stays in the cache.
     tx.afterRun(
       () => (isTerminal(status) ? this.#records.delete(id) : this.#hold(id, record)),
       () => this.#records.delete(id),

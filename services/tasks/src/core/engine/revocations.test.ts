@@ -1,6 +1,6 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB, CONTRACT, Fakes } from "../../testing/fakes.ts";
 
 let bench: Bench;
@@ -16,13 +16,16 @@ beforeEach(() => {
 let count = 0;
 async function task(workerToken: string): Promise<string> {
   const draft = { agentId: "bob", contractId: CONTRACT, workerToken };
-  const { task: made } = await bench.tasks.createTask({ requestId: `r${++count}`, draft }, as(ALICE));
-  return made?.id ?? "";
+  const { task: createdTask } = await bench.tasks.createTask(
+    { requestId: `r${++count}`, draft },
+    asCaller(ALICE),
+  );
+  return createdTask?.id ?? "";
 }
 const statusOf = async (taskId: string) =>
-  (await bench.tasks.getTask({ name: { case: "id", value: taskId } }, as(ALICE))).task?.status;
+  (await bench.tasks.getTask({ taskId }, asCaller(ALICE))).task?.status;
 
-/** Runs the clock until something is so: the waits are the follower's own, and cost no time here. */
+/** Advances the fake clock until the check passes. The follower waits by this clock, so the test takes no real time. */
 const eventually = (check: () => Promise<void> | void) =>
   vi.waitFor(async () => {
     await bench.pass(250);
@@ -33,7 +36,7 @@ test("a revoked block ends the open tasks that depend on it, and no others", asy
   bench = await openBench(fakes);
   const [first, second, other] = [await task("one"), await task("one"), await task("two")];
   const ended = await task("one");
-  await bench.tasks.cancelTask({ taskId: ended }, as(ALICE));
+  await bench.tasks.cancelTask({ taskId: ended }, asCaller(ALICE));
   fakes.revoke("block-1");
   await eventually(async () => {
     expect(await statusOf(first)).toBe(TaskStatus.REVOKED);

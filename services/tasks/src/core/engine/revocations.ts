@@ -4,14 +4,14 @@ import type { Dependencies } from "../dependencies.ts";
 import { advance } from "../rules/advance.ts";
 import { revokedStep } from "../rules/revoke.ts";
 import { isTerminal } from "../rules/state-machine.ts";
-import { tasksUnderBlock } from "../store/block-rows.ts";
 import { cursorOf } from "../store/cursor-rows.ts";
+import { tasksUnderBlock } from "../store/delegation-rows.ts";
 import type { Engine } from "./engine.ts";
 
-/** How far the log of revocations was followed. */
+/** The last position in the log of revocations that was processed. */
 const CURSOR = cursorOf("revocations");
 
-/** Tasks that are ended in one transaction. */
+/** Maximum number of tasks that one transaction ends. */
 const BATCH = 100;
 
 export interface RevocationFollowerOptions {
@@ -22,8 +22,8 @@ export interface RevocationFollowerOptions {
 }
 
 /**
- * Ends tasks whose authority is taken back: follows the log of revocations from where it was left. The cursor moves on in
- * the transaction that ends the last task under a block, so none is passed over.
+ * Ends tasks whose authority was revoked. It follows the log of revocations from the stored position. The position
+ * advances in the transaction that ends the last task under a block, so no task is missed.
  */
 export class RevocationFollower {
   readonly #engine: Engine;
@@ -33,8 +33,8 @@ export class RevocationFollower {
   constructor({ engine, revocations, timers, log }: RevocationFollowerOptions) {
     this.#engine = engine;
     this.#revocations = revocations;
-    const follow = (signal: AbortSignal, heard: () => void) => this.#follow(signal, heard);
-    this.#follower = new StreamFollower({ what: "revocations", follow, timers, log });
+    const follow = (signal: AbortSignal, onChange: () => void) => this.#follow(signal, onChange);
+    this.#follower = new StreamFollower({ streamName: "revocations", follow, timers, log });
   }
 
   start(): void {
@@ -45,11 +45,11 @@ export class RevocationFollower {
     return this.#follower.close();
   }
 
-  async #follow(signal: AbortSignal, heard: () => void): Promise<void> {
+  async #follow(signal: AbortSignal, onChange: () => void): Promise<void> {
     const afterSequence = BigInt(await this.#engine.store.read((tx) => CURSOR.read(tx)));
     const options = { signal, headers: ownHeaders("") };
     for await (const { revocation } of this.#revocations.watchRevocations({ afterSequence }, options)) {
-      heard();
+      onChange();
       const revocationId = revocation?.entry?.revocationId ?? "";
       if (revocation !== undefined) await this.#apply(revocationId, Number(revocation.sequence));
     }
@@ -61,7 +61,7 @@ export class RevocationFollower {
         const taskIds = await tasksUnderBlock(tx, revocationId, BATCH);
         for (const taskId of taskIds) {
           await this.#engine.changeWithin(tx, taskId, (before, nowMs) =>
-            // A time limit may have ended it at this very moment.
+            // A time limit may have ended the task in this same change.
             isTerminal(before.task.status)
               ? { record: before, events: [] }
               : advance(before, revokedStep("the authority that it ran under was revoked"), nowMs),

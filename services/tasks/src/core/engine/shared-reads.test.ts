@@ -4,8 +4,8 @@ import { WakeUps } from "@depute/service";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Bench, begin, openBench } from "../../testing/bench.ts";
 import { collect } from "../../testing/platform.ts";
-import { SharedReads } from "./shared-reads.ts";
 import { TASK_TOPIC } from "./topics.ts";
+import { SharedReads } from "./watch.ts";
 
 function scene() {
   const clock = new ManualClock();
@@ -15,12 +15,18 @@ function scene() {
     },
   });
   const wakeUps = new WakeUps(bus, TASK_TOPIC);
-  const asked: string[] = [];
-  const read = async (taskId: string, after: bigint) => {
-    asked.push(`${taskId} ${after}`);
+  const askedIds: string[] = [];
+  const events = async (taskId: string, after: bigint) => {
+    askedIds.push(`${taskId} ${after}`);
     return [];
   };
-  return { clock, bus, wakeUps, asked, reads: new SharedReads({ read, wakeUps, clock, maxAgeMs: 1000 }) };
+  return {
+    clock,
+    bus,
+    wakeUps,
+    asked: askedIds,
+    reads: new SharedReads({ log: { events }, wakeUps, clock, maxAgeMs: 1000 }),
+  };
 }
 
 test("watchers at the same place share a read, until the task's next wake-up", async () => {
@@ -84,9 +90,11 @@ test("a hundred watchers of a task get the same events, and read each of them ab
     await new Promise(setImmediate);
   }
   await bench.workers.failAssignment({ lease, failure: { reason: "DONE" } });
-  const seen = await Promise.all(watching);
-  for (const log of seen)
-    expect(log.map(({ event }) => event?.sequence)).toEqual(seen[0]?.map(({ event }) => event?.sequence));
-  expect(seen[0]).toHaveLength(24);
+  const observedTasks = await Promise.all(watching);
+  for (const log of observedTasks)
+    expect(log.map(({ taskEvent }) => taskEvent?.sequence)).toEqual(
+      observedTasks[0]?.map(({ taskEvent }) => taskEvent?.sequence),
+    );
+  expect(observedTasks[0]).toHaveLength(24);
   expect(reads).toBeLessThan(200);
 });

@@ -7,12 +7,12 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
 import {
+  available,
   boundsOf,
   budgetOf,
   changeLimit,
   endAttempt,
   endChild,
-  left,
   noteAttempt,
   type Overdraft,
   openAccount,
@@ -21,21 +21,21 @@ import {
 import { readAccount, writeAccount } from "../store/spend-rows.ts";
 
 /**
- * Opens the account of a new task, if anything bounds it; a part's share is set aside from its parent's.
+ * Opens the account of a new task, if a budget bounds the task. A child's share is reserved from its parent's account.
  *
- * @returns what bounds the task; undefined for nothing
+ * @returns the limit of the task; undefined for none
  * @throws DeputeError BUDGET_EXCEEDED
  */
 export async function openSpend(
   tx: WriteTx,
   taskId: string,
-  asked: SpendBudget | undefined,
+  askedSpend: SpendBudget | undefined,
   parentTaskId: string,
 ): Promise<SpendBudget | undefined> {
   const parent = parentTaskId === "" ? undefined : await readAccount(tx, parentTaskId);
-  let limit = boundsOf(asked);
+  let limit = boundsOf(askedSpend);
   if (parent !== undefined) {
-    const share = reserve(parent, asked);
+    const share = reserve(parent, askedSpend);
     await writeAccount(tx, parentTaskId, share.parent);
     limit = share.limit;
   }
@@ -44,51 +44,54 @@ export async function openSpend(
   return budget;
 }
 
-/** Notes what an attempt has used up so far; gives back by how much that is more than was left. */
+/**
+ * Records what the present attempt has used so far. Returns the first unit whose use exceeds the remaining budget, if
+ * there is one.
+ */
 export async function noteUsage(
   tx: WriteTx,
   { id, spend }: Task,
   usage: TaskUsage | undefined,
 ): Promise<Overdraft | undefined> {
-  const found = spend === undefined || usage === undefined ? undefined : await readAccount(tx, id);
-  if (found === undefined || usage === undefined) return undefined;
-  const { account, over } = noteAttempt(found, usage);
+  const storedAccount = spend === undefined || usage === undefined ? undefined : await readAccount(tx, id);
+  if (storedAccount === undefined || usage === undefined) return undefined;
+  const { account, over } = noteAttempt(storedAccount, usage);
   await writeAccount(tx, id, account);
   return over;
 }
 
-/** What may still be used up; undefined where nothing bounds it. */
+/** Returns the budget that a task has left; undefined if it has no budget. */
 export async function readSpendLeft(tx: ReadTx, { id, spend }: Task): Promise<SpendBudget | undefined> {
   const account = spend === undefined ? undefined : await readAccount(tx, id);
-  return account && budgetOf(left(account));
+  return account && budgetOf(available(account));
 }
 
 /**
- * Sets what bounds a task from now on.
+ * Changes the budget of a task.
  *
- * @returns what bounds it now
+ * @returns the new budget
  * @throws DeputeError BUDGET_EXCEEDED
  */
 export async function changeSpend(
   tx: WriteTx,
   { id, parentTaskId }: Task,
-  asked: SpendBudget,
+  askedSpend: SpendBudget,
 ): Promise<SpendBudget> {
   const parent = parentTaskId === "" ? undefined : await readAccount(tx, parentTaskId);
-  const present = (await readAccount(tx, id)) ?? openAccount(boundsOf(undefined));
-  const changed = changeLimit(present, asked, parent);
+  const presentAccount = (await readAccount(tx, id)) ?? openAccount(boundsOf(undefined));
+  const changed = changeLimit(presentAccount, askedSpend, parent);
   await writeAccount(tx, id, changed.account);
   if (changed.parent !== undefined) await writeAccount(tx, parentTaskId, changed.parent);
   return budgetOf(changed.account.limit) ?? create(SpendBudgetSchema);
 }
 
-/** Counts the attempt that is over. */
+/** Adds the use of a finished attempt to the use of the task. */
 export async function settleAttempt(tx: WriteTx, { id }: Task): Promise<void> {
   const account = await readAccount(tx, id);
   if (account !== undefined) await writeAccount(tx, id, endAttempt(account));
 }
 
-/** Gives back to the parent what a task that has ended did not use. */
+/** Returns the unused budget of an ended task to its parent. */
 export async function settleTask(tx: WriteTx, { id, parentTaskId }: Task): Promise<void> {
   const parent = parentTaskId === "" ? undefined : await readAccount(tx, parentTaskId);
   const account = await readAccount(tx, id);

@@ -3,13 +3,13 @@ import type { TaskRecord } from "../rules/record.ts";
 type Listener = (ended: TaskRecord) => void;
 
 /**
- * Tells those who wait for a task's end what it ended as, so that they need not read it. They are told once that is
- * durable. One process has the tables, so no task ends without it.
+ * Resolves waiting calls with the terminal record of a task, once the record is durable. The calls need no read. Only
+ * this process writes the tables, so it sees every end.
  */
 export class TaskEnds {
   readonly #waiting = new Map<string, Set<Listener>>();
 
-  /** Calls `listener` when a task ends, unless the answer is called before. */
+  /** Calls `listener` when a task ends. The returned function cancels this. */
   on(taskId: string, listener: Listener): () => void {
     const waiting = this.#waiting.get(taskId) ?? new Set();
     waiting.add(listener);
@@ -20,7 +20,7 @@ export class TaskEnds {
     };
   }
 
-  tell(ended: TaskRecord): void {
+  notify(ended: TaskRecord): void {
     const waiting = this.#waiting.get(ended.task.id);
     if (waiting === undefined) return;
     this.#waiting.delete(ended.task.id);

@@ -1,6 +1,6 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { ALICE } from "../../testing/fakes.ts";
 import { limits } from "../../testing/tasks.ts";
 
@@ -15,12 +15,13 @@ const create = (count: number, queue: number) =>
     Array.from({ length: count }, (_, index) =>
       bench.tasks.createTask(
         { requestId: `${queue} ${index}`, draft: { agentId: "worker", limits: limits({ queue }) } },
-        as(ALICE),
+        asCaller(ALICE),
       ),
     ),
   );
 const expired = async () =>
-  (await bench.tasks.listTasks({ statuses: [TaskStatus.EXPIRED], pageSize: 1000 }, as(ALICE))).tasks.length;
+  (await bench.tasks.listTasks({ statuses: [TaskStatus.EXPIRED], pageSize: 1000 }, asCaller(ALICE))).tasks
+    .length;
 
 test("a limit holds to the millisecond, also one that is set while a later one is waited for", async () => {
   await create(1, 900);

@@ -2,10 +2,12 @@ import type { Timers } from "@depute/core";
 import { DeadlineLoop, type Logger } from "@depute/service";
 import type { Engine } from "./engine.ts";
 
-/** Tasks that are moved on in one transaction. */
+/** Maximum number of tasks to which one transaction applies time limits. */
 const BATCH = 100;
 
-/** The longest time without a look, so that deadlines set by other processes are seen; milliseconds. */
+/**
+ * Maximum milliseconds between two reads of the store, so that this process notices deadlines that other processes set.
+ */
 const MAX_WAIT_MS = 1000;
 
 export interface TimekeeperOptions {
@@ -15,7 +17,8 @@ export interface TimekeeperOptions {
 }
 
 /**
- * Enforces the time limits of tasks. Several processes may do it at once: a limit that was applied has not passed any more.
+ * Enforces the time limits of tasks. Several processes may do this at the same time, because an applied limit is no
+ * longer due.
  */
 export class Timekeeper extends DeadlineLoop {
   constructor({ engine, timers, log }: TimekeeperOptions) {
@@ -23,9 +26,9 @@ export class Timekeeper extends DeadlineLoop {
       clock: engine.clock,
       timers,
       log,
-      what: "time limits could not be applied",
+      failureMessage: "time limits could not be applied",
       maxWaitMs: MAX_WAIT_MS,
-      async look(signal) {
+      async runDueWork(signal) {
         for (let due = await engine.due(BATCH); due.length > 0; due = await engine.due(BATCH)) {
           await engine.applyTime(due);
           if (signal.aborted) break;
@@ -33,6 +36,6 @@ export class Timekeeper extends DeadlineLoop {
         return engine.earliestDeadline();
       },
     });
-    engine.onDeadline((atMs) => this.notice(atMs));
+    engine.onDeadline(this);
   }
 }

@@ -1,18 +1,17 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { DeputeError, ErrorReason, invalid, type Timers } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, invalid, type Timers } from "@depute/core";
 import { follow, linkSignals, type WakeUps } from "@depute/service";
 import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
-import type { SharedReads } from "./shared-reads.ts";
 
-/** Events that a watcher holds in memory at once; each may be as large as a result. */
+/** Maximum number of events that a watcher holds in memory. Each event may be as large as a result. */
 const WATCH_BATCH = 32;
 
 /**
- * How many of a stream's ordinary intervals a watcher waits between looks. The bus says itself when it may have lost
- * wake-ups, and thousands that wait for a task to go on must not keep the store busy.
+ * The number of poll intervals between two polls of a watcher. It is high, because the bus reports when wake-ups may be
+ * lost, and thousands of idle watchers must not load the store.
  */
 const IDLE_POLLS = 10;
 
@@ -26,42 +25,113 @@ export interface WatchOptions {
 }
 
 /**
- * The events of a task after a cursor: those recorded, then live ones, to the terminal one.
+ * Returns the events of a task after a cursor: the recorded ones, then live ones, up to the terminal event.
  *
- * @throws DeputeError INVALID_REQUEST for a cursor beyond the newest event, EVENTS_PURGED for one before what is kept
+ * @throws DeputeError INVALID_REQUEST for a cursor beyond the newest event, EVENTS_PURGED for one before the oldest
+ *   kept event
  */
-export async function* watchTask(
+export function watchTask(
   { reads, wakeUps, timers, pollMs, stopping }: WatchOptions,
   { task }: Pick<TaskRecord, "task">,
   after: bigint,
   context: Pick<HandlerContext, "signal">,
-): AsyncGenerator<TaskEvent, void, undefined> {
+): AsyncIterableIterator<TaskEvent, void, undefined> {
   if (after > task.lastSequence) {
     throw invalid("after_sequence", `is beyond the newest event, which is ${task.lastSequence}`);
   }
   if (task.purgeTime !== undefined && after < task.lastSequence) throw purged(task);
-  if (after === task.lastSequence && isTerminal(task.status)) return;
+  if (after === task.lastSequence && isTerminal(task.status)) return NOTHING;
   const link = linkSignals(context.signal, stopping);
-  try {
-    yield* follow({
-      read: (position, limit) => reads.read(task.id, position, limit),
-      position: (event) => event.sequence,
-      after,
-      wake: (listener) => wakeUps.on(task.id, listener),
-      pollMs: IDLE_POLLS * pollMs,
-      timers,
-      signal: link.signal,
-      done: (event) => isTerminal(event.status),
-      batch: WATCH_BATCH,
-    });
-  } finally {
-    link.release();
-    reads.leave(task.id);
-  }
+  return follow({
+    read: (position, limit) => reads.read(task.id, position, limit),
+    position: (event) => event.sequence,
+    after,
+    wake(listener) {
+      const stop = wakeUps.on(task.id, listener);
+      return () => {
+        stop();
+        link.release();
+        reads.leave(task.id);
+      };
+    },
+    pollMs: IDLE_POLLS * pollMs,
+    timers,
+    signal: link.signal,
+    isLast: (event) => isTerminal(event.status),
+    batch: WATCH_BATCH,
+  });
 }
+
+const NOTHING: AsyncIterableIterator<never, void, undefined> = {
+  next: async () => ({ done: true, value: undefined }),
+  [Symbol.asyncIterator]: () => NOTHING,
+};
 
 function purged({ id, lastSequence }: Task): DeputeError {
   return new DeputeError(ErrorReason.EVENTS_PURGED, "the task's events are no longer kept", {
     metadata: { task: id, first_sequence: String(lastSequence + 1n) },
   });
+}
+
+interface Shared {
+  readonly after: bigint;
+  readonly limit: number;
+  /** Number of the task's wake-ups before the read. */
+  readonly version: number;
+  readonly atMs: number;
+  readonly events: Promise<TaskEvent[]>;
+}
+
+export interface SharedReadsOptions {
+  /** The log: up to `limit` events of a task after a sequence. */
+  readonly log: { events(taskId: string, after: bigint, limit: number): Promise<TaskEvent[]> };
+  readonly wakeUps: WakeUps;
+  readonly clock: Clock;
+  /**
+   * Longest time for which watchers share a read, in milliseconds. A lost wake-up delays a watcher by up to this time.
+   */
+  readonly maxAgeMs: number;
+}
+
+/**
+ * Shares reads of logs: one read serves all watchers of a task. A read is shared only until the task's next wake-up, so
+ * every watcher sees the event that woke it. The last read of a task stays in memory while the task has watchers.
+ */
+export class SharedReads {
+  readonly #options: SharedReadsOptions;
+  readonly #shared = new Map<string, Shared>();
+
+  constructor(options: SharedReadsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the number of tasks whose reads are held. */
+  get size(): number {
+    return this.#shared.size;
+  }
+
+  /** Returns up to `limit` events of a task after a sequence, in order. */
+  async read(taskId: string, after: bigint, limit: number): Promise<TaskEvent[]> {
+    const { log, wakeUps, clock, maxAgeMs } = this.#options;
+    const version = wakeUps.version(taskId);
+    const nowMs = clock.now();
+    const sharedWatch = this.#shared.get(taskId);
+    const isSame =
+      sharedWatch?.after === after && sharedWatch.limit === limit && sharedWatch.version === version;
+    if (sharedWatch !== undefined && isSame && nowMs - sharedWatch.atMs < maxAgeMs) return sharedWatch.events;
+    const shared = { after, limit, version, atMs: nowMs, events: log.events(taskId, after, limit) };
+    // A failed read is not shared.
+    shared.events.catch(() => this.#forget(taskId, shared));
+    if (version > 0) this.#shared.set(taskId, shared);
+    return shared.events;
+  }
+
+  /** Drops the shared read of a task if no watcher of the task is left. Call it whenever a watcher leaves. */
+  leave(taskId: string): void {
+    if (this.#options.wakeUps.version(taskId) === 0) this.#shared.delete(taskId);
+  }
+
+  #forget(taskId: string, shared: Shared): void {
+    if (this.#shared.get(taskId) === shared) this.#shared.delete(taskId);
+  }
 }

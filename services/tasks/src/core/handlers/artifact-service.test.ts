@@ -3,15 +3,20 @@ import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, begin, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, begin, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { collect, refusal } from "../../testing/platform.ts";
 import { decide } from "../../testing/reviews.ts";
 
 const CHIEF = `${"D".repeat(42)}M`;
-const [HER, ME, BOSS, STRANGER] = [as(ALICE), as(BOB), as(CHIEF), as(`${"C".repeat(42)}I`)];
+const [HER, ME, BOSS, STRANGER] = [
+  asCaller(ALICE),
+  asCaller(BOB),
+  asCaller(CHIEF),
+  asCaller(`${"C".repeat(42)}I`),
+];
 const BYTES = new TextEncoder().encode("a table, too large to be a value");
-const sha256 = createHash("sha256").update(BYTES).digest("hex");
+const sha256 = new Uint8Array(createHash("sha256").update(BYTES).digest());
 
 let bench: Bench;
 let taskId: string;
@@ -30,12 +35,15 @@ async function create(): Promise<string> {
   );
 }
 
-async function announce(options = HER, init: { size?: bigint; sha256?: string } = {}): Promise<string> {
+async function announce(
+  options = HER,
+  init: { sizeBytes?: bigint; sha256?: Uint8Array } = {},
+): Promise<string> {
   const request = {
     taskId,
     name: "table.csv",
     mediaType: "text/csv",
-    size: BigInt(BYTES.length),
+    sizeBytes: BigInt(BYTES.length),
     sha256,
     ...init,
   };
@@ -54,9 +62,9 @@ describe("an artifact", () => {
   test("is written in pieces, checked, and read by all who see the task", async () => {
     const id = await announce();
     await write(id, 0, 10);
-    expect((await write(id, 10, 20)).artifact).toMatchObject({ written: 20n, isWhole: false });
+    expect((await write(id, 10, 20)).artifact).toMatchObject({ writtenBytes: 20n, isComplete: false });
     expect(await refusal(read(id))).toMatchObject({ reason: "ARTIFACT_NOT_FOUND" });
-    expect((await write(id, 15, BYTES.length)).artifact).toMatchObject({ isWhole: true });
+    expect((await write(id, 15, BYTES.length)).artifact).toMatchObject({ isComplete: true });
     for (const options of [HER, ME]) expect(await read(id, options)).toBe(Buffer.from(BYTES).toString());
     expect(await read(id, ME, 8n)).toBe(Buffer.from(BYTES.slice(8)).toString());
     expect(await refusal(read(id, STRANGER))).toMatchObject({ reason: "ARTIFACT_NOT_FOUND" });
@@ -67,18 +75,18 @@ describe("an artifact", () => {
     const id = await announce();
     expect(await announce()).toBe(id);
     await write(id, 0, BYTES.length);
-    expect((await write(id, 0, BYTES.length)).artifact).toMatchObject({ isWhole: true });
+    expect((await write(id, 0, BYTES.length)).artifact).toMatchObject({ isComplete: true });
     const { artifacts } = await bench.artifacts.listArtifacts({ taskId }, ME);
-    expect(artifacts).toMatchObject([{ id, name: "table.csv", sha256, maker: ALICE }]);
+    expect(artifacts).toMatchObject([{ id, name: "table.csv", sha256, creator: ALICE }]);
   });
 
   test("that is not what was announced is refused, and can be written anew", async () => {
-    const id = await announce(HER, { sha256: "0".repeat(64) });
+    const id = await announce(HER, { sha256: new Uint8Array(32) });
     expect(await refusal(write(id, 0, BYTES.length))).toMatchObject({
       reason: "DIGEST_MISMATCH",
-      metadata: { actual: sha256 },
+      metadata: { actual: Buffer.from(sha256).toString("hex") },
     });
-    expect((await write(id, 0, 5)).artifact).toMatchObject({ written: 5n });
+    expect((await write(id, 0, 5)).artifact).toMatchObject({ writtenBytes: 5n });
   });
 
   test("has no gaps, ends at its size, and is its maker's to write", async () => {
@@ -92,8 +100,20 @@ describe("an artifact", () => {
   test("belongs to an open task, within its bounds", async () => {
     expect(await refusal(announce(STRANGER))).toMatchObject({ reason: "TASK_NOT_FOUND" });
     const large = BigInt(64 * 1024 * 1024);
-    for (let i = 0; i < 4; i++) await announce(HER, { size: large, sha256: String(i).repeat(64) });
+    for (let i = 0; i < 4; i++) await announce(HER, { sizeBytes: large, sha256: new Uint8Array(32).fill(i) });
     expect(await refusal(announce())).toMatchObject({ metadata: { limit: "artifacts.bytes" } });
+    const pages = ["", "", ""];
+    let pageToken = "";
+    for (const page of pages.keys()) {
+      const answer = await bench.artifacts.listArtifacts({ taskId, pageSize: 3, pageToken }, HER);
+      pages[page] = answer.artifacts.map((artifact) => artifact.sha256[0]).join();
+      pageToken = answer.nextPageToken;
+      if (pageToken === "") break;
+    }
+    expect(pages).toEqual(["0,1,2", "3", ""]);
+    expect(await refusal(bench.artifacts.listArtifacts({ taskId, pageToken: "x" }, HER))).toMatchObject({
+      reason: "PAGE_TOKEN_INVALID",
+    });
     await bench.tasks.cancelTask({ taskId }, HER);
     expect(await refusal(announce(ME))).toMatchObject({ reason: "TASK_STATE_CONFLICT" });
   });

@@ -8,9 +8,9 @@ import {
   type CreateArtifactRequest,
   type WriteArtifactRequest,
 } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
-import { DeputeError, ErrorReason, invalid, newId, toTimestamp } from "@depute/core";
+import { DeputeError, ErrorReason, invalid, newId, owningOrganization, toTimestamp } from "@depute/core";
+import { bytesOf, pageOfList } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import type { Caller } from "../caller.ts";
 import {
   type ArtifactRecord,
   artifactNotFound,
@@ -31,18 +31,18 @@ import {
   readPiece,
 } from "../store/artifact-rows.ts";
 import { readTask } from "../store/task-rows.ts";
-import { callerOf, type TasksContext } from "./context.ts";
+import { type Caller, callerOf, type TasksContext } from "./context.ts";
 
-/** What those call whose values are too large to be sent as such. */
+/** Implements ArtifactService, for callers whose values are too large for a message. */
 export function artifactService(tasks: TasksContext): ServiceImpl<typeof ArtifactService> {
   const { engine } = tasks;
   return {
     async createArtifact(request, context) {
-      return { artifact: shown(await createArtifact(tasks, request, context)) };
+      return { artifact: toArtifact(await createArtifact(tasks, request, context)) };
     },
 
     async writeArtifact(request, context) {
-      return { artifact: shown(await writeArtifact(tasks, request, context)) };
+      return { artifact: toArtifact(await writeArtifact(tasks, request, context)) };
     },
 
     async *readArtifact({ artifactId, offset }, context) {
@@ -53,24 +53,35 @@ export function artifactService(tasks: TasksContext): ServiceImpl<typeof Artifac
         return artifact;
       });
       if (Number(offset) > size) throw invalid("offset", `is beyond the artifact's ${size} bytes`);
-      // A piece is read when the one before it was taken: a slow reader holds one in memory.
+      // The next piece is read only after the client has taken the one before. So a slow client holds one piece in
+      // memory.
       for (let at = Number(offset); at < size && !context.signal.aborted; ) {
-        const piece = await engine.store.read((tx) => readPiece(tx, artifactId, at));
-        if (piece === undefined) throw artifactNotFound(artifactId);
-        const data = piece.data.subarray(at - piece.start);
+        const checked = await engine.store.read((tx) => readPiece(tx, artifactId, at));
+        if (checked === undefined) throw artifactNotFound(artifactId);
+        const data = checked.data.subarray(at - checked.start);
         at += data.length;
         yield { data };
       }
     },
 
-    async listArtifacts({ taskId }, context) {
+    async listArtifacts(request, context) {
+      const { taskId } = request;
       const caller = await callerOf(tasks, context);
       return engine.store.read(async (tx) => {
         const record = await readTask(tx, taskId);
         if (record === undefined) throw taskNotFound(taskId);
         requireVisible(caller, record);
-        const artifacts = await listArtifacts(tx, taskId);
-        return { artifacts: artifacts.filter((one) => isArtifactVisible(caller, record, one)).map(shown) };
+        const visible = (await listArtifacts(tx, taskId)).filter((one) =>
+          isArtifactVisible(caller, record, one),
+        );
+        const page = pageOfList(
+          visible.map(toArtifact),
+          request,
+          { list: "artifacts", taskId },
+          ({ id }) => id,
+          (artifact) => bytesOf(ArtifactSchema, artifact),
+        );
+        return { artifacts: page.items, nextPageToken: page.nextPageToken };
       });
     },
   };
@@ -82,24 +93,28 @@ async function createArtifact(
   context: HandlerContext,
 ): Promise<ArtifactRecord> {
   const { engine, clock } = tasks;
-  const { taskId, name, mediaType, sha256 } = request;
-  const size = Number(request.size);
+  const { taskId, name, mediaType } = request;
+  const sha256 = Buffer.from(request.sha256).toString("hex");
+  const size = Number(request.sizeBytes);
   const caller = await callerOf(tasks, context);
   return engine.store.write(async (tx) => {
     const record = await readTask(tx, taskId);
     const mayAdd = record !== undefined && (isDelegator(caller, record) || isDelegate(caller, record));
     if (record === undefined || !mayAdd) throw taskNotFound(taskId);
-    const held = await listArtifacts(tx, taskId);
-    const known = held.find(
+    const storedArtifacts = await listArtifacts(tx, taskId);
+    const existing = storedArtifacts.find(
       (one) =>
         one.maker === caller.principal && one.name === name && one.sha256 === sha256 && one.size === size,
     );
-    if (known !== undefined) return known;
+    if (existing !== undefined) return existing;
     const { status } = record.task;
     if (!isOpen(record)) throw stateConflict(taskId, status, status);
-    requireRoom({ number: held.length, bytes: held.reduce((sum, one) => sum + one.size, 0) }, size);
+    requireRoom(
+      { number: storedArtifacts.length, bytes: storedArtifacts.reduce((sum, one) => sum + one.size, 0) },
+      size,
+    );
     const artifact: ArtifactRecord = {
-      id: newId(),
+      id: newId(clock.now()),
       taskId,
       name,
       mediaType: mediaType || "application/octet-stream",
@@ -108,6 +123,7 @@ async function createArtifact(
       written: 0,
       isWhole: false,
       maker: caller.principal,
+      organization: owningOrganization(caller, record.task),
       isResult: isDelegate(caller, record),
       createMs: clock.now(),
     };
@@ -150,13 +166,15 @@ async function writeArtifact(
     });
 }
 
-/** Piece by piece, so that no artifact is in memory as a whole, nor keeps the writer waiting. */
+/**
+ * Computes the digest piece by piece. So no artifact is in memory as a whole, and the writer does not wait for long.
+ */
 async function digestOf({ engine }: TasksContext, { id, size }: ArtifactRecord): Promise<string> {
   const hash = createHash("sha256");
   for (let at = 0; at < size; ) {
-    const piece = await engine.store.read((tx) => readPiece(tx, id, at));
-    if (piece === undefined) break;
-    const data = piece.data.subarray(at - piece.start);
+    const checked = await engine.store.read((tx) => readPiece(tx, id, at));
+    if (checked === undefined) break;
+    const data = checked.data.subarray(at - checked.start);
     hash.update(data);
     at += data.length;
   }
@@ -172,12 +190,18 @@ async function findVisibleArtifact(tx: ReadTx, caller: Caller, id: string): Prom
   return artifact;
 }
 
-function shown({ createMs, size, written, ...rest }: ArtifactRecord): Artifact {
-  const { isResult: _isResult, ...told } = rest;
+function toArtifact(record: ArtifactRecord): Artifact {
   return create(ArtifactSchema, {
-    ...told,
-    size: BigInt(size),
-    written: BigInt(written),
-    createTime: toTimestamp(createMs),
+    id: record.id,
+    taskId: record.taskId,
+    name: record.name,
+    mediaType: record.mediaType,
+    sizeBytes: BigInt(record.size),
+    sha256: new Uint8Array(Buffer.from(record.sha256, "hex")),
+    writtenBytes: BigInt(record.written),
+    isComplete: record.isWhole,
+    creator: record.maker,
+    organization: record.organization,
+    createTime: toTimestamp(record.createMs),
   });
 }

@@ -26,7 +26,7 @@ async function task(capabilityId = "shout"): Promise<string> {
   return (await platform.tasks.createTask(request, as(ALICE))).task?.id ?? "";
 }
 
-/** A worker of Bob's: its assignments one by one. */
+/** Opens a worker stream of Bob's and returns its assignments one by one. */
 function worker(options: { capacity?: number; capabilityIds?: string[]; begin?: boolean } = {}) {
   const controller = new AbortController();
   open.push(controller);
@@ -55,7 +55,7 @@ describe("a worker's stream", () => {
     const pending = next();
     const { lease } = one;
     await platform.workers.startAssignment({ lease: lease as never }, as(BOB));
-    const { task: waiting } = await platform.tasks.getTask({ name: { case: "id", value: third } }, as(ALICE));
+    const { task: waiting } = await platform.tasks.getTask({ taskId: third }, as(ALICE));
     expect(waiting?.status).toBe(TaskStatus.PENDING);
     await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
     expect((await pending).lease?.taskId).toBe(third);
@@ -64,7 +64,7 @@ describe("a worker's stream", () => {
   test("is held to limits that are set while it is open, and to what they are afterwards", async () => {
     const limit = (limits: object) => platform.workers.setDelegateLimits({ agentId: "bob", limits }, as(BOB));
     const standing = async (id: string) =>
-      (await platform.tasks.getTask({ name: { case: "id", value: id } }, as(ALICE))).task?.status;
+      (await platform.tasks.getTask({ taskId: id }, as(ALICE))).task?.status;
     const { next } = worker({ capacity: 5 });
     const [first] = [await task(), await next()];
     expect(await standing(first)).toBe(TaskStatus.ACCEPTED);
@@ -84,14 +84,14 @@ describe("a worker's stream", () => {
   test("two workers never get the same task", async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => task()));
     const workers = [worker({ capacity: 10 }), worker({ capacity: 10 })];
-    const got = await Promise.all(
+    const assignmentLists = await Promise.all(
       workers.map(async ({ next }) => {
         const mine: (string | undefined)[] = [];
         for (let i = 0; i < 10; i++) mine.push((await next()).lease?.taskId);
         return mine;
       }),
     );
-    expect(got.flat().toSorted()).toEqual(ids.toSorted());
+    expect(assignmentLists.flat().toSorted()).toEqual(ids.toSorted());
   });
 
   test("keeps to the capabilities that it names", async () => {
@@ -102,19 +102,19 @@ describe("a worker's stream", () => {
 
   test("that is ended in order loses nothing of what is handed out meanwhile", async () => {
     const request = { agentId: "bob", capacity: 100, begin: true, streamId: "mine" };
-    const got = collect(platform.workers.watchAssignments(request, as(BOB)));
+    const assignmentsOfBob = collect(platform.workers.watchAssignments(request, as(BOB)));
     const first = await task();
     const creating = Array.from({ length: 60 }, () => task());
     await Promise.all(creating.slice(0, 20));
     await platform.workers.endAssignments({ agentId: "bob", streamId: "mine" }, as(BOB));
-    const received = (await got).map(({ assignment }) => assignment?.lease?.taskId);
+    const received = (await assignmentsOfBob).map(({ assignment }) => assignment?.lease?.taskId);
     const ids = [first, ...(await Promise.all(creating))];
     expect(received).toContain(first);
     await vi.waitFor(async () => {
       const { tasks } = await platform.tasks.listTasks({ pageSize: 100 }, as(ALICE));
       const waiting = tasks.filter(({ status }) => status === TaskStatus.PENDING).map(({ id }) => id);
       expect([...received, ...waiting].toSorted()).toEqual(ids.toSorted());
-      // What was given back cost no attempt.
+      // Releasing an assignment costs no attempt.
       const attempts = tasks.map(
         ({ status, attempt }) => attempt === (status === TaskStatus.PENDING ? 0 : 1),
       );
@@ -124,19 +124,19 @@ describe("a worker's stream", () => {
 
   test("is ended by its name alone, by its own agent alone, and as often as one likes", async () => {
     const request = { agentId: "bob", capacity: 1, streamId: "mine" };
-    const got = collect(platform.workers.watchAssignments(request, as(BOB)));
+    const assignmentsOfBob = collect(platform.workers.watchAssignments(request, as(BOB)));
     const end = (streamId: string, caller = BOB) =>
       platform.workers.endAssignments({ agentId: "bob", streamId }, as(caller));
     expect(await refusal(end("mine", ALICE))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
     await end("another");
     const taskId = await task();
     await vi.waitFor(async () => {
-      const name = { case: "id", value: taskId } as const;
-      expect((await platform.tasks.getTask({ name }, as(ALICE))).task?.status).toBe(TaskStatus.ACCEPTED);
+      const name = { taskId };
+      expect((await platform.tasks.getTask(name, as(ALICE))).task?.status).toBe(TaskStatus.ACCEPTED);
     });
     await end("mine");
     await end("mine");
-    expect((await got).map(({ assignment }) => assignment?.lease?.taskId)).toEqual([taskId]);
+    expect((await assignmentsOfBob).map(({ assignment }) => assignment?.lease?.taskId)).toEqual([taskId]);
   });
 
   test("may end and the lease goes on, also over another connection", async () => {
@@ -146,8 +146,8 @@ describe("a worker's stream", () => {
     stop();
     await platform.workers.startAssignment({ lease: lease as never }, as(BOB));
     await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
-    const { task: done } = await platform.tasks.getTask({ name: { case: "id", value: taskId } }, as(ALICE));
-    expect(done?.status).toBe(TaskStatus.COMPLETED);
+    const { task: endedTask } = await platform.tasks.getTask({ taskId }, as(ALICE));
+    expect(endedTask?.status).toBe(TaskStatus.COMPLETED);
   });
 
   test.each([
@@ -184,9 +184,9 @@ test("what was claimed and not sent when a stream ends waits again, and costs no
     }
     const { signal, abort } = aborter();
     const stream = bench.workers.watchAssignments({ agentId: "worker", capacity: 3 }, { signal });
-    const [given] = await collect(stream, 1);
+    const [firstAssignment] = await collect(stream, 1);
     abort();
-    expect(given?.assignment?.lease?.taskId).toBe(ids[0]);
+    expect(firstAssignment?.assignment?.lease?.taskId).toBe(ids[0]);
     await vi.waitFor(async () => {
       const { tasks } = await bench.tasks.listTasks({ statuses: [TaskStatus.PENDING] });
       expect(tasks.map(({ id, attempt }) => [id, attempt])).toEqual([
@@ -204,7 +204,7 @@ test("a server that drains ends the streams with a reason", async () => {
   const { next } = worker();
   await next();
   const watch = platform.tasks.watchTask({ taskId, afterSequence: 1n }, as(ALICE))[Symbol.asyncIterator]();
-  expect((await watch.next()).value?.event?.status).toBe(TaskStatus.ACCEPTED);
+  expect((await watch.next()).value?.taskEvent?.status).toBe(TaskStatus.ACCEPTED);
   const ends = [refusal(watch.next()), refusal(next())];
   await platform.stopServer();
   for (const { reason } of await Promise.all(ends)) expect(reason).toBe("SHUTTING_DOWN");
@@ -219,11 +219,11 @@ describe("a worker that begins at once", () => {
   test("gets its tasks running, with both events, and ends them without a start", async () => {
     const taskId = await task();
     const { next } = worker({ begin: true });
-    const { lease, task: given } = await next();
-    expect(given).toMatchObject({ status: TaskStatus.RUNNING, attempt: 1 });
+    const { lease, task: assignedTask } = await next();
+    expect(assignedTask).toMatchObject({ status: TaskStatus.RUNNING, attempt: 1 });
     await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
     const events = await collect(platform.tasks.watchTask({ taskId }, as(ALICE)), 4);
-    expect(events.map(({ event }) => event?.payload.case)).toEqual([
+    expect(events.map(({ taskEvent }) => taskEvent?.payload.case)).toEqual([
       ...["created", "accepted", "started", "completed"],
     ]);
   });

@@ -10,8 +10,8 @@ import { withHeartbeats } from "../queue/with-heartbeats.ts";
 import { callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Hands work to a worker as it comes, as far as the worker has room. The leases outlive the stream: they end when the
- * worker ends them or falls silent.
+ * Streams assignments to a worker while it has free capacity. The leases outlive the stream: each ends when the worker
+ * ends it or stops its heartbeats.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */
@@ -29,11 +29,12 @@ export async function* watchAssignments(
     worker,
     capacity: capacity || 1,
     capabilityIds,
-    holder: newId(),
+    holder: newId(tasks.clock.now()),
     begins: begin,
     ...(streamId !== "" && { streamId }),
   });
-  // A reader that goes away without reading on leaves this generator where it is.
+  // If the client leaves while the generator is suspended at a yield, the generator does not end. So this listener
+  // closes the stream.
   const close = () => stream.close();
   link.signal.addEventListener("abort", close, { once: true });
   if (link.signal.aborted) close();
@@ -49,7 +50,7 @@ export async function* watchAssignments(
 }
 
 /**
- * Refuses who may not work for an agent.
+ * Requires a worker of the agent.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */
@@ -60,7 +61,7 @@ export async function requireWorkerOf(
 ): Promise<void> {
   const caller = await callerOf(tasks, context);
   const { agent } = await tasks.dependencies.agents.getAgent(
-    { id: agentId, viewer: caller.principal },
+    { agentId, viewer: caller.principal },
     callOptions(tasks, context),
   );
   if (agent?.status !== AgentStatus.ACTIVE) {

@@ -8,8 +8,8 @@ import type { TaskRecord } from "../rules/record.ts";
 import type { TasksContext } from "./context.ts";
 
 /**
- * A worker's attestation has to be of this result: a successful completion that the verifier recorded, signed by the
- * delegate, for the task's contract and delegation, and about the output that is handed in. (DelegateOS 7.1)
+ * Checks the attestation that a worker names. It must be a recorded successful completion that the delegate signed. It
+ * must name the task's contract and delegation, and this output. (DelegateOS 7.1)
  *
  * @throws DeputeError INVALID_REQUEST, ATTESTATION_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
@@ -21,8 +21,8 @@ export async function requireOwnAttestation(
   options: CallOptions,
 ): Promise<void> {
   if (attestationId === "") return;
-  const { attestation } = await dependencies.attestations.getAttestation({ id: attestationId }, options);
-  const refuse = (what: string) => invalid("attestation_id", `the attestation is ${what}`);
+  const { attestation } = await dependencies.attestations.getAttestation({ attestationId }, options);
+  const refuse = (problem: string) => invalid("attestation_id", `the attestation is ${problem}`);
   if (attestation?.principal !== agentPrincipal) throw refuse("not signed by the delegate");
   if (attestation.contractId !== task.contractId) throw refuse("of another contract");
   if (task.delegationId !== "" && attestation.delegationId !== task.delegationId) {
@@ -33,14 +33,14 @@ export async function requireOwnAttestation(
   if (!isAbout(attestation.result, output)) throw refuse("of another output");
 }
 
-/** Whether an attestation speaks of this output, where it names one at all. */
-function isAbout({ output, outputHash }: AttestationResult, given: Value): boolean {
-  const bytes = canonicalOf(given);
+/** Whether an attestation covers this output. An attestation that names no output covers every output. */
+function isAbout({ output, outputHash }: AttestationResult, givenOutput: Value): boolean {
+  const bytes = canonicalOf(givenOutput);
   if (output !== undefined && !bytes.equals(canonicalOf(output))) return false;
   return outputHash === undefined || outputHash === encodeBase64Url(nativeEngine.blake2b256(bytes));
 }
 
-/** @throws DeputeError INVALID_REQUEST for a text that no JSON can hold */
+/** @throws DeputeError INVALID_REQUEST for a text that JSON cannot hold */
 function canonicalOf(value: Value): Buffer {
   try {
     return Buffer.from(canonicalBytes(toJson(ValueSchema, value)));

@@ -4,12 +4,12 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { type Lease, WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { fromTimestamp, toTimestamp } from "@depute/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, openBench, take } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 import { limits, T0 } from "../../testing/tasks.ts";
 
-const [HER, ME] = [as(ALICE), as(BOB)];
+const [HER, ME] = [asCaller(ALICE), asCaller(BOB)];
 const OUTPUT = { full: fromJson(ValueSchema, "done") };
 const FAILURE = { reason: "BROKEN", message: "", retryable: true };
 const GRACE = durationFromMs(10_000);
@@ -24,8 +24,8 @@ afterEach(() => bench.close());
 const requestId = () => `request ${++count}`;
 
 async function created(draft: object = {}): Promise<string> {
-  const whole = { agentId: "bob", description: requestId(), limits: limits({ total: 60_000 }), ...draft };
-  return (await bench.tasks.createTask({ requestId: requestId(), draft: whole }, HER)).task?.id ?? "";
+  const fullDraft = { agentId: "bob", description: requestId(), limits: limits({ total: 60_000 }), ...draft };
+  return (await bench.tasks.createTask({ requestId: requestId(), draft: fullDraft }, HER)).task?.id ?? "";
 }
 
 async function begun(draft: object = {}): Promise<Lease> {
@@ -36,7 +36,7 @@ async function begun(draft: object = {}): Promise<Lease> {
   return lease;
 }
 
-const get = async (value: string) => (await bench.tasks.getTask({ name: { case: "id", value } }, HER)).task;
+const get = async (value: string) => (await bench.tasks.getTask({ taskId: value }, HER)).task;
 const beat = (lease: Lease, more: object = {}) => bench.workers.heartbeatAssignment({ lease, ...more }, ME);
 const callOff = (taskId: string, grace = GRACE) =>
   bench.tasks.cancelTask({ taskId, reason: "no need", grace }, HER);
@@ -47,9 +47,9 @@ describe("work that is called off with a grace", () => {
     const { task, previousStatus } = await callOff(lease.taskId);
     expect(task).toMatchObject({ status: TaskStatus.RUNNING, cancellation: { reason: "no need" } });
     expect(previousStatus).toBe(TaskStatus.RUNNING);
-    const told = await beat(lease);
-    expect(told).toMatchObject({ directive: WorkerDirective.CANCEL, reason: "no need" });
-    expect(fromTimestamp(told.workExpireTime ?? toTimestamp(0))).toBe(T0 + 10_000);
+    const beatResult = await beat(lease);
+    expect(beatResult).toMatchObject({ directive: WorkerDirective.CANCEL, reason: "no need" });
+    expect(fromTimestamp(beatResult.workExpireTime ?? toTimestamp(0))).toBe(T0 + 10_000);
     await bench.workers.releaseAssignment({ lease }, ME);
     const ended = await get(lease.taskId);
     expect(ended).toMatchObject({ status: TaskStatus.CANCELLED, failure: { message: "no need" } });
@@ -109,10 +109,10 @@ describe("a deadline that is moved", () => {
     const { task } = await move(lease.taskId, ms);
     expect(fromTimestamp(task?.expireTime ?? toTimestamp(0))).toBe(T0 + ms);
     const workExpireTime = first.workExpireTime;
-    const told = await beat(lease, { workExpireTime, wait: durationFromMs(5_000) });
-    expect(told.directive).toBe(WorkerDirective.DEADLINE_MOVED);
-    expect(fromTimestamp(told.workExpireTime ?? toTimestamp(0))).toBe(T0 + ms);
-    const again = await beat(lease, { workExpireTime: told.workExpireTime });
+    const beatResult = await beat(lease, { workExpireTime, wait: durationFromMs(5_000) });
+    expect(beatResult.directive).toBe(WorkerDirective.DEADLINE_MOVED);
+    expect(fromTimestamp(beatResult.workExpireTime ?? toTimestamp(0))).toBe(T0 + ms);
+    const again = await beat(lease, { workExpireTime: beatResult.workExpireTime });
     expect(again.directive).toBe(WorkerDirective.CONTINUE);
     for (let at = 0; at + 9_000 < within; at += 9_000) {
       await bench.pass(9_000);
@@ -127,10 +127,10 @@ describe("a deadline that is moved", () => {
   test("wakes a heartbeat that is held back", async () => {
     const lease = await begun();
     const { workExpireTime } = await beat(lease);
-    const held = beat(lease, { workExpireTime, wait: durationFromMs(9_000) });
+    const pendingBeat = beat(lease, { workExpireTime, wait: durationFromMs(9_000) });
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
     await move(lease.taskId, 30_000);
-    expect((await held).directive).toBe(WorkerDirective.DEADLINE_MOVED);
+    expect((await pendingBeat).directive).toBe(WorkerDirective.DEADLINE_MOVED);
   });
 
   test("leaves a task that waits where it stands in the queue", async () => {
@@ -163,7 +163,7 @@ describe("a deadline that is moved", () => {
     expect(await refusal(move(part, 61_000))).toMatchObject({ fields: ["expire_time"] });
     await move(part, 59_000);
     expect(await refusal(move(part, 58_000, ME))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
-    expect(await refusal(move(part, 58_000, as(`${"E".repeat(42)}Q`)))).toMatchObject({
+    expect(await refusal(move(part, 58_000, asCaller(`${"E".repeat(42)}Q`)))).toMatchObject({
       reason: "TASK_NOT_FOUND",
     });
     await bench.tasks.cancelTask({ taskId: part }, HER);

@@ -18,26 +18,28 @@ import {
 import { DeputeError, ErrorReason, invalid, requestIdReused } from "@depute/core";
 import { messageDigest, waitFor } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import type { Caller } from "../caller.ts";
 import type { Decide } from "../engine/engine.ts";
 import { changeSpend } from "../engine/spend.ts";
 import { advance } from "../rules/advance.ts";
+import { checkMessage, isOfContext } from "../rules/message.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal, statusName } from "../rules/state-machine.ts";
 import { checkValue, MAX_ANSWER_BYTES, MAX_ANSWERS_BYTES } from "../rules/values.ts";
 import { isDelegator, requireVisible } from "../rules/visibility.ts";
 import { findCommand, insertCommand } from "../store/request-rows.ts";
 import { insertProvidedInput, measureProvidedInputs } from "../store/work-rows.ts";
-import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
+import { type Caller, callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
 
-/** How long WaitTask waits when it is not told. */
+/** The default wait of WaitTask, milliseconds. */
 const DEFAULT_WAIT_MS = 20_000;
 
-/** Asks for an interruption; one that was asked for, or has happened, is not asked for again. */
+/**
+ * Requests the suspension of a task. Nothing changes if it was requested before, or if the task is already suspended.
+ */
 export async function suspendTask(tasks: TasksContext, request: SuspendTaskRequest, context: HandlerContext) {
   const caller = await callerOf(tasks, context);
   const taskId = await taskIdOf(tasks, caller, request);
-  await tasks.engine.change(taskId, (before, nowMs) => {
+  return tasks.engine.change(taskId, (before, nowMs) => {
     requireOwn(caller, before);
     const { status, suspensionRequest } = before.task;
     if (status === TaskStatus.SUSPENDED || suspensionRequest !== undefined) {
@@ -46,16 +48,15 @@ export async function suspendTask(tasks: TasksContext, request: SuspendTaskReque
     const value = create(TaskSuspensionRequestedSchema, { reason: request.reason });
     return advance(before, { payload: { case: "suspensionRequested", value }, by: "delegator" }, nowMs);
   });
-  return taskId;
 }
 
-/** Lets suspended work go on. */
+/** Resumes a suspended task. */
 export async function resumeTask(tasks: TasksContext, request: ResumeTaskRequest, context: HandlerContext) {
   const { budget } = request;
   const caller = await callerOf(tasks, context);
   const taskId = await taskIdOf(tasks, caller, request);
   const digest = messageDigest(ResumeTaskRequestSchema, request);
-  await command(
+  return command(
     tasks,
     caller,
     taskId,
@@ -72,7 +73,6 @@ export async function resumeTask(tasks: TasksContext, request: ResumeTaskRequest
       return advance(before, { payload: { case: "resumed", value }, by: "delegator" }, nowMs);
     },
   );
-  return taskId;
 }
 
 /** Answers the worker's question. */
@@ -81,46 +81,57 @@ export async function provideInput(
   request: ProvideInputRequest,
   context: HandlerContext,
 ) {
-  const { input } = request;
+  const { input, message } = request;
   if (input === undefined) throw invalid("input", "is required");
   checkValue(input, "input", MAX_ANSWER_BYTES);
+  if (message !== undefined) checkMessage(message, "message", MAX_ANSWER_BYTES);
   const caller = await callerOf(tasks, context);
   const taskId = await taskIdOf(tasks, caller, request);
   const digest = messageDigest(ProvideInputRequestSchema, request);
-  await command(
+  return command(
     tasks,
     caller,
     taskId,
     { requestId: request.requestId, digest },
     async (before, nowMs, tx) => {
-      const value = create(TaskInputProvidedSchema, { input });
+      if (message !== undefined && !isOfContext(message, before.task)) {
+        throw invalid(
+          "message.context_id",
+          `is not the task's context, which is ${before.task.correlationId}`,
+        );
+      }
+      const value = create(TaskInputProvidedSchema, { input, ...(message && { message }) });
       const advanced = advance(before, { payload: { case: "inputProvided", value }, by: "delegator" }, nowMs);
       const { number, bytes } = await measureProvidedInputs(tx, taskId);
-      // The size of what is stored and of JSON differ; both are within one answer of each other.
+      // The stored size of an answer is not its JSON size, but the difference is less than one answer. So the check
+      // compares the stored sizes with a limit that leaves room for one answer.
       if (bytes > MAX_ANSWERS_BYTES - MAX_ANSWER_BYTES) throw tooMuchInput();
       await insertProvidedInput(tx, taskId, number + 1, input);
       return advanced;
     },
   );
-  return taskId;
 }
 
 /** Waits for an event after a cursor, or for the task's end. */
 export async function waitTask(tasks: TasksContext, request: WaitTaskRequest, context: HandlerContext) {
   const caller = await callerOf(tasks, context);
   const taskId = await taskIdOf(tasks, caller, request);
-  const found = await findVisible(tasks, caller, taskId);
+  const visible = await findVisible(tasks, caller, taskId);
   const { afterSequence, timeout } = request;
-  if (afterSequence !== undefined && afterSequence > found.task.lastSequence) {
-    throw invalid("after_sequence", `is beyond the newest event, which is ${found.task.lastSequence}`);
+  if (afterSequence !== undefined && afterSequence > visible.task.lastSequence) {
+    throw invalid("after_sequence", `is beyond the newest event, which is ${visible.task.lastSequence}`);
   }
-  const isDone = ({ task }: TaskRecord) =>
-    isTerminal(task.status) || (afterSequence !== undefined && task.lastSequence > afterSequence);
-  const done = await waitForTask(tasks, taskId, timeout, context, isDone);
-  return { taskId, timedOut: !done };
+  let record = visible;
+  const isDone = (current: TaskRecord) => {
+    record = current;
+    const { status, lastSequence } = current.task;
+    return isTerminal(status) || (afterSequence !== undefined && lastSequence > afterSequence);
+  };
+  const endedTask = await waitForTask(tasks, taskId, timeout, context, isDone);
+  return { record, timedOut: !endedTask };
 }
 
-/** Waits until a task is as it should be; false when the time was up first. */
+/** Waits until a task fulfils a condition. Returns false if the timeout ended first. */
 export async function waitForTask(
   tasks: TasksContext,
   taskId: string,
@@ -129,17 +140,17 @@ export async function waitForTask(
   isDone: (record: TaskRecord) => boolean,
 ): Promise<boolean> {
   const waitMs = timeout === undefined ? DEFAULT_WAIT_MS : durationMs(timeout);
-  const found = await waitFor(watchOptions(tasks), taskId, waitMs, context, async () => {
+  const changed = await waitFor(watchOptions(tasks), taskId, waitMs, context, async () => {
     const record = await tasks.engine.find(taskId);
     return record === undefined || isDone(record) ? true : undefined;
   });
-  return found === true;
+  return changed === true;
 }
 
 /**
  * Waits for a task's end.
  *
- * @returns the task as it ended, with its output and without its input; undefined when the time was up first
+ * @returns the ended task, with its output and without its input; undefined after the timeout
  */
 export async function waitForEnd(
   tasks: TasksContext,
@@ -162,7 +173,7 @@ export async function waitForEnd(
 }
 
 interface Once {
-  /** Empty when every call counts. */
+  /** The request id, by which a repeated call has no second effect. Empty if every call has an effect of its own. */
   readonly requestId: string;
   /** Digest of the whole request. */
   readonly digest: string;
@@ -171,7 +182,7 @@ interface Once {
 /**
  * Changes a task of the caller's, once for each request id.
  *
- * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, and what `decide` throws
+ * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, and the errors of `decide`
  */
 export async function command(
   { engine }: TasksContext,
@@ -191,7 +202,7 @@ export async function command(
 }
 
 /**
- * Whether a caller's request was answered before.
+ * Whether an earlier call with the same request id was already answered.
  *
  * @throws DeputeError REQUEST_ID_REUSED
  */
@@ -200,14 +211,15 @@ export async function isAnswered(
   { principal }: Pick<Caller, "principal">,
   { requestId, digest }: Once,
 ): Promise<boolean> {
-  const known = requestId === "" ? undefined : await findCommand(tx, { caller: principal, requestId });
-  if (known === undefined) return false;
-  if (known.digest === digest) return true;
+  const earlierCommand =
+    requestId === "" ? undefined : await findCommand(tx, { caller: principal, requestId });
+  if (earlierCommand === undefined) return false;
+  if (earlierCommand.digest === digest) return true;
   throw requestIdReused(requestId);
 }
 
 /**
- * Refuses who is not the task's delegator.
+ * Requires the task's delegator.
  *
  * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED (the delegate)
  */

@@ -10,7 +10,7 @@ import {
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { brokenRules } from "@depute/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { claim } from "../queue/claim.ts";
 
@@ -20,15 +20,15 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-const ME = as(BOB);
+const ME = asCaller(BOB);
 const DONE = { full: fromJson(ValueSchema, "HELLO") };
 
-/** Leases of so many tasks of Alice's that Bob has begun. */
+/** Creates this number of tasks for Alice and lets Bob begin them. Returns the leases. */
 async function begun(tasks: number): Promise<Lease[]> {
   const { engine, contextMemory } = bench.runtime.context;
   for (let i = 0; i < tasks; i++) {
     const draft = { capabilityId: "shout", input: fromJson(ValueSchema, "hello") };
-    await bench.tasks.createTask({ requestId: `request ${i}`, draft }, as(ALICE));
+    await bench.tasks.createTask({ requestId: `request ${i}`, draft }, asCaller(ALICE));
   }
   const stream = {
     agentId: "bob",
@@ -42,10 +42,10 @@ async function begun(tasks: number): Promise<Lease[]> {
 }
 
 const statusOf = async ({ taskId: value }: Lease) =>
-  (await bench.tasks.getTask({ name: { case: "id", value } }, as(ALICE))).task?.status;
+  (await bench.tasks.getTask({ taskId: value }, asCaller(ALICE))).task?.status;
 
-/** What an outcome says: the status, or the reason of the refusal with the fields that it names. */
-function told({ outcome }: CompletionOutcome) {
+/** Returns a short form of an outcome: its status, or the refusal's reason and named fields. */
+function errorOf({ outcome }: CompletionOutcome) {
   if (outcome.case !== "error") return outcome.value;
   const info = outcome.value.details.map((detail) => anyUnpack(detail, ErrorInfoSchema)).find(Boolean);
   const fields = outcome.value.details.flatMap(
@@ -66,7 +66,7 @@ test("each result is judged by itself, and the outcomes are in the order of the 
     { lease: second, output: DONE },
   ];
   const { outcomes } = await bench.workers.batchCompleteAssignments({ requests }, ME);
-  expect(outcomes.map(told)).toEqual([
+  expect(outcomes.map(errorOf)).toEqual([
     TaskStatus.COMPLETED,
     "LEASE_LOST",
     "TASK_NOT_FOUND",
@@ -87,7 +87,7 @@ test("a batch that is sent again is answered as before, and one lease in it twic
     { lease, output: DONE },
   ];
   const statuses = async () =>
-    (await bench.workers.batchCompleteAssignments({ requests }, ME)).outcomes.map(told);
+    (await bench.workers.batchCompleteAssignments({ requests }, ME)).outcomes.map(errorOf);
   expect(await statuses()).toEqual([TaskStatus.COMPLETED, TaskStatus.COMPLETED]);
   expect(await statuses()).toEqual([TaskStatus.COMPLETED, TaskStatus.COMPLETED]);
   const events = await bench.runtime.context.engine.events(lease.taskId, 0n, 10);
@@ -97,8 +97,11 @@ test("a batch that is sent again is answered as before, and one lease in it twic
 test("others' tasks are not there", async () => {
   const [lease] = (await begun(1)) as [Lease];
   const requests = [{ lease, output: DONE }];
-  const { outcomes } = await bench.workers.batchCompleteAssignments({ requests }, as(`${"C".repeat(42)}I`));
-  expect(outcomes.map(told)).toEqual(["TASK_NOT_FOUND"]);
+  const { outcomes } = await bench.workers.batchCompleteAssignments(
+    { requests },
+    asCaller(`${"C".repeat(42)}I`),
+  );
+  expect(outcomes.map(errorOf)).toEqual(["TASK_NOT_FOUND"]);
   expect(await statusOf(lease)).toBe(TaskStatus.RUNNING);
 });
 

@@ -7,13 +7,13 @@ import {
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { completeAssignment } from "./complete.ts";
 import { callerOf, type TasksContext } from "./context.ts";
-import { outcomeOf } from "./outcome.ts";
+import { batchOutcome } from "./outcome.ts";
 
 /**
- * Ends several tasks with their results, each by itself.
+ * Completes several tasks independently of each other.
  *
- * @returns what has become of them, in the order of the requests
- * @throws what is a fault of the platform's and no refusal, once all have been judged; repeating the call is answered
+ * @returns their outcomes, in the order of the requests
+ * @throws a fault of the platform, after all requests were handled; the call may then be repeated
  */
 export async function completeAssignments(
   tasks: TasksContext,
@@ -25,7 +25,7 @@ export async function completeAssignments(
     requests.map((request) => completeAssignment(tasks, caller, request, context, "without input")),
   );
   return ended.map((result) => {
-    const outcome = outcomeOf(result, ({ status }) => ({ case: "status", value: status }) as const);
+    const outcome = batchOutcome(result, ({ status }) => ({ case: "status", value: status }) as const);
     return create(CompletionOutcomeSchema, { outcome });
   });
 }

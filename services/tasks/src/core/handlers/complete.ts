@@ -17,8 +17,7 @@ import {
 import type { CompleteAssignmentRequest } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import type { Caller } from "../caller.ts";
-import { schemaViolations } from "../creation/admission.ts";
+import { schemaViolations } from "../creation/schema-violations.ts";
 import type { Decide } from "../engine/engine.ts";
 import { noteUsage } from "../engine/spend.ts";
 import { holdForReview } from "../operations/hold-for-review.ts";
@@ -29,24 +28,24 @@ import type { TaskRecord } from "../rules/record.ts";
 import { deliversUnstarted, stateConflict } from "../rules/state-machine.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
-import { readInput, readOutputSchema } from "../store/input-rows.ts";
+import { readInput, readOutputSchema } from "../store/task-rows.ts";
 import { requireOwnAttestation } from "./attestation-check.ts";
-import { callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
+import { type Caller, callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
-/** An output with its full form. */
+/** An output that has its full form. */
 export type FullOutput = TaskOutput & { full: Value };
 
-/** The failure's word when a result did not pass its contract. */
+/** The failure reason of a task whose result did not pass its contract. */
 const VERIFICATION_FAILED = "VERIFICATION_FAILED";
 
 /**
- * Ends a task with its result. What has to be asked of others is asked before the transaction, which then looks at the
- * lease again: a result that took too long to check is a stale worker's.
+ * Completes a task. Other services are called before the transaction. The transaction checks the lease again, because a
+ * lease may expire during these calls.
  *
- * @returns the task: completed, in review where the delegate has an overseer, or failed when the result did not pass its
- * contract or took more than the task was given
+ * @returns the task: completed; in review if the delegate has an overseer; or failed if the result breaks its contract
+ *   or exceeds the budget
  */
 export async function completeAssignment(
   tasks: TasksContext,
@@ -57,24 +56,25 @@ export async function completeAssignment(
 ): Promise<Task> {
   const lease = leaseOf(request);
   const output = checkedOutput(request.output);
-  const found = await peekVisible(tasks, caller, lease.taskId);
-  requireDelegate(caller, found);
-  if (!isSettledBy(found, lease, "complete")) {
-    requireLease(found, lease);
-    const { status } = found.task;
-    const isUnstarted = status === TaskStatus.ACCEPTED && deliversUnstarted(found.task);
+  const visibleTask = await peekVisible(tasks, caller, lease.taskId);
+  requireDelegate(caller, visibleTask);
+  if (!isSettledBy(visibleTask, lease, "complete")) {
+    requireLease(visibleTask, lease);
+    const { status } = visibleTask.task;
+    const isUnstarted = status === TaskStatus.ACCEPTED && deliversUnstarted(visibleTask.task);
     if (status !== TaskStatus.RUNNING && !isUnstarted) {
       throw stateConflict(lease.taskId, status, TaskStatus.COMPLETED);
     }
     const options = callOptions(tasks, context);
-    await requireOutputSchema(tasks, found, output, options);
-    await requireSoundToken(tasks, found, lease, options);
-    await requireOwnAttestation(tasks, found, request.attestationId, output.full, options);
-    const fault = await judged(tasks, found, request, options);
-    const verification = fault === undefined ? await verify(tasks, found.task, output, options) : undefined;
+    await requireOutputSchema(tasks, visibleTask, output, options);
+    await requireSoundToken(tasks, visibleTask, lease, options);
+    await requireOwnAttestation(tasks, visibleTask, request.attestationId, output.full, options);
+    const fault = await faultOfResult(tasks, visibleTask, request, options);
+    const verification =
+      fault === undefined ? await verify(tasks, visibleTask.task, output, options) : undefined;
     const step =
       fault === undefined
-        ? completionStep(found.task, request, output, verification)
+        ? completionStep(visibleTask.task, request, output, verification)
         : ({ by: "worker", settles: "complete", payload: { case: "failed", value: fault } } as const);
     let input: Value | undefined;
     let isRepeated = false;
@@ -120,7 +120,7 @@ export async function requireOutputSchema(
   );
 }
 
-/** The outcome of the contract's check; undefined without a contract. */
+/** Returns the outcome of the contract's check; undefined without a contract. */
 async function verify(
   { dependencies }: TasksContext,
   { contractId }: Task,
@@ -145,9 +145,9 @@ async function verify(
       ...(result?.score === undefined ? {} : { score: result.score }),
     });
   } catch (error) {
-    // A check that could not run to its end has not passed.
+    // A check that timed out counts as failed.
     if (reasonOf(error) !== ErrorReason.CHECK_TIMEOUT) throw error;
-    const { contract } = await dependencies.contracts.getContract({ id: contractId }, options);
+    const { contract } = await dependencies.contracts.getContract({ contractId }, options);
     const method = contract?.verification?.method ?? VerificationMethod.UNSPECIFIED;
     return create(TaskVerificationSchema, {
       method: methodName(method),
@@ -156,8 +156,8 @@ async function verify(
   }
 }
 
-/** The failure of the first check of modules that a result does not pass; undefined when it passes all. */
-export async function judged(
+/** Returns the failure from the first module check that a result does not pass; undefined if it passes all. */
+export async function faultOfResult(
   { resultChecks }: TasksContext,
   record: TaskRecord,
   request: CompleteAssignmentRequest,
@@ -194,7 +194,7 @@ function completionStep(
   return { ...common, payload: { case: "completed", value } };
 }
 
-/** A method as DelegateOS writes it: `deterministic_check`. */
+/** Returns a method as DelegateOS writes it: `deterministic_check`. */
 function methodName(method: VerificationMethod): string {
   const name = VerificationMethodSchema.value[method]?.name ?? "";
   return name.replace("VERIFICATION_METHOD_", "").toLowerCase();

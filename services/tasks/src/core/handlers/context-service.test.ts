@@ -4,13 +4,13 @@ import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, DAY_MS, openBench, take } from "../../testing/bench.ts";
+import { asCaller, type Bench, DAY_MS, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 import { readContext } from "../store/context-rows.ts";
 
 const CAROL = `${"E".repeat(42)}Q`;
-const [HER, ME, OTHER] = [as(ALICE), as(BOB), as(CAROL)];
+const [HER, ME, OTHER] = [asCaller(ALICE), asCaller(BOB), asCaller(CAROL)];
 
 let bench: Bench;
 let count = 0;
@@ -51,9 +51,9 @@ async function share(
 }
 
 const request = (id: string, options = HER, capabilityId = "") =>
-  bench.contexts.requestContext({ name: { case: "id", value: id }, capabilityId }, options);
+  bench.contexts.requestContext({ name: { case: "contextId", value: id }, capabilityId }, options);
 const revoke = (id: string, options = HER) =>
-  bench.contexts.revokeContext({ name: { case: "id", value: id } }, options);
+  bench.contexts.revokeContext({ name: { case: "contextId", value: id } }, options);
 
 async function delegate(
   contextIds: string[],
@@ -61,8 +61,8 @@ async function delegate(
   draft: { agentId?: string; parentTaskId?: string } = {},
 ) {
   const requestId = `request ${++count}`;
-  const whole = { agentId: "bob", description: requestId, contextIds, ...draft };
-  return (await bench.tasks.createTask({ requestId, draft: whole }, options)).task?.id ?? "";
+  const fullDraft = { agentId: "bob", description: requestId, contextIds, ...draft };
+  return (await bench.tasks.createTask({ requestId, draft: fullDraft }, options)).task?.id ?? "";
 }
 
 describe("a shared context", () => {
@@ -91,10 +91,10 @@ describe("a shared context", () => {
       const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
       await bench.pass(60_000);
       await bench.runtime.contextKeeper.purge();
-      const kept = await bench.runtime.context.engine.store.read((tx) =>
+      const storedContext = await bench.runtime.context.engine.store.read((tx) =>
         readContext(tx, bench.runtime.context.contextMemory, id),
       );
-      expect(kept).toMatchObject({ dataIn: "nowhere", envelope: { data: new Uint8Array() } });
+      expect(storedContext).toMatchObject({ dataIn: "nowhere", envelope: { data: new Uint8Array() } });
       expect(await refusal(request(id, ME))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
       await bench.pass(DAY_MS);
       await bench.runtime.contextKeeper.purge();
@@ -114,8 +114,11 @@ describe("a shared context", () => {
         envelope: { id: "mine", data: json("new") },
       });
       expect(second).not.toBe(first);
-      const named = await bench.contexts.requestContext({ name: { case: "externalId", value: "mine" } }, HER);
-      expect(named.context?.envelope?.data).toEqual(json("new"));
+      const lookup = await bench.contexts.requestContext(
+        { name: { case: "externalId", value: "mine" } },
+        HER,
+      );
+      expect(lookup.context?.envelope?.data).toEqual(json("new"));
       expect(await refusal(request(first))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
     },
   );
@@ -160,8 +163,11 @@ describe("a shared context", () => {
       expect(await refusal(share({ ...other, requestId: "third" }))).toMatchObject({
         reason: "CONTEXT_ID_TAKEN",
       });
-      const named = await bench.contexts.requestContext({ name: { case: "externalId", value: "mine" } }, HER);
-      expect(named.context?.id).toBe(id);
+      const lookup = await bench.contexts.requestContext(
+        { name: { case: "externalId", value: "mine" } },
+        HER,
+      );
+      expect(lookup.context?.id).toBe(id);
     },
   );
 
@@ -220,7 +226,7 @@ describe("a context that goes along with a task", () => {
   describe.each([true, false])("that is over (persist: %s)", (persist) => {
     const permissions = { ...ALL, persist };
     const endOf = async (taskId: string) => {
-      const { task } = await bench.tasks.getTask({ name: { case: "id", value: taskId } }, HER);
+      const { task } = await bench.tasks.getTask({ taskId }, HER);
       return [task?.status, task?.failure?.reason];
     };
     const EXPIRED = [TaskStatus.EXPIRED, "CONTEXT_EXPIRED"];
@@ -285,7 +291,7 @@ describe("a context that goes along with a task", () => {
     const draft = { agentId: "bob", description: "read", contextIds: [id], inputFromContext: true };
     const { task } = await bench.tasks.createTask({ requestId: "from context", draft }, HER);
     const read = async (options: object) =>
-      (await bench.tasks.getTask({ name: { case: "id", value: task?.id ?? "" } }, options)).task?.input;
+      (await bench.tasks.getTask({ taskId: task?.id ?? "" }, options)).task?.input;
     const input = fromJson(ValueSchema, { note: "between us" });
     expect((await take(bench, "bob")).task?.input).toEqual(input);
     expect([await read(HER), await read(ME)]).toEqual([input, input]);
@@ -368,8 +374,8 @@ describe("a context that comes with the task's own request", () => {
     const { task } = await bring([same], {}, "once");
     expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
     expect(await refusal(bring([other], {}, "once"))).toMatchObject({ reason: "REQUEST_ID_REUSED" });
-    const held = bench.runtime.context.contextMemory.bytes;
-    expect(held).toBe(persist ? 0 : SECRET.length);
+    const heldBytes = bench.runtime.context.contextMemory.bytes;
+    expect(heldBytes).toBe(persist ? 0 : SECRET.length);
     await bench.reopen();
     expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
   });
@@ -434,13 +440,13 @@ describe("a context made of another", () => {
     ["may not be kept longer", { permissions: { persist: true } }, "envelope.permissions.persist"],
     ["lasts no longer", { permissions: {}, envelope: { ttlS: 61 } }, "envelope.ttl_s"],
     ["is for no other capabilities", { permissions: {}, envelope: { ttlS: 9 } }, "envelope.scope"],
-  ])("%s", async (_name, made, field) => {
+  ])("%s", async (_name, makeRequest, field) => {
     const source = await share({
       permissions: { derive: true },
       readers: ["bob"],
       envelope: { scope: { capabilities: ["shout"] } },
     });
-    expect(await refusal(share({ ...made, from: [source] }, ME))).toMatchObject({ fields: [field] });
+    expect(await refusal(share({ ...makeRequest, from: [source] }, ME))).toMatchObject({ fields: [field] });
     const narrower = { ttlS: 9, scope: { capabilities: ["shout"] } };
     await share({ permissions: { derive: true }, from: [source], envelope: narrower }, ME);
   });

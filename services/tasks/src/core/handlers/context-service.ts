@@ -4,18 +4,21 @@ import type {
   ContextService,
   ShareContextRequest,
 } from "@depute/contracts/depute/tasks/v1/context_service_pb";
-import { DeputeError, ErrorReason, requestIdReused } from "@depute/core";
+import { DeputeError, ErrorReason, owningOrganization, requestIdReused } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { Caller } from "../caller.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
-import { type ContextName, lookUp, revokeWithDerived, shown, sourcesOf } from "../contexts/contexts.ts";
 import {
+  type ContextName,
   checkEnvelope,
   contextIdTaken,
   keepContexts,
+  lookUp,
   newContext,
   orGivesWay,
-} from "../contexts/new-context.ts";
+  revokeWithDerived,
+  sourcesOf,
+  toSharedContext,
+} from "../contexts/contexts.ts";
 import {
   type ContextRecord,
   contextNotFound,
@@ -27,14 +30,14 @@ import {
   requireScope,
 } from "../rules/context.ts";
 import { findContextOfRequest } from "../store/context-rows.ts";
-import { callerOf, callOptions, type TasksContext } from "./context.ts";
+import { type Caller, callerOf, callOptions, type TasksContext } from "./context.ts";
 
-/** What those call who share data. */
+/** Handles the calls of ContextService. */
 export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextService> {
   const { engine, contextMemory: memory, clock } = tasks;
   return {
     async shareContext(request, context) {
-      return { context: shown(await share(tasks, request, context), "without") };
+      return { context: toSharedContext(await share(tasks, request, context), "without") };
     },
 
     async requestContext({ name, capabilityId }, context) {
@@ -42,26 +45,26 @@ export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextS
       const record = await engine.store.read((tx) => find(tx, memory, caller, name));
       requireReader(caller, record, clock.now());
       requireScope(record, capabilityId);
-      return { context: shown(record, "with its data") };
+      return { context: toSharedContext(record, "with its data") };
     },
 
     async revokeContext({ name }, context) {
       const caller = await callerOf(tasks, context);
       const record = await engine.store.write(async (tx) => {
-        const found = await find(tx, memory, caller, name);
-        if (!isOwner(caller, found)) {
+        const contextRecord = await find(tx, memory, caller, name);
+        if (!isOwner(caller, contextRecord)) {
           throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its owner can revoke a context");
         }
-        if (!found.isRevoked) requireLasting(found, clock.now());
-        await revokeWithDerived(tx, memory, found);
-        return found;
+        if (!contextRecord.isRevoked) requireLasting(contextRecord, clock.now());
+        await revokeWithDerived(tx, memory, contextRecord);
+        return contextRecord;
       });
-      return { context: shown(record, "without") };
+      return { context: toSharedContext(record, "without") };
     },
   };
 }
 
-/** A context that the caller may know of. */
+/** Returns a context that the caller may see. */
 async function find(
   tx: ReadTx,
   memory: ContextMemory,
@@ -83,23 +86,24 @@ async function share(
   const nowMs = clock.now();
   if (request.envelope !== undefined) checkEnvelope(request.envelope, "envelope");
   const readers = await readersOf(tasks, request, caller.principal, context);
-  const record = newContext(request, caller.principal, readers, nowMs);
+  const organization = owningOrganization(caller, undefined);
+  const record = newContext(request, { owner: caller.principal, organization }, readers, nowMs);
   return engine.store.write(async (tx) => {
-    const known = await findKnown(tx, memory, record, nowMs);
-    if (known !== undefined) return known;
+    const existing = await findKnown(tx, memory, record, nowMs);
+    if (existing !== undefined) return existing;
     const maker = { principal: caller.principal, viewer: caller };
-    const made = { ...record, derivedFrom: await sourcesOf(tx, memory, record, maker, nowMs) };
-    await keepContexts(tx, memory, [made]);
-    return made;
+    const derived = { ...record, derivedFrom: await sourcesOf(tx, memory, record, maker, nowMs) };
+    await keepContexts(tx, memory, [derived]);
+    return derived;
   });
 }
 
 /** @throws DeputeError REQUEST_ID_REUSED, CONTEXT_ID_TAKEN */
-async function findKnown(tx: WriteTx, memory: ContextMemory, asked: ContextRecord, nowMs: number) {
-  const { owner, requestId, externalId, digest } = asked;
-  const found = await findContextOfRequest(tx, memory, owner, requestId);
-  const byRequest = found?.digest === "" ? await orGivesWay(tx, found, nowMs) : found;
-  // Nothing is known of what a request said whose data could not be persisted.
+async function findKnown(tx: WriteTx, memory: ContextMemory, requested: ContextRecord, nowMs: number) {
+  const { owner, requestId, externalId, digest } = requested;
+  const earlierRecord = await findContextOfRequest(tx, memory, owner, requestId);
+  const byRequest = earlierRecord?.digest === "" ? await orGivesWay(tx, earlierRecord, nowMs) : earlierRecord;
+  // A request whose data was not persisted has no digest to compare with.
   if (byRequest !== undefined && byRequest.digest !== "" && byRequest.digest !== digest) {
     throw requestIdReused(requestId, "context");
   }
@@ -121,7 +125,7 @@ async function readersOf(
   const options = callOptions(tasks, context);
   return Promise.all(
     [...new Set(readerAgentIds)].map(async (id) => {
-      const { agent } = await tasks.dependencies.agents.getAgent({ id, viewer }, options);
+      const { agent } = await tasks.dependencies.agents.getAgent({ agentId: id, viewer }, options);
       if (agent?.status !== AgentStatus.ACTIVE) {
         throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
       }

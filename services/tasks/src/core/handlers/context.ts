@@ -1,23 +1,29 @@
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { type Clock, invalid, type Timers } from "@depute/core";
-import { type Authority, type BoundsOperators, type Logger, ownOptions, type WakeUps } from "@depute/service";
+import {
+  type Authority,
+  type BoundsOperators,
+  type Identity,
+  type Logger,
+  mayActFor,
+  ownOptions,
+  type WakeUps,
+} from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { asCaller, type Caller } from "../caller.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { SharedReads } from "../engine/shared-reads.ts";
-import type { WatchOptions } from "../engine/watch.ts";
+import type { SharedReads, WatchOptions } from "../engine/watch.ts";
 import type { ResultCheck } from "../hooks.ts";
 import type { Dispatcher } from "../queue/dispatcher.ts";
 import type { ReviewsSlot } from "../reviews-slot.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import type { TreeLimits } from "../rules/tree.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
-import { findAllByExternalId, findByExternalId } from "../store/task-rows.ts";
+import { findAllByExternalId, findByExternalId, readTask } from "../store/task-rows.ts";
 
-/** What the handlers work with. */
+/** The dependencies of the handlers. */
 export interface TasksContext {
   readonly engine: Engine;
   readonly authority: Authority;
@@ -26,44 +32,44 @@ export interface TasksContext {
   readonly timers: Timers;
   readonly log: Logger;
   readonly taskWakeUps: WakeUps;
-  /** What watchers read. */
+  /** Reads of task logs that watchers of one task share. */
   readonly reads: SharedReads;
   readonly assignmentWakeUps: WakeUps;
   readonly dispatcher: Dispatcher;
   readonly treeLimits: TreeLimits;
-  /** Who may widen agents' limits. */
+  /** The principals that may widen the limits of agents. */
   readonly boundsOperators: BoundsOperators;
   readonly contextMemory: ContextMemory;
-  /** The reviews of held results. */
+  /** Passes the engine's calls to the module that reviews held results. */
   readonly reviews: ReviewsSlot;
-  /** Run on every result in this order, up to the first that fails it. */
+  /** The checks of modules. They run on every result in this order, until one fails it. */
   readonly resultChecks: ResultCheck[];
-  /** Milliseconds between looks of a stream that nothing wakes. */
+  /** Milliseconds between two polls of a stream that no wake-up reaches. */
   readonly pollMs: number;
-  /** Milliseconds of silence after which a stream says that it is alive; 0 for never. */
+  /** Milliseconds of silence after which a stream sends a heartbeat; 0 for never. */
   readonly streamHeartbeatMs: number;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
 }
 
-/** Who calls. */
+/** Identifies the caller of a call. */
 export async function callerOf({ authority }: TasksContext, context: HandlerContext): Promise<Caller> {
   return asCaller(await authority.identify(context));
 }
 
-/** The lease that a worker's call names. */
+/** Returns the lease that a worker's call names. */
 export function leaseOf({ lease }: { lease?: Lease | undefined }): Lease {
   if (lease === undefined) throw invalid("lease", "is required");
   return lease;
 }
 
-/** The options of this service's own calls while it serves one. */
+/** Returns the options of the calls that this service itself makes while it serves a request. */
 export function callOptions({ clock }: TasksContext, context: HandlerContext): CallOptions {
   return ownOptions(context, clock);
 }
 
 /**
- * A task that the caller may change, as it is before the change, which looks again.
+ * Reads a task that the caller may see, to check a change early. The change itself checks again.
  *
  * @throws DeputeError TASK_NOT_FOUND
  */
@@ -79,7 +85,7 @@ export async function peekVisible(
 }
 
 /**
- * A task that the caller may see.
+ * Returns a task that the caller may see.
  *
  * @throws DeputeError TASK_NOT_FOUND
  */
@@ -100,25 +106,43 @@ export function watchOptions(tasks: TasksContext): WatchOptions {
 }
 
 /**
- * The id of the task that a request names, by it or by the caller's own id.
+ * The ways in which a request names a task: by the server's id, or by the delegator's own id. If several agents have a
+ * task of that own id, the delegate is needed too.
+ */
+export interface TaskName {
+  /** The server's id of the task; empty if `externalId` names the task. */
+  readonly taskId: string;
+  /** The delegator's id of the task; empty if `taskId` names the task. */
+  readonly externalId: string;
+  /** The delegate of the task; empty for any, where the external id is unique. */
+  readonly agentId: string;
+}
+
+/**
+ * Returns the id of the task that a request names.
  *
  * @throws DeputeError TASK_NOT_FOUND, INVALID_REQUEST when several agents have tasks of this external id
  */
 export async function taskIdOf(
   { engine }: TasksContext,
   { principal }: Caller,
-  name: { taskId: string; externalId: string; agentId: string },
+  name: TaskName,
 ): Promise<string> {
+  if (name.taskId !== "" && name.agentId === "") return name.taskId;
   return engine.store.read((tx) => taskIdWithin(tx, principal, name));
 }
 
-/** As {@link taskIdOf}, within a transaction. */
+/** Finds the task's id as {@link taskIdOf} does, within a transaction. */
 export async function taskIdWithin(
   tx: ReadTx,
   principal: string,
-  { taskId, externalId, agentId }: { taskId: string; externalId: string; agentId: string },
+  { taskId, externalId, agentId }: TaskName,
 ): Promise<string> {
-  if (taskId !== "") return taskId;
+  if (taskId !== "") {
+    // If the request names an agent, a task of another agent counts as not found.
+    if (agentId !== "" && (await readTask(tx, taskId))?.task.agentId !== agentId) throw taskNotFound(taskId);
+    return taskId;
+  }
   const rows =
     agentId === ""
       ? await findAllByExternalId(tx, principal, externalId, 2)
@@ -127,4 +151,19 @@ export async function taskIdWithin(
   if (row === undefined) throw taskNotFound(externalId);
   if (another === undefined) return row.task_id;
   throw invalid("agent_id", "has to say whose task is meant: several agents have tasks of this id");
+}
+
+/** A caller, as a viewer of tasks. */
+export interface Caller extends Viewer {
+  readonly principal: string;
+  /** The organization that owns the records that the caller creates; empty for none. */
+  readonly organization: string;
+}
+
+export function asCaller(identity: Identity): Caller {
+  return {
+    principal: identity.principal,
+    organization: identity.organization,
+    mayActFor: (principal) => mayActFor(identity, principal),
+  };
 }

@@ -3,7 +3,7 @@ import { durationFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { as, type Bench, begin, openBench, take } from "../../testing/bench.ts";
+import { asCaller, type Bench, begin, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { limits } from "../../testing/tasks.ts";
 
@@ -13,15 +13,18 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-const HER = as(ALICE);
-const ME = as(BOB);
+const HER = asCaller(ALICE);
+const ME = asCaller(BOB);
 const INPUT = fromJson(ValueSchema, "hello");
 const OUTPUT = { full: fromJson(ValueSchema, "HELLO") };
 
-/** Creates a task and waits for its end; gives the call and the task's id, once it is there. */
+/**
+ * Starts a call that creates a task and waits for its end. Resolves when the task exists, with the pending call and the
+ * task's id.
+ */
 async function awaited(draft: MessageInitShape<typeof TaskDraftSchema> = {}, waitMs = 60_000) {
-  const whole = { capabilityId: "shout", input: INPUT, ...draft };
-  const request = { requestId: "r", draft: whole, wait: durationFromMs(waitMs) };
+  const fullDraft = { capabilityId: "shout", input: INPUT, ...draft };
+  const request = { requestId: "r", draft: fullDraft, wait: durationFromMs(waitMs) };
   const answer = bench.tasks.createTask(request, HER).then(({ task }) => task);
   const taskId = await vi.waitFor(async () => {
     const [task] = (await bench.tasks.listTasks({}, HER)).tasks;
@@ -31,8 +34,7 @@ async function awaited(draft: MessageInitShape<typeof TaskDraftSchema> = {}, wai
   return { answer, taskId, again: () => bench.tasks.createTask(request, HER).then(({ task }) => task) };
 }
 
-const stored = async (value: string) =>
-  (await bench.tasks.getTask({ name: { case: "id", value } }, HER)).task;
+const stored = async (value: string) => (await bench.tasks.getTask({ taskId: value }, HER)).task;
 
 test.each([
   [
@@ -40,7 +42,7 @@ test.each([
     TaskStatus.COMPLETED,
     async () => {
       const lease = await begin(bench, "bob", ME);
-      await bench.workers.completeAssignment({ lease, output: OUTPUT, usage: { tokensUsed: 7 } }, ME);
+      await bench.workers.completeAssignment({ lease, output: OUTPUT, usage: { tokensUsed: 7n } }, ME);
     },
   ],
   [

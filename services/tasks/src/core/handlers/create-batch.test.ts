@@ -9,7 +9,7 @@ import {
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { brokenRules } from "@depute/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, openBench, take } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB, CONTRACT } from "../../testing/fakes.ts";
 import { HELD_TOKEN, HOLDER, presenting } from "../../testing/held-token.ts";
 import { refusal } from "../../testing/platform.ts";
@@ -24,18 +24,18 @@ const input = fromJson(ValueSchema, "hello");
 const SHOUT = { capabilityId: "shout", input };
 const FREE = { agentId: "worker", description: "count" };
 
-const batch = (requests: { requestId: string; draft: object }[], options: object = as(ALICE)) =>
-  bench.tasks.batchCreateTasks({ requests }, options).then(({ outcomes }) => outcomes.map(told));
+const batch = (requests: { requestId: string; draft: object }[], options: object = asCaller(ALICE)) =>
+  bench.tasks.batchCreateTasks({ requests }, options).then(({ outcomes }) => outcomes.map(errorOf));
 
-/** The reason of a refusal, or a word for a task. */
-function told({ outcome }: CreationOutcome) {
+/** Returns a short form of an outcome: the refusal's reason, or a word for a created task. */
+function errorOf({ outcome }: CreationOutcome) {
   if (outcome.case !== "error") return outcome.value === "" ? "nothing" : "a task";
   return outcome.value.details.map((detail) => anyUnpack(detail, ErrorInfoSchema)).find(Boolean)?.reason;
 }
 
-const listed = async (options: object = as(ALICE)) => (await bench.tasks.listTasks({}, options)).tasks;
+const listed = async (options: object = asCaller(ALICE)) => (await bench.tasks.listTasks({}, options)).tasks;
 
-test("each piece of work is judged by itself, and the outcomes are in the order of the requests", async () => {
+test("each checked of work is judged by itself, and the outcomes are in the order of the requests", async () => {
   const outcomes = await batch([
     { requestId: "a", draft: SHOUT },
     { requestId: "b", draft: { ...SHOUT, input: fromJson(ValueSchema, 7) } },
@@ -56,7 +56,7 @@ test("each piece of work is judged by itself, and the outcomes are in the order 
 });
 
 test("a task is what it would have been by a call of its own", async () => {
-  const single = await bench.tasks.createTask({ requestId: "single", draft: SHOUT }, as(ALICE));
+  const single = await bench.tasks.createTask({ requestId: "single", draft: SHOUT }, asCaller(ALICE));
   await batch([{ requestId: "batched", draft: SHOUT }]);
   const [batched] = (await listed()).filter(({ id }) => id !== single.task?.id);
   const same = (task = batched) => ({ ...task, id: "", rootTaskId: "", correlationId: "", input: undefined });
@@ -69,7 +69,7 @@ test("a batch that is sent again names the tasks that are there, also where they
     { requestId: "b", draft: FREE },
   ];
   const ids = async () =>
-    (await bench.tasks.batchCreateTasks({ requests }, as(ALICE))).outcomes.map(
+    (await bench.tasks.batchCreateTasks({ requests }, asCaller(ALICE))).outcomes.map(
       ({ outcome }) => outcome.value,
     );
   const first = await ids();
@@ -79,18 +79,18 @@ test("a batch that is sent again names the tasks that are there, also where they
 });
 
 test("what many are for is looked up once", async () => {
-  let asked = 0;
+  let questions = 0;
   const agents = bench.runtime.context.dependencies.agents;
   const getAgent = agents.getAgent;
   Object.assign(agents, {
     getAgent: (...call: Parameters<typeof getAgent>) => {
-      asked++;
+      questions++;
       return getAgent(...call);
     },
   });
   const requests = ["a", "b", "c"].map((requestId) => ({ requestId, draft: FREE }));
   expect(await batch(requests)).toEqual(["a task", "a task", "a task"]);
-  expect(asked).toBe(1);
+  expect(questions).toBe(1);
 });
 
 describe("a caller under a token", () => {
@@ -119,7 +119,7 @@ describe("a caller under a token", () => {
       reason: "INVALID_REQUEST",
       fields: ["requests"],
     });
-    expect(await listed(as(HOLDER))).toEqual([]);
+    expect(await listed(asCaller(HOLDER))).toEqual([]);
   });
 
   test.each([
@@ -134,7 +134,7 @@ describe("a caller under a token", () => {
   });
 });
 
-test("to wait for the end is for a call that hands over one piece", async () => {
+test("to wait for the end is for a call that hands over one checked", async () => {
   const requests = [
     { requestId: "a", draft: FREE },
     { requestId: "b", draft: FREE, wait: { seconds: 1n } },
@@ -163,7 +163,7 @@ test.each([
 test("the tasks of a batch are taken by workers in the order of the requests, with their inputs", async () => {
   const inputs = ["first", "second", "third"].map((word) => fromJson(ValueSchema, word));
   await batch(inputs.map((each, i) => ({ requestId: `${i}`, draft: { ...SHOUT, input: each } })));
-  const taken = [await take(bench, "bob"), await take(bench, "bob"), await take(bench, "bob")];
-  expect(taken.map(({ task }) => task?.input)).toEqual(inputs);
-  expect(taken.map(({ task }) => task?.status)).toEqual(inputs.map(() => TaskStatus.ACCEPTED));
+  const assignments = [await take(bench, "bob"), await take(bench, "bob"), await take(bench, "bob")];
+  expect(assignments.map(({ task }) => task?.input)).toEqual(inputs);
+  expect(assignments.map(({ task }) => task?.status)).toEqual(inputs.map(() => TaskStatus.ACCEPTED));
 });

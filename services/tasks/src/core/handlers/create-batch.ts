@@ -7,26 +7,26 @@ import {
   type TaskDraft,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { invalid } from "@depute/core";
-import type { Caller } from "../caller.ts";
 import { resolveTarget, type Target } from "../creation/admission.ts";
-import { type Claim, claimOf } from "./claim-of-caller.ts";
-import { callOptions, type TasksContext } from "./context.ts";
+import { type Caller, callOptions, type TasksContext } from "./context.ts";
 import {
+  type CheckedDraft,
+  type Claim,
+  type CreateOutcome,
   callerWithRight,
-  type HandedOver,
-  handOverTo,
+  checkedDraftOf,
+  claimOf,
+  createForCaller,
   orKnown,
-  type Piece,
-  pieceOf,
   rightTo,
 } from "./create.ts";
-import { outcomeOf } from "./outcome.ts";
+import { batchOutcome } from "./outcome.ts";
 
 /**
- * Hands over several pieces of work, each by itself.
+ * Creates several tasks independently of each other.
  *
- * @returns what has become of them, in the order of the requests
- * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; what is a fault of the platform's and no refusal, once all are stored
+ * @returns their outcomes, in the order of the requests
+ * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; a fault of the platform, after all are stored
  */
 export async function createTasks(
   tasks: TasksContext,
@@ -35,61 +35,65 @@ export async function createTasks(
 ): Promise<CreationOutcome[]> {
   const waiting = requests.findIndex(({ wait }) => wait !== undefined);
   if (waiting >= 0)
-    throw invalid(`requests[${waiting}].wait`, "is for a call that hands over one piece of work");
+    throw invalid(`requests[${waiting}].wait`, "is for a call that hands over one checked of work");
   const options = callOptions(tasks, context);
   const claim = await claimOf(tasks, context);
   const targets = new Targets((draft) => resolveTarget(tasks.dependencies, draft, claim.principal, options));
   const aimed = await Promise.all(
     requests.map(async (request): Promise<Aimed> => {
-      let piece: Aimed["piece"];
+      let checked: Aimed["checked"];
       try {
-        piece = pieceOf(request);
-        return { piece, target: await targets.of(piece.draft) };
+        checked = checkedDraftOf(request);
+        return { checked, target: await targets.targetFor(checked.draft) };
       } catch (error) {
-        return { piece, error };
+        return { checked, error };
       }
     }),
   );
   const { principal, caller } = await callerForAll(tasks, context, claim, aimed);
-  const done = await Promise.allSettled(
-    aimed.map(async ({ piece, target, error }): Promise<HandedOver> => {
-      if (piece === undefined) throw error;
-      if (target === undefined || caller === undefined) return orKnown(tasks, piece, principal, error);
-      return handOverTo(tasks, piece, target, caller, options);
+  const results = await Promise.allSettled(
+    aimed.map(async ({ checked, target, error }): Promise<CreateOutcome> => {
+      if (checked === undefined) throw error;
+      if (target === undefined || caller === undefined) return orKnown(tasks, checked, principal, error);
+      return createForCaller(tasks, checked, target, caller, options);
     }),
   );
-  return done.map((result) => {
-    const outcome = outcomeOf(result, ({ taskId }) => ({ case: "taskId", value: taskId }) as const);
+  return results.map((result) => {
+    const outcome = batchOutcome(result, ({ taskId }) => ({ case: "taskId", value: taskId }) as const);
     return create(CreationOutcomeSchema, { outcome });
   });
 }
 
-/** Much of what is handed over at once is for the same delegate, which is looked up once then. */
+/** Finds the targets of a batch. Each delegate is looked up only once. */
 class Targets {
   readonly #resolve: (draft: TaskDraft) => Promise<Target>;
-  readonly #found = new Map<string, Promise<Target>>();
+  readonly #targetByKey = new Map<string, Promise<Target>>();
 
   constructor(resolve: (draft: TaskDraft) => Promise<Target>) {
     this.#resolve = resolve;
   }
 
-  of(draft: TaskDraft): Promise<Target> {
+  targetFor(draft: TaskDraft): Promise<Target> {
     const { agentId, capabilityId, capabilityHash, contractId } = draft;
     const name = JSON.stringify([agentId, capabilityId, capabilityHash, contractId]);
-    const target = this.#found.get(name) ?? this.#resolve(draft);
-    this.#found.set(name, target);
+    const target = this.#targetByKey.get(name) ?? this.#resolve(draft);
+    this.#targetByKey.set(name, target);
     return target;
   }
 }
 
-/** A piece of work and its target, or why it has none; without a piece, the draft itself is unsound. */
+/**
+ * A draft with its target, or with the error that refused it. A draft that is invalid by itself has no checked form.
+ */
 interface Aimed {
-  readonly piece: Piece | undefined;
+  readonly checked: CheckedDraft | undefined;
   readonly target?: Target;
   readonly error?: unknown;
 }
 
-/** The caller with the right that all targets need; its principal alone where there is no target. */
+/**
+ * Authorizes the caller for the right that all targets need. Without any target, it only verifies the caller's claim.
+ */
 async function callerForAll(
   tasks: TasksContext,
   context: HandlerContext,
@@ -102,7 +106,7 @@ async function callerForAll(
   if (claim.identity === undefined) {
     const rights = new Set(targets.map((target) => JSON.stringify(rightTo(target))));
     if (rights.size > 1) {
-      // Even that there is more than one target is not for everybody to know.
+      // The caller must be proven before the refusal below, because the refusal discloses the number of targets.
       await claim.prove();
       throw invalid(
         "requests",

@@ -2,7 +2,7 @@ import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB, CONTRACT } from "../../testing/fakes.ts";
 import { HELD_TOKEN, HOLDER, presenting } from "../../testing/held-token.ts";
 import { refusal } from "../../testing/platform.ts";
@@ -28,9 +28,9 @@ test.each([
       binding: { contractId: CONTRACT, requiredCapabilities: ["docs:read"] },
     },
   ],
-])("the right that is asked for %s", async (_name, draft, asked) => {
+])("the right that is asked for %s", async (_name, draft, askedSpend) => {
   await bench.tasks.createTask({ requestId: "r", draft }, presenting());
-  expect(bench.rights).toEqual([asked]);
+  expect(bench.rights).toEqual([askedSpend]);
 });
 
 test("a call asks for it once, also when it comes again", async () => {
@@ -41,7 +41,7 @@ test("a call asks for it once, also when it comes again", async () => {
 });
 
 test("a caller without a token is asked who it is, and for no right", async () => {
-  await bench.tasks.createTask({ requestId: "r", draft: { agentId: "worker" } }, as(ALICE));
+  await bench.tasks.createTask({ requestId: "r", draft: { agentId: "worker" } }, asCaller(ALICE));
   expect(bench.rights).toEqual([]);
 });
 
@@ -56,11 +56,11 @@ test.each(hidden)(
     const create = (options: object) => bench.tasks.createTask({ requestId: "r", draft }, options);
     bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [ALICE] });
     bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b" });
-    expect(await refusal(create(as(HOLDER)))).toMatchObject({ reason });
+    expect(await refusal(create(asCaller(HOLDER)))).toMatchObject({ reason });
     expect(await refusal(create(presenting()))).toMatchObject({ reason });
     expect(bench.rights).toEqual([]);
-    await create(as(ALICE));
-    await create(as(BOB));
+    await create(asCaller(ALICE));
+    await create(asCaller(BOB));
     await create({});
     bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [HOLDER] });
     await create(presenting());
@@ -106,12 +106,12 @@ test("a hidden agent cannot be named as a reader, and its work is not there", as
     permissions: { forward: false, persist: true, derive: false },
   };
   const share = { requestId: "r", envelope, readerAgentIds: ["bob"] };
-  expect(await refusal(bench.contexts.shareContext(share, as(ALICE)))).toMatchObject({
+  expect(await refusal(bench.contexts.shareContext(share, asCaller(ALICE)))).toMatchObject({
     reason: "AGENT_NOT_FOUND",
   });
   const limits = { agentId: "bob" };
-  expect(await refusal(bench.workers.getDelegateLimits(limits, as(ALICE)))).toMatchObject({
+  expect(await refusal(bench.workers.getDelegateLimits(limits, asCaller(ALICE)))).toMatchObject({
     reason: "AGENT_NOT_FOUND",
   });
-  await bench.workers.getDelegateLimits(limits, as(BOB));
+  await bench.workers.getDelegateLimits(limits, asCaller(BOB));
 });

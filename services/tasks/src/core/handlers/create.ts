@@ -1,69 +1,85 @@
+import { create } from "@bufbuild/protobuf";
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import { DenialReasonSchema, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type {
   CreateTaskRequest,
   DelegateTaskRequest,
   TaskDraft,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { invalid } from "@depute/core";
-import type { Binding, Right } from "@depute/service";
-import { asCaller, type Caller } from "../caller.ts";
+import { type DeputeError, invalid } from "@depute/core";
+import { parseToken } from "@depute/dct";
+import { type Binding, type Identity, type Right, tokenDenied } from "@depute/service";
 import { inputOfDraft } from "../contexts/carry-contexts.ts";
-import { admit, checkDraft, resolveTarget, resourceOf, type Target } from "../creation/admission.ts";
-import { type Admitted, type CreateRequest, createTask, findCreated } from "../creation/create-task.ts";
-import type { MoreOfWork } from "../creation/delegation-policy.ts";
-import { draftDigest } from "../engine/digest.ts";
+import {
+  admit,
+  checkDraft,
+  type MoreOfWork,
+  resolveTarget,
+  resourceOf,
+  type Target,
+} from "../creation/admission.ts";
+import {
+  type Admitted,
+  type CreateRequest,
+  createTask,
+  draftDigest,
+  findCreated,
+} from "../creation/create-task.ts";
 import { DELEGATE_RIGHT } from "../rules/delegate-right.ts";
 import { readTask } from "../store/task-rows.ts";
-import { type Claim, claimOf, notTheHolder } from "./claim-of-caller.ts";
-import { callOptions, type TasksContext } from "./context.ts";
+import { asCaller, type Caller, callOptions, type TasksContext } from "./context.ts";
 
-/** A call's request, as far as handing over goes. */
-type HandOver = CreateTaskRequest | DelegateTaskRequest;
+/** The requests that create a task. */
+type CreateInput = CreateTaskRequest | DelegateTaskRequest;
 
-/** The new task, or the id of the one that was there. */
-export interface HandedOver {
+/** The new task, or the id of the existing one. */
+export interface CreateOutcome {
   readonly taskId: string;
   readonly task?: Task;
+  /** The new task's events. */
+  readonly events?: readonly TaskEvent[];
 }
 
 /**
- * Hands over work, once for each request id and each external id of a caller.
- *
- * A holder proof counts once, so a call asks the tokens service once: for the right, which the target is part of. Until
- * then, what the holder of the token sees is what is there. Only when there is no such target, it asks who calls, for
- * the task may have been created while there was one.
+ * Creates a task, once for each request id and each external id of a caller. A holder proof can be used only once, so
+ * the tokens service verifies it together with the right to the target. The earlier lookup of the target uses the
+ * visibility rights of the token's claimed holder. If no target is found, the proof verifies only the caller, because
+ * an earlier call may have created the task.
  */
-export async function handOver(
+export async function createOnce(
   tasks: TasksContext,
-  request: HandOver,
+  request: CreateInput,
   context: HandlerContext,
-): Promise<HandedOver> {
-  const piece = pieceOf(request);
+): Promise<CreateOutcome> {
+  const checked = checkedDraftOf(request);
   const options = callOptions(tasks, context);
   const claim = await claimOf(tasks, context);
   let target: Target;
   try {
-    target = await resolveTarget(tasks.dependencies, piece.draft, claim.principal, options);
+    target = await resolveTarget(tasks.dependencies, checked.draft, claim.principal, options);
   } catch (error) {
-    return orKnown(tasks, piece, await claim.prove(), error);
+    return orKnown(tasks, checked, await claim.prove(), error);
   }
   const caller = await callerWithRight(tasks, context, claim, target);
-  return handOverTo(tasks, piece, target, caller, options);
+  return createForCaller(tasks, checked, target, caller, options);
 }
 
-/** What is asked to be done, once it is known to be sound by itself. */
-export interface Piece extends Omit<CreateRequest, "delegator"> {}
+/** A checked draft with its policies. */
+export interface CheckedDraft extends Omit<CreateRequest, "delegator"> {}
 
 /** @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED */
-export function pieceOf({ requestId, draft, reusePolicy, conflictPolicy }: HandOver): Piece {
+export function checkedDraftOf({ requestId, draft, reusePolicy, conflictPolicy }: CreateInput): CheckedDraft {
   if (draft === undefined) throw invalid("draft", "is required");
   checkDraft(draft);
   return { requestId, draft, digest: draftDigest(draft), policies: { reusePolicy, conflictPolicy } };
 }
 
 /**
- * The caller, once its token is known to grant the delegation to a target. Without a token it is who it is.
+ * Returns the caller, after its token granted the delegation to the target. A caller without a token is identified by
+ * its other credentials.
  *
  * @throws DeputeError TOKEN_DENIED
  */
@@ -79,7 +95,7 @@ export async function callerWithRight(
   return caller;
 }
 
-/** The right that work for a target needs, and what its token is held to beside that. */
+/** Returns the right to delegate to a target, and the bindings that its token must allow. */
 export function rightTo(target: Target): { right: Right; binding: Binding | undefined } {
   const { contract } = target;
   const binding = contract && {
@@ -89,42 +105,45 @@ export function rightTo(target: Target): { right: Right; binding: Binding | unde
   return { right: { ...DELEGATE_RIGHT, resource: resourceOf(target) }, binding };
 }
 
-/** Hands a piece of work over to its target. */
-export async function handOverTo(
+/** Creates a task for a target whose right the caller has proven. */
+export async function createForCaller(
   tasks: TasksContext,
-  piece: Piece,
+  checked: CheckedDraft,
   target: Target,
   caller: Caller,
   options: CallOptions,
-): Promise<HandedOver> {
+): Promise<CreateOutcome> {
   const { engine, dependencies, clock, treeLimits, contextMemory, dispatcher } = tasks;
-  const { draft } = piece;
+  const { draft } = checked;
   const { principal } = caller;
   let admitted: Admitted;
   try {
     const depth = await depthOf(tasks, draft.parentTaskId);
-    const whole = await withInput(tasks, draft, caller);
-    admitted = await admit(dependencies, whole, target, principal, clock.now(), options, depth);
+    const fullDraft = await withInput(tasks, draft, caller);
+    admitted = await admit(dependencies, fullDraft, target, principal, clock.now(), options, depth);
   } catch (error) {
-    return orKnown(tasks, piece, principal, error);
+    return orKnown(tasks, checked, principal, error);
   }
-  const rights = { caller, treeLimits, contextMemory, dispatcher };
-  return createTask(engine, { ...piece, delegator: principal }, admitted, rights);
+  const rights = { caller, organization: caller.organization, treeLimits, contextMemory, dispatcher };
+  return createTask(engine, { ...checked, delegator: principal }, admitted, rights);
 }
 
-/** What is refused now may have been created when it was not. */
+/**
+ * Returns the existing task of a repeated call, because a replay succeeds even if admission now fails; otherwise throws
+ * the error.
+ */
 export async function orKnown(
   { engine, contextMemory }: TasksContext,
-  piece: Piece,
+  checked: CheckedDraft,
   delegator: string,
   error: unknown,
-): Promise<HandedOver> {
-  const taskId = await engine.store.read((tx) => findCreated(tx, { ...piece, delegator }, contextMemory));
+): Promise<CreateOutcome> {
+  const taskId = await engine.store.read((tx) => findCreated(tx, { ...checked, delegator }, contextMemory));
   if (taskId === undefined) throw error;
   return { taskId };
 }
 
-/** A draft with the input that its worker will get. */
+/** Returns a draft with the input that its worker will get. */
 async function withInput(tasks: TasksContext, draft: TaskDraft, caller: Caller): Promise<TaskDraft> {
   if (!draft.inputFromContext) return draft;
   const { engine, contextMemory, clock } = tasks;
@@ -132,9 +151,73 @@ async function withInput(tasks: TasksContext, draft: TaskDraft, caller: Caller):
   return input === undefined ? draft : { ...draft, input };
 }
 
-/** How deep a part of a task stands; nothing where there is no such task, which is refused later. */
+/**
+ * Returns the depth of a new child task in its tree. Empty if the parent does not exist, because that is refused later.
+ */
 async function depthOf({ engine }: TasksContext, parentTaskId: string): Promise<MoreOfWork> {
   if (parentTaskId === "") return { depth: 0 };
   const parent = await engine.store.read((tx) => readTask(tx, parentTaskId));
   return parent === undefined ? {} : { depth: parent.task.depth + 1 };
+}
+
+/** The principal that a caller claims, before the call uses up the holder proof. */
+export interface Claim {
+  readonly principal: string;
+  /**
+   * The proven identity. Absent for a caller with a token, because its holder proof is saved for the check of the
+   * right.
+   */
+  readonly identity?: Identity;
+  /**
+   * Uses the holder proof to verify the claim alone. This is for a call that ends before it needs a right.
+   *
+   * @returns the principal
+   * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
+   */
+  prove(): Promise<string>;
+}
+
+/**
+ * Returns the principal that the caller claims: the holder that its token names, not yet proven; or the identified
+ * caller where there is no token. Until `prove` succeeds, no response may depend on the claimed principal.
+ *
+ * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
+ */
+export async function claimOf(tasks: TasksContext, context: HandlerContext): Promise<Claim> {
+  const { authority, dependencies } = tasks;
+  const text = /^dpop +([!-~]+) *$/i.exec(context.requestHeader.get("authorization") ?? "")?.[1];
+  if (text === undefined) {
+    const identity = await authority.identify(context);
+    return { principal: identity.principal, identity, prove: async () => identity.principal };
+  }
+  const token = create(SerializedDCTSchema, { token: text, format: "delegateos-sjt-v1" });
+  const read = parseToken({ token: text, format: "delegateos-sjt-v1" });
+  if (!read.ok) {
+    const { type, detail } = read.denial;
+    throw denied(
+      type === "token_too_large" ? DenialType.TOKEN_TOO_LARGE : DenialType.MALFORMED_TOKEN,
+      detail,
+    );
+  }
+  const holder = (read.token.attenuations.at(-1) ?? read.token.authority).delegatee;
+  return {
+    principal: holder,
+    async prove() {
+      // A forged or stolen token must not show what its holder would see.
+      const { result } = await dependencies.tokens.inspectToken({ token }, callOptions(tasks, context));
+      if (result.case === "denial") throw tokenDenied(result.value);
+      const { principal } = await authority.identify(context);
+      if (principal !== holder) throw notTheHolder();
+      return principal;
+    },
+  };
+}
+
+/** Returns the refusal of a caller that is not the token's holder. */
+export function notTheHolder(): DeputeError {
+  return denied(DenialType.INVALID_PROOF, "jwk");
+}
+
+function denied(type: DenialType, detail: string | undefined): DeputeError {
+  return tokenDenied(create(DenialReasonSchema, { type, detail: detail ?? "" }));
 }

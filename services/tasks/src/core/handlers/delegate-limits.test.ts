@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 
@@ -7,7 +7,7 @@ let bench: Bench;
 afterEach(() => bench.close());
 
 const set = (principal: string, limits: object) =>
-  bench.workers.setDelegateLimits({ agentId: "bob", limits }, as(principal));
+  bench.workers.setDelegateLimits({ agentId: "bob", limits }, asCaller(principal));
 
 describe("an agent's own limits", () => {
   it.each<[string, object, object, boolean]>([
@@ -28,7 +28,7 @@ describe("an agent's own limits", () => {
         fields: ["limits.max_held"],
         metadata: { agent: "bob", widenings: "1" },
       });
-      expect((await bench.workers.getDelegateLimits({ agentId: "bob" }, as(BOB))).limits).toMatchObject(
+      expect((await bench.workers.getDelegateLimits({ agentId: "bob" }, asCaller(BOB))).limits).toMatchObject(
         before,
       );
     }

@@ -7,7 +7,7 @@ import { countHeldByAgent, readDelegateLimits, writeDelegateLimits } from "../st
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Bounds how much work an agent's workers get together.
+ * Sets how many tasks the workers of an agent may hold together.
  *
  * @throws DeputeError AGENT_NOT_FOUND, AGENT_BOUNDS_WIDENED, CALLER_NOT_ALLOWED
  */
@@ -29,21 +29,21 @@ export async function setDelegateLimits(
   });
 }
 
-/** What bounds an agent's work, and how much of it there is. */
+/** Returns the limits of an agent's work, and how many tasks its workers hold. */
 export async function getDelegateLimits(tasks: TasksContext, agentId: string, context: HandlerContext) {
   await requireAgent(tasks, agentId, context);
   return tasks.engine.store.read(async (tx) => ({
     limits: (await readDelegateLimits(tx, agentId)) ?? {},
-    held: await countHeldByAgent(tx, agentId),
+    heldCount: await countHeldByAgent(tx, agentId),
   }));
 }
 
-/** The caller, which is the agent or an operator of bounds. */
+/** Returns the caller, which is the agent or an operator of bounds. */
 async function requireAgent(tasks: TasksContext, id: string, context: HandlerContext): Promise<Identity> {
   const identity = await tasks.authority.identify(context);
   const isOperator = tasks.boundsOperators.includes(identity);
   const { agent } = await tasks.dependencies.agents.getAgent(
-    { id, viewer: isOperator ? "" : identity.principal },
+    { agentId: id, viewer: isOperator ? "" : identity.principal },
     callOptions(tasks, context),
   );
   if (isOperator || (agent !== undefined && mayActFor(identity, agent.principal))) return identity;

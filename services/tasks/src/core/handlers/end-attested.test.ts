@@ -6,13 +6,13 @@ import type { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_ser
 import type { EndAttestedTaskRequestSchema } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { as, type Bench, begin, openBench, take } from "../../testing/bench.ts";
+import { asCaller, type Bench, begin, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB, CONTRACT } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 import { decide } from "../../testing/reviews.ts";
 
 const CHIEF = `${"D".repeat(42)}M`;
-const [HER, ME, BOSS] = [as(ALICE), as(BOB), as(CHIEF)];
+const [HER, ME, BOSS] = [asCaller(ALICE), asCaller(BOB), asCaller(CHIEF)];
 const ATTESTATION = "att_0123456789ab";
 const OTHER = "att_ba9876543210";
 
@@ -28,11 +28,11 @@ afterEach(() => bench.close());
 const value = (json: JsonValue) => fromJson(ValueSchema, json);
 
 async function create(draft: MessageInitShape<typeof TaskDraftSchema> = {}): Promise<string> {
-  const whole = {
+  const fullDraft = {
     ...{ capabilityId: "shout", input: value("hello"), contractId: CONTRACT, workerToken: "sound" },
     ...draft,
   };
-  return (await bench.tasks.createTask({ requestId: `r${++count}`, draft: whole }, HER)).task?.id ?? "";
+  return (await bench.tasks.createTask({ requestId: `r${++count}`, draft: fullDraft }, HER)).task?.id ?? "";
 }
 
 type More = MessageInitShape<typeof EndAttestedTaskRequestSchema>;
@@ -42,8 +42,7 @@ const end = async (more: More = {}, options = {}) => {
   return (await bench.workers.endAttestedTask(request, options)).task;
 };
 const FAILED = { case: "failed", value: { reason: "TASK_FAILED", message: "broken" } } as const;
-const get = async (taskId: string, options = HER) =>
-  (await bench.tasks.getTask({ name: { case: "id", value: taskId } }, options)).task;
+const get = async (taskId: string, options = HER) => (await bench.tasks.getTask({ taskId }, options)).task;
 const kinds = async (taskId: string) =>
   (await bench.runtime.context.engine.events(taskId, 0n, 100)).map(({ payload }) => payload.case);
 
@@ -99,12 +98,13 @@ describe("the task under an attested delegation", () => {
   ])("that is %s tells its delegation, with the attestation", async (_, more: More, status) => {
     await create();
     await end(more);
-    const told = [{ revocationId: "block-1", status, attestationId: ATTESTATION }];
+    const expectedEnds = [{ revocationId: "block-1", status, attestationId: ATTESTATION }];
     await vi.waitFor(async () => {
       await bench.pass(250);
-      expect(bench.fakes.finished).toEqual(told);
+      expect(bench.fakes.finished).toEqual(expectedEnds);
     });
-    // Once the end is told, nothing of the delegation is left here.
+    // Once the end of the delegation is reported to the tokens service, the tasks service no longer finds a task under
+    // it.
     await vi.waitFor(async () => expect(await end(more)).toBeUndefined());
   });
 
@@ -133,8 +133,8 @@ describe("the task under an attested delegation", () => {
 
   test("is not moved by a caller who is not the verifier", async () => {
     const taskId = await create();
-    for (const who of [HER, ME, BOSS]) {
-      expect(await refusal(end({}, who))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    for (const caller of [HER, ME, BOSS]) {
+      expect(await refusal(end({}, caller))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
     }
     expect(await kinds(taskId)).toEqual(["created"]);
   });
@@ -181,12 +181,12 @@ describe("a result of an agent with an overseer", () => {
     expect((await get(taskId))?.output).toBeUndefined();
     await decide(bench, taskId, ReviewVerdict.APPROVED);
     expect(await get(taskId)).toMatchObject({ status: TaskStatus.COMPLETED, attestationId: ATTESTATION });
-    const told = [
+    const expectedEnds = [
       { revocationId: "block-1", status: DelegationStatus.COMPLETED, attestationId: ATTESTATION },
     ];
     await vi.waitFor(async () => {
       await bench.pass(250);
-      expect(bench.fakes.finished).toEqual(told);
+      expect(bench.fakes.finished).toEqual(expectedEnds);
     });
   });
 
@@ -200,7 +200,7 @@ describe("a result of an agent with an overseer", () => {
       });
     }
     await decide(bench, taskId, ReviewVerdict.CHANGES_REQUESTED);
-    // No worker had it, so no attempt was counted, and none is taken back.
+    // No worker had the task, so no attempt was counted and none is subtracted.
     expect(await get(taskId)).toMatchObject({ status: TaskStatus.PENDING, attempt: 0 });
     expect(await end({ attestationId: OTHER })).toMatchObject({ status: TaskStatus.IN_REVIEW });
   });

@@ -18,16 +18,16 @@ import { isAttestable, stateConflict } from "../rules/state-machine.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { tasksUnderDelegation } from "../store/delegation-rows.ts";
 import { readHeldResult } from "../store/work-rows.ts";
-import { type FullOutput, judged, requireOutputSchema } from "./complete.ts";
+import { type FullOutput, faultOfResult, requireOutputSchema } from "./complete.ts";
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Ends the task under a delegation by the attestation of its delegatee. The verifier has checked the attestation; the rules
- * of the task are checked here, and again in the transaction that ends it.
+ * Ends the task under a delegation by the attestation of its delegatee. The verifier has checked the attestation. The
+ * task's rules are checked here, and again in the transaction.
  *
- * @returns the task as it stands; undefined when no task runs under the delegation
+ * @returns the task; undefined when no task runs under the delegation
  * @throws DeputeError CALLER_NOT_ALLOWED, TASK_STATE_CONFLICT, OUTPUT_SCHEMA_VIOLATION, VERIFICATION_FAILED,
- * BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
+ *   BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
  */
 export async function endAttestedTask(
   tasks: TasksContext,
@@ -39,13 +39,13 @@ export async function endAttestedTask(
     throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the verifier ends a task by an attestation");
   }
   const taskId = await theTaskUnder(tasks, request.revocationId);
-  const found = taskId === undefined ? undefined : await engine.peek(taskId);
-  if (found === undefined) return undefined;
+  const attestedTask = taskId === undefined ? undefined : await engine.peek(taskId);
+  if (attestedTask === undefined) return undefined;
   const isRepeated = (record: TaskRecord, tx: ReadTx) => isEndedBy(tx, record, request);
-  if (await engine.store.read((tx) => isRepeated(found, tx))) return found.task;
-  requireAttestable(found, request);
-  const step = await stepOf(tasks, found, request, callOptions(tasks, context));
-  const { task } = await engine.change(found.task.id, async (before, nowMs, tx) => {
+  if (await engine.store.read((tx) => isRepeated(attestedTask, tx))) return attestedTask.task;
+  requireAttestable(attestedTask, request);
+  const step = await stepOf(tasks, attestedTask, request, callOptions(tasks, context));
+  const { task } = await engine.change(attestedTask.task.id, async (before, nowMs, tx) => {
     if (await isRepeated(before, tx)) return { record: before, events: [] };
     requireAttestable(before, request);
     const over = await noteUsage(tx, before.task, request.usage);
@@ -55,7 +55,7 @@ export async function endAttestedTask(
   return task;
 }
 
-/** The one task under a delegation: the open one, else one whose end the tokens service is still to be told. */
+/** Returns the one task under a delegation: the open one, or else the one whose end was not yet reported. */
 async function theTaskUnder({ engine }: TasksContext, revocationId: string): Promise<string | undefined> {
   const { open, ended } = await engine.store.read((tx) => tasksUnderDelegation(tx, revocationId));
   if (open.length > 1) {
@@ -68,15 +68,15 @@ async function theTaskUnder({ engine }: TasksContext, revocationId: string): Pro
   return open[0] ?? ended[0];
 }
 
-/** Whether this very attestation ended the task before, or is the one of the result that its overseer looks at. */
+/** Whether this same attestation has ended the task, or belongs to the result that waits for the overseer. */
 async function isEndedBy(
   tx: ReadTx,
   { task }: TaskRecord,
   { attestationId, outcome }: EndAttestedTaskRequest,
 ): Promise<boolean> {
   if (task.status === TaskStatus.IN_REVIEW) {
-    const held = await readHeldResult(tx, task.id);
-    return outcome.case === "completed" && held?.attestationId === attestationId;
+    const heldResult = await readHeldResult(tx, task.id);
+    return outcome.case === "completed" && heldResult?.attestationId === attestationId;
   }
   return task.attestationId === attestationId;
 }
@@ -98,7 +98,7 @@ async function stepOf(
     attestationId,
     ...(usage && { usage }),
   });
-  const fault = await judged(tasks, record, handedIn, options);
+  const fault = await faultOfResult(tasks, record, handedIn, options);
   if (fault !== undefined) {
     throw new DeputeError(ErrorReason.VERIFICATION_FAILED, fault.message, {
       metadata: { task: record.task.id, failure: fault.reason },

@@ -12,7 +12,7 @@ import { noteUsage, readSpendLeft } from "../engine/spend.ts";
 import { advance, extendLease } from "../rules/advance.ts";
 import { overspent } from "../rules/apply-event.ts";
 import { directiveOf } from "../rules/directive.ts";
-import { isOver, requireLease } from "../rules/lease.ts";
+import { isEndedLease, requireLease } from "../rules/lease.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "../rules/limits.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { requireDelegate } from "../rules/visibility.ts";
@@ -20,14 +20,14 @@ import { readTask } from "../store/task-rows.ts";
 import { readProvidedInputs } from "../store/work-rows.ts";
 import { callerOf, type TasksContext, watchOptions } from "./context.ts";
 
-/** A task as a worker's heartbeat finds it. */
+/** A task as the worker's heartbeat finds it. */
 interface Found {
   readonly record: TaskRecord;
   readonly inputs: Value[];
 }
 
 /**
- * Extends a lease and says what to do with it; where the worker allows it, not before there is something to say.
+ * Extends a lease and answers with a directive. With `wait`, the answer waits for a change.
  *
  * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST
  */
@@ -38,12 +38,12 @@ export async function heartbeat(
   context: HandlerContext,
 ) {
   const caller = await callerOf(tasks, context);
-  const known = workExpireTime && fromTimestamp(workExpireTime);
+  const knownExpiry = workExpireTime && fromTimestamp(workExpireTime);
   let inputs: Value[] = [];
   let spendLeft: SpendBudget | undefined;
   const record = await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
     requireDelegate(caller, before);
-    if (isOver(before, lease)) return { record: before, events: [] };
+    if (isEndedLease(before, lease)) return { record: before, events: [] };
     requireLease(before, lease);
     inputs = await readProvidedInputs(tx, lease.taskId, inputsSeen);
     const over = await noteUsage(tx, before.task, usage);
@@ -52,50 +52,47 @@ export async function heartbeat(
     return { record: extendLease(before, nowMs), events: [] };
   });
   const waitMs = Math.min(ms(wait), heartbeatIntervalMs(record.task));
-  if (waitMs === 0 || isWorthTelling({ record, inputs }, lease, known))
-    return answer(lease, known, record, inputs, spendLeft);
+  if (waitMs === 0 || isWorthTelling({ record, inputs }, lease, knownExpiry))
+    return answer(lease, knownExpiry, record, inputs, spendLeft);
 
   const look = () =>
     tasks.engine.store.read(async (tx): Promise<Found | undefined> => {
-      const present = await readTask(tx, lease.taskId);
-      if (present === undefined) return undefined;
-      const found = { record: present, inputs: await readProvidedInputs(tx, lease.taskId, inputsSeen) };
-      return isWorthTelling(found, lease, known) ? found : undefined;
+      const current = await readTask(tx, lease.taskId);
+      if (current === undefined) return undefined;
+      const found = { record: current, inputs: await readProvidedInputs(tx, lease.taskId, inputsSeen) };
+      return isWorthTelling(found, lease, knownExpiry) ? found : undefined;
     });
-  const found = await waitFor(
-    { ...watchOptions(tasks), pollMs: waitMs },
-    lease.taskId,
-    waitMs,
-    context,
-    look,
-  );
-  if (found === undefined) return answer(lease, known, record, inputs, spendLeft);
-  if (!isOver(found.record, lease)) requireLease(found.record, lease);
-  return answer(lease, known, found.record, found.inputs, spendLeft);
+  const news = await waitFor({ ...watchOptions(tasks), pollMs: waitMs }, lease.taskId, waitMs, context, look);
+  if (news === undefined) return answer(lease, knownExpiry, record, inputs, spendLeft);
+  if (!isEndedLease(news.record, lease)) requireLease(news.record, lease);
+  return answer(lease, knownExpiry, news.record, news.inputs, spendLeft);
 }
 
-/** Whether a worker that waits should hear of it now. */
-function isWorthTelling({ record, inputs }: Found, lease: Lease, known: number | undefined): boolean {
+/**
+ * Whether a waiting heartbeat should be answered now: there is an answer to the worker's question, the lease is lost,
+ * or the directive is not CONTINUE.
+ */
+function isWorthTelling({ record, inputs }: Found, lease: Lease, knownExpiry: number | undefined): boolean {
   return (
     inputs.length > 0 ||
     BigInt(record.epoch) !== lease.epoch ||
     record.hold === undefined ||
-    directiveOf(record, lease, known).directive !== WorkerDirective.CONTINUE
+    directiveOf(record, lease, knownExpiry).directive !== WorkerDirective.CONTINUE
   );
 }
 
 function answer(
   lease: Lease,
-  known: number | undefined,
+  knownExpiry: number | undefined,
   record: TaskRecord,
   providedInputs: Value[],
   spendLeft: SpendBudget | undefined,
 ) {
-  const told = directiveOf(record, lease, known);
+  const directive = directiveOf(record, lease, knownExpiry);
   const { hold, task } = record;
-  if (hold === undefined) return told;
+  if (hold === undefined) return directive;
   return {
-    ...told,
+    ...directive,
     leaseExpireTime: toTimestamp(hold.leaseExpireMs),
     workExpireTime: toTimestamp(workDeadlineMs(task, hold)),
     providedInputs,

@@ -11,10 +11,10 @@ afterEach(() => bench.close());
 const SILENT_MS = 30_000;
 const draft = { agentId: "worker", description: "slow" };
 
-/** The next message of a stream, after a time in which nothing comes. */
+/** Returns the next message of a stream after a period of silence. */
 async function afterSilence<T>(stream: AsyncIterator<T>): Promise<T> {
   const next = stream.next();
-  // What the stream does first, it has done.
+  // Lets the stream run until it waits, so that the silence begins before the clock moves.
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   await bench.pass(SILENT_MS);
   return (await next).value;
@@ -25,15 +25,15 @@ describe("a stream that is silent says where it is", () => {
     const { task } = await bench.tasks.createTask({ requestId: "one", draft });
     const taskId = task?.id ?? "";
     const stream = bench.tasks.watchTask({ taskId }, { signal: leaving.signal })[Symbol.asyncIterator]();
-    expect((await stream.next()).value?.event?.sequence).toBe(1n);
+    expect((await stream.next()).value?.taskEvent?.sequence).toBe(1n);
     for (let beat = 0; beat < 2; beat++) {
-      const told = await afterSilence(stream);
-      expect(told.event).toBeUndefined();
-      expect(told.heartbeat?.afterSequence).toBe(1n);
+      const heartbeats = await afterSilence(stream);
+      expect(heartbeats.taskEvent).toBeUndefined();
+      expect(heartbeats.heartbeat?.afterSequence).toBe(1n);
     }
     const next = stream.next();
     await bench.tasks.cancelTask({ taskId });
-    expect((await next).value?.event?.sequence).toBe(2n);
+    expect((await next).value?.taskEvent?.sequence).toBe(2n);
     expect((await stream.next()).done).toBe(true);
   });
 

@@ -6,8 +6,9 @@ import {
   type Lease,
   WorkerDirective,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { FOUND } from "@depute/store";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 import { limits, T0 } from "../../testing/tasks.ts";
@@ -20,8 +21,8 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const text = (value: JsonValue) => fromJson(ValueSchema, value);
-const ME = as(BOB);
-const HER = as(ALICE);
+const ME = asCaller(BOB);
+const HER = asCaller(ALICE);
 const CHECKPOINT = text({ done: 3 });
 
 let count = 0;
@@ -52,8 +53,7 @@ async function begun(heartbeat = 30_000): Promise<Lease> {
   return lease;
 }
 
-const get = async ({ taskId }: Lease) =>
-  (await bench.tasks.getTask({ name: { case: "id", value: taskId } }, HER)).task;
+const get = async ({ taskId }: Lease) => (await bench.tasks.getTask({ taskId }, HER)).task;
 const casesOf = async ({ taskId }: Lease) =>
   (await bench.runtime.context.engine.events(taskId, 0n, 100)).map(({ payload }) => payload.case);
 const beat = (lease: Lease) => bench.workers.heartbeatAssignment({ lease }, ME);
@@ -84,7 +84,7 @@ describe("a checkpoint", () => {
     await bench.workers.completeAssignment({ lease, output: { full: text("HELLO") } }, ME);
     expect(await get(lease)).toMatchObject({ checkpointAvailable: false });
     const row = await bench.runtime.context.engine.store.read((tx) =>
-      tx.get("SELECT 1 FROM task_checkpoints WHERE task_id = ?", [lease.taskId]),
+      tx.get(FOUND, "SELECT 1 FROM task_checkpoints WHERE task_id = ?", [lease.taskId]),
     );
     expect(row).toBeUndefined();
   });
@@ -158,7 +158,7 @@ describe("an interruption", () => {
   test("is the delegator's to ask for and to end", async () => {
     const lease = await begun();
     const { taskId } = lease;
-    const stranger = as(`${"C".repeat(42)}I`);
+    const stranger = asCaller(`${"C".repeat(42)}I`);
     for (const call of [bench.tasks.suspendTask, bench.tasks.resumeTask]) {
       expect(await refusal(call({ taskId }, ME))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
       expect(await refusal(call({ taskId }, stranger))).toMatchObject({ reason: "TASK_NOT_FOUND" });

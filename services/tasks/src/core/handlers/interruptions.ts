@@ -27,9 +27,9 @@ import { checkValue, MAX_CHECKPOINT_BYTES, MAX_QUESTION_BYTES } from "../rules/v
 import { requireDelegate } from "../rules/visibility.ts";
 import { readCheckpointDigest, writeCheckpoint } from "../store/work-rows.ts";
 import { callerOf, type TasksContext } from "./context.ts";
-import { readWhole } from "./task-service.ts";
+import { wholeOf } from "./task-service.ts";
 
-/** Keeps a checkpoint, and says so in the log; the same one again extends the lease and no more. */
+/** Stores a checkpoint with its event. The same checkpoint again only extends the lease. */
 export async function saveCheckpoint(
   tasks: TasksContext,
   lease: Lease,
@@ -49,7 +49,7 @@ export async function saveCheckpoint(
   return directiveOf(record, lease);
 }
 
-/** Interrupts the work, by its worker's own hand. */
+/** Suspends the work at its worker's request. */
 export async function suspendAssignment(
   tasks: TasksContext,
   lease: Lease,
@@ -59,7 +59,7 @@ export async function suspendAssignment(
   if (checkpoint !== undefined) checkValue(checkpoint, "checkpoint", MAX_CHECKPOINT_BYTES);
   const saved = checkpoint && { digest: digestOf(checkpoint), checkpoint };
   const caller = await callerOf(tasks, context);
-  await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
+  const suspendedNow = await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
     requireDelegate(caller, before);
     if (isSettledBy(before, lease, "suspend")) return { record: before, events: [] };
     requireLease(before, lease);
@@ -69,10 +69,10 @@ export async function suspendAssignment(
     const { record, events } = advance(first.record, { payload, by: "worker", settles: "suspend" }, nowMs);
     return { record, events: [...first.events, ...events] };
   });
-  return readWhole(tasks, lease.taskId);
+  return wholeOf(tasks, suspendedNow);
 }
 
-/** Puts a question to the delegator; the same one again changes nothing. */
+/** Sends the worker's question to the delegator. The same question again changes nothing. */
 export async function requestInput(
   tasks: TasksContext,
   lease: Lease,
@@ -94,7 +94,7 @@ export async function requestInput(
   });
 }
 
-/** Notes what the worker expects; the same again changes nothing. */
+/** Records the worker's estimate. The same estimate again changes nothing. */
 export async function acceptAssignment(
   tasks: TasksContext,
   lease: Lease,
@@ -106,8 +106,8 @@ export async function acceptAssignment(
   return tasks.engine.change(lease.taskId, (before, nowMs) => {
     requireDelegate(caller, before);
     requireLease(before, lease);
-    const known = before.task.estimate;
-    if (known !== undefined && equals(TaskEstimateSchema, known, estimate))
+    const knownEstimate = before.task.estimate;
+    if (knownEstimate !== undefined && equals(TaskEstimateSchema, knownEstimate, estimate))
       return keep(extendLease(before, nowMs));
     const { record, events } = advance(
       before,
@@ -131,7 +131,10 @@ async function withCheckpoint(
 ): Promise<Advance> {
   const { id, attempt } = before.task;
   if ((await readCheckpointDigest(tx, id)) === digest) return keep(before);
-  const value = create(TaskCheckpointedSchema, { attempt, digest });
+  const value = create(TaskCheckpointedSchema, {
+    attempt,
+    digest: new Uint8Array(Buffer.from(digest, "hex")),
+  });
   const advanced = advance(before, { payload: { case: "checkpointed", value }, by: "worker" }, nowMs);
   await writeCheckpoint(tx, id, digest, checkpoint);
   return advanced;

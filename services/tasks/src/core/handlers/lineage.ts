@@ -6,19 +6,21 @@ import { bytesOf, cutPage } from "@depute/service";
 import type { TaskRecord } from "../rules/record.ts";
 import { outlineOf } from "../rules/tree.ts";
 import { isVisible, requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
-import { isListed, readTask } from "../store/task-rows.ts";
+import { isListed } from "../store/list-rows.ts";
+import { readTask } from "../store/task-rows.ts";
 import { listBelow, listChildren, readLineage } from "../store/tree-rows.ts";
-import { callerOf, type TasksContext } from "./context.ts";
+import { callerOf, type TaskName, type TasksContext, taskIdWithin } from "./context.ts";
 import { filterOf, filtersOf, positionOf } from "./list.ts";
 
-/** The tasks above a task, the root first, and itself. */
+/** Returns a task and all tasks above it, the root first. */
 export async function lineageOf(
   tasks: TasksContext,
-  taskId: string,
+  request: TaskName,
   context: HandlerContext,
 ): Promise<Task[]> {
   const caller = await callerOf(tasks, context);
   return tasks.engine.store.read(async (tx) => {
+    const taskId = await taskIdWithin(tx, caller.principal, request);
     const record = await readTask(tx, taskId);
     if (record === undefined) throw taskNotFound(taskId);
     requireVisible(caller, record);
@@ -26,7 +28,10 @@ export async function lineageOf(
   });
 }
 
-/** A page of the parts of a task, or of all that is below a root, as far as the caller may see it; newest first. */
+/**
+ * Returns a page of the children of a task, or of all tasks below a root, newest first. It has only the tasks that the
+ * caller may see.
+ */
 export async function treePage(tasks: TasksContext, caller: Viewer, request: ListTasksRequest) {
   const { parentTaskId, rootTaskId } = request;
   const topId = parentTaskId || rootTaskId;
@@ -40,9 +45,9 @@ export async function treePage(tasks: TasksContext, caller: Viewer, request: Lis
     requireVisible(caller, top);
     const list = parentTaskId === "" ? listBelow : listChildren;
     const rows = await list(tx, topId, after, size + 1);
-    // By what is told of them: a filter finds out nothing else.
-    const seen = rows.map(({ record, position }) => ({ task: asSeenBy(caller, record), position }));
-    const { items: page, more } = cutPage(seen, size, ({ task }) => bytesOf(TaskSchema, task));
+    // The filters compare only the fields that the caller may see. Otherwise the result would disclose hidden fields.
+    const entries = rows.map(({ record, position }) => ({ task: asSeenBy(caller, record), position }));
+    const { items: page, more } = cutPage(entries, size, ({ task }) => bytesOf(TaskSchema, task));
     const last = page.at(-1)?.position;
     return {
       tasks: page

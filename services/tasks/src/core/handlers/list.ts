@@ -3,13 +3,15 @@ import type { ListTasksRequest } from "@depute/contracts/depute/tasks/v1/task_se
 import { decodePageToken, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
 import { AnswerRoom, bytesOf } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { type ListFilter, type ListPosition, listTasks } from "../store/task-rows.ts";
+import { type ListFilter, type ListPosition, listTasks } from "../store/list-rows.ts";
 
-/** Tasks looked at for one page: one whose filter few tasks pass comes short rather than late. */
+/**
+ * Maximum number of tasks that are read for one page. If few tasks pass the filter, the page is short instead of late.
+ */
 const MAX_SCANNED = 2000;
 
 /**
- * A page of a delegator's tasks, newest first.
+ * Returns a page of a delegator's tasks, newest first.
  *
  * @throws DeputeError PAGE_TOKEN_INVALID
  */
@@ -42,7 +44,7 @@ export async function listPage(
   return { tasks, nextPageToken: encodePageToken([after.createMs, after.taskId], filters) };
 }
 
-/** What a request keeps, whoever's it is. */
+/** Returns the filters of a request, without the delegator. */
 export function filterOf(request: ListTasksRequest): Omit<ListFilter, "delegator"> {
   const { agentId, correlationId, capabilityId, statuses, createdFrom, createdBefore } = request;
   return {
@@ -55,13 +57,13 @@ export function filterOf(request: ListTasksRequest): Omit<ListFilter, "delegator
   };
 }
 
-/** What a page token is bound to. */
-export function filtersOf(request: ListTasksRequest, of: Record<string, string>) {
+/** Returns the values that a page token is bound to. */
+export function filtersOf(request: ListTasksRequest, scope: Record<string, string>) {
   const { statuses, ...rest } = filterOf(request);
-  return { ...of, ...rest, statuses: statuses.toSorted((a, b) => a - b) };
+  return { ...scope, ...rest, statuses: statuses.toSorted((a, b) => a - b) };
 }
 
-/** The position that a page token stands for. */
+/** Returns the position in a page token. */
 export function positionOf(position: ReturnType<typeof decodePageToken>): ListPosition | undefined {
   const [createMs, taskId] = position ?? [];
   return typeof createMs === "number" && typeof taskId === "string" ? { createMs, taskId } : undefined;

@@ -9,45 +9,46 @@ import { fromTimestamp, invalid, parseTime, toTimestamp } from "@depute/core";
 import { messageDigest } from "@depute/service";
 import { advance } from "../rules/advance.ts";
 import { MAX_TOTAL_MS, movedLimits } from "../rules/limits.ts";
+import type { TaskRecord } from "../rules/record.ts";
 import { readTask } from "../store/task-rows.ts";
 import { command } from "./commands.ts";
-import { callerOf, callOptions, findVisible, type TasksContext, taskIdOf } from "./context.ts";
+import { callerOf, callOptions, peekVisible, type TasksContext, taskIdOf } from "./context.ts";
 
 /**
- * Gives a task another time by which it has to end; the same time again changes nothing.
+ * Moves a task's deadline. The same time again changes nothing.
  *
- * @returns the task's id
+ * @returns the task after the call
  */
 export async function moveDeadline(
   tasks: TasksContext,
   request: MoveTaskDeadlineRequest,
   context: HandlerContext,
-): Promise<string> {
+): Promise<TaskRecord> {
   const { requestId, expireTime } = request;
   if (expireTime === undefined) throw invalid("expire_time", "is required");
   const expireMs = fromTimestamp(expireTime);
   const caller = await callerOf(tasks, context);
   const taskId = await taskIdOf(tasks, caller, request);
-  const { task } = await findVisible(tasks, caller, taskId);
+  const { task } = await peekVisible(tasks, caller, taskId);
   const contractMs = await contractDeadline(tasks, task.contractId, context);
   if (contractMs !== undefined && expireMs > contractMs) throw tooLate("its contract's deadline");
   const digest = messageDigest(MoveTaskDeadlineRequestSchema, request);
-  await command(tasks, caller, taskId, { requestId, digest }, async (before, nowMs, tx) => {
-    const { createTime, parentTaskId, expireTime: present } = before.task;
+  return command(tasks, caller, taskId, { requestId, digest }, async (before, nowMs, tx) => {
+    const { createTime, parentTaskId, expireTime: currentExpiry } = before.task;
     const createMs = createTime === undefined ? nowMs : fromTimestamp(createTime);
     if (expireMs <= nowMs) throw invalid("expire_time", "has passed");
     if (expireMs - createMs > MAX_TOTAL_MS) throw tooLate("30 days after its creation");
     const parent = parentTaskId === "" ? undefined : await readTask(tx, parentTaskId);
     const bound = parent?.task.expireTime;
     if (bound !== undefined && expireMs > fromTimestamp(bound)) throw tooLate("that of the task above it");
-    if (present !== undefined && fromTimestamp(present) === expireMs) return { record: before, events: [] };
+    if (currentExpiry !== undefined && fromTimestamp(currentExpiry) === expireMs)
+      return { record: before, events: [] };
     const value = create(TaskDeadlineMovedSchema, {
       expireTime: toTimestamp(expireMs),
       limits: movedLimits(before.task, expireMs - createMs),
     });
     return advance(before, { payload: { case: "deadlineMoved", value }, by: "delegator" }, nowMs);
   });
-  return taskId;
 }
 
 async function contractDeadline(
@@ -57,11 +58,11 @@ async function contractDeadline(
 ): Promise<number | undefined> {
   if (contractId === "") return undefined;
   const { contracts } = tasks.dependencies;
-  const { contract } = await contracts.getContract({ id: contractId }, callOptions(tasks, context));
+  const { contract } = await contracts.getContract({ contractId }, callOptions(tasks, context));
   const text = contract?.constraints?.deadline ?? "";
   return text === "" ? undefined : parseTime(text);
 }
 
-function tooLate(what: string) {
-  return invalid("expire_time", `is later than ${what}`);
+function tooLate(boundName: string) {
+  return invalid("expire_time", `is later than ${boundName}`);
 }

@@ -3,15 +3,15 @@ import { ErrorReason } from "@depute/core";
 import { fromConnectError, toConnectError, toStatus } from "@depute/service";
 
 /**
- * What has become of one of several things that a call does, as its answer says it: by `told`, or why it was refused.
+ * Returns the outcome of one item of a batch: its value as `answer` converts it, or its refusal.
  *
- * @throws what was thrown, when that is a fault of the platform's and no refusal: it fails the call, which may be repeated
+ * @throws a fault of the platform, which fails the whole call; the call may be repeated
  */
-export function outcomeOf<Value, Told>(
+export function batchOutcome<Value, Answer>(
   result: PromiseSettledResult<Value>,
-  told: (value: Value) => Told,
-): Told | { case: "error"; value: Status } {
-  if (result.status === "fulfilled") return told(result.value);
+  answer: (value: Value) => Answer,
+): Answer | { case: "error"; value: Status } {
+  if (result.status === "fulfilled") return answer(result.value);
   const error = fromConnectError(toConnectError(result.reason));
   if (error.reason === ErrorReason.INTERNAL) throw result.reason;
   return { case: "error", value: toStatus(error) };

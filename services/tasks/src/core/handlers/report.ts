@@ -14,23 +14,22 @@ import { requireDelegate, type Viewer } from "../rules/visibility.ts";
 import { findReport, insertReport } from "../store/request-rows.ts";
 import type { TasksContext } from "./context.ts";
 
-/** What a worker reports while it works. */
+/** A worker's report. */
 export interface Report {
   readonly lease: Lease;
-  /** Empty when every call is a report of its own. */
+  /** Empty when every call is a separate report. */
   readonly requestId: string;
   readonly payload: Extract<TaskPayload, { case: "progress" | "partial" }>;
 }
 
-/** Where a report stands in the log, and what to do next. */
+/** The sequence of a report, and the next directive. */
 export interface Reported {
   readonly sequence: bigint;
   readonly directive: WorkerDirective;
 }
 
 /**
- * Appends a report to the log and extends the lease. A report that was made before under the same request id is not
- * made again.
+ * Appends a report to the log and extends the lease. A report with a repeated request id is not appended again.
  *
  * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST, TASK_STATE_CONFLICT, REQUEST_ID_REUSED
  */
@@ -45,14 +44,14 @@ export async function report(
   const decide: Decide = async (before, nowMs, tx) => {
     requireDelegate(viewer, before);
     requireLease(before, lease);
-    const known = requestId === "" ? undefined : await findReport(tx, key);
-    if (known !== undefined) {
-      if (known.digest !== digest) throw requestIdReused(requestId, "report");
-      sequence = BigInt(known.sequence);
+    const earlierReport = requestId === "" ? undefined : await findReport(tx, key);
+    if (earlierReport !== undefined) {
+      if (earlierReport.digest !== digest) throw requestIdReused(requestId, "report");
+      sequence = BigInt(earlierReport.sequence);
       return { record: extendLease(before, nowMs), events: [] };
     }
-    const told = withheld(before, payload);
-    const { record, events } = advance(before, { payload: told, by: "worker" }, nowMs);
+    const visible = withheld(before, payload);
+    const { record, events } = advance(before, { payload: visible, by: "worker" }, nowMs);
     sequence = record.task.lastSequence;
     if (requestId !== "") await insertReport(tx, key, digest, sequence);
     return { record: extendLease(record, nowMs), events };
@@ -61,7 +60,7 @@ export async function report(
   return { sequence, directive: directiveOf(record, lease).directive };
 }
 
-/** A preliminary result is a result: the delegator does not see it before the overseer did. */
+/** Withholds a preliminary result if the task has an overseer: the delegator must not see it before the overseer. */
 function withheld({ task }: TaskRecord, payload: Report["payload"]): Report["payload"] {
   if (task.overseerId === "" || payload.case !== "partial") return payload;
   const { resolvedLevel } = payload.value;

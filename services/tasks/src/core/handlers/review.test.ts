@@ -4,13 +4,13 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, begin, openBench, take } from "../../testing/bench.ts";
+import { asCaller, type Bench, begin, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 import { decide as decideOn } from "../../testing/reviews.ts";
 
 const CHIEF = `${"D".repeat(42)}M`;
-const [HER, ME, BOSS] = [as(ALICE), as(BOB), as(CHIEF)];
+const [HER, ME, BOSS] = [asCaller(ALICE), asCaller(BOB), asCaller(CHIEF)];
 const DONE = { full: fromJson(ValueSchema, "HELLO") };
 
 let bench: Bench;
@@ -27,16 +27,15 @@ async function create(): Promise<string> {
   return (await bench.tasks.createTask({ requestId: `request ${++count}`, draft }, HER)).task?.id ?? "";
 }
 
-/** A task of which the result waits for the overseer. */
+/** Creates a task whose result waits for the overseer. */
 async function submitted(): Promise<Lease> {
   await create();
   const lease = await begin(bench, "bob", ME);
-  await bench.workers.completeAssignment({ lease, output: DONE, usage: { tokensUsed: 7 } }, ME);
+  await bench.workers.completeAssignment({ lease, output: DONE, usage: { tokensUsed: 7n } }, ME);
   return lease;
 }
 
-const get = async ({ taskId }: Lease, options = HER) =>
-  (await bench.tasks.getTask({ name: { case: "id", value: taskId } }, options)).task;
+const get = async ({ taskId }: Lease, options = HER) => (await bench.tasks.getTask({ taskId }, options)).task;
 const decide = ({ taskId }: Lease, verdict: ReviewVerdict, comment?: string) =>
   decideOn(bench, taskId, verdict, comment);
 
@@ -54,7 +53,7 @@ describe("the result of an agent with an overseer", () => {
     expect(await get(lease, BOSS)).toMatchObject({
       status: TaskStatus.COMPLETED,
       output: DONE,
-      usage: { tokensUsed: 7 },
+      usage: { tokensUsed: 7n },
     });
     expect(await get(lease)).toMatchObject({ output: DONE });
   });

@@ -1,10 +1,10 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 
-const [HER, ME] = [as(ALICE), as(BOB)];
+const [HER, ME] = [asCaller(ALICE), asCaller(BOB)];
 let bench: Bench;
 let count = 0;
 beforeEach(async () => {
@@ -18,8 +18,10 @@ async function task(): Promise<string> {
   return (await bench.tasks.createTask({ requestId, draft }, HER)).task?.id ?? "";
 }
 
-async function poll(options: { capacity?: number; known?: string[]; waitMs?: number; worker?: string } = {}) {
-  const { capacity = 1, known: knownTaskIds = [], waitMs = 0, worker = "w" } = options;
+async function poll(
+  options: { capacity?: number; knownIds?: string[]; waitMs?: number; worker?: string } = {},
+) {
+  const { capacity = 1, knownIds: knownTaskIds = [], waitMs = 0, worker = "w" } = options;
   const request = { agentId: "bob", worker, capacity, knownTaskIds, wait: durationFromMs(waitMs) };
   return (await bench.workers.takeAssignments(request, ME)).assignments;
 }
@@ -29,7 +31,7 @@ const idsOf = (assignments: Awaited<ReturnType<typeof poll>>) =>
 test("a poll takes what waits, as far as its worker has room", async () => {
   const [first, second] = [await task(), await task()];
   expect(idsOf(await poll())).toEqual([first]);
-  expect(idsOf(await poll({ known: [first] }))).toEqual([]);
+  expect(idsOf(await poll({ knownIds: [first] }))).toEqual([]);
   expect(idsOf(await poll({ worker: "another" }))).toEqual([second]);
 });
 
@@ -41,9 +43,9 @@ test("a poll waits for work", async () => {
 
 test("an answer that was lost is given again, under the same lease, until the work begins or the lease ends", async () => {
   const taskId = await task();
-  const [lost] = await poll();
+  const [lostTask] = await poll();
   const [again] = await poll();
-  expect(again?.lease).toEqual(lost?.lease);
+  expect(again?.lease).toEqual(lostTask?.lease);
   expect(again?.lease?.taskId).toBe(taskId);
   if (again?.lease === undefined) throw new Error("no lease");
   await bench.workers.startAssignment({ lease: again.lease }, ME);
@@ -55,8 +57,8 @@ test("another's work is not taken", async () => {
   expect(await refusal(bench.workers.takeAssignments(request, HER))).toMatchObject({
     reason: "CALLER_NOT_ALLOWED",
   });
-  const gone = { agentId: "gone", worker: "w" };
-  expect(await refusal(bench.workers.takeAssignments(gone, HER))).toMatchObject({
+  const absentAgent = { agentId: "gone", worker: "w" };
+  expect(await refusal(bench.workers.takeAssignments(absentAgent, HER))).toMatchObject({
     reason: "AGENT_NOT_FOUND",
   });
 });

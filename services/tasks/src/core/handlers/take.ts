@@ -2,15 +2,15 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Assignment, TakeAssignmentsRequest } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { waitFor } from "@depute/service";
-import { CLAIM_BATCH, claim, heldAnew, type WorkerStream } from "../queue/claim.ts";
+import { CLAIM_BATCH, claim, reissuedAssignments, type WorkerStream } from "../queue/claim.ts";
 import { requireWorkerOf } from "./assignments.ts";
 import type { TasksContext } from "./context.ts";
 
-/** How long TakeAssignments waits when it is not told. */
+/** The default wait of TakeAssignments, milliseconds. */
 const DEFAULT_WAIT_MS = 20_000;
 
 /**
- * Takes work by long poll: what an earlier answer may have lost first, then what waits.
+ * Takes assignments by long poll. Assignments whose earlier answer may be lost come first, then pending ones.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */
@@ -22,7 +22,8 @@ export async function takeAssignments(
   const { agentId, worker, capacity, capabilityIds, knownTaskIds, wait, begin } = request;
   await requireWorkerOf(tasks, agentId, context);
   const { engine, contextMemory, assignmentWakeUps: wakeUps, timers, pollMs, stopping } = tasks;
-  // Streams are named by ids, so no stream and no worker of another agent is ever of this name.
+  // A stream's holder name is an id without a slash. The agent's id and the slash keep this name distinct from streams
+  // and from workers of other agents.
   const holder = `${agentId}/${worker}`;
   const stream: WorkerStream = {
     agentId,
@@ -32,12 +33,18 @@ export async function takeAssignments(
     holder,
     begins: begin,
   };
-  const lost = await heldAnew(engine, stream, new Set(knownTaskIds), contextMemory);
-  if (lost.length > 0) return lost;
+  const lostAssignments = await reissuedAssignments(engine, stream, new Set(knownTaskIds), contextMemory);
+  if (lostAssignments.length > 0) return lostAssignments;
   const waitMs = wait === undefined ? DEFAULT_WAIT_MS : durationMs(wait);
-  const taken = await waitFor({ wakeUps, timers, pollMs, stopping }, agentId, waitMs, context, async () => {
-    const assignments = await claim(engine, stream, CLAIM_BATCH, contextMemory);
-    return assignments.length > 0 ? assignments : undefined;
-  });
-  return taken ?? [];
+  const takenAssignments = await waitFor(
+    { wakeUps, timers, pollMs, stopping },
+    agentId,
+    waitMs,
+    context,
+    async () => {
+      const assignments = await claim(engine, stream, CLAIM_BATCH, contextMemory);
+      return assignments.length > 0 ? assignments : undefined;
+    },
+  );
+  return takenAssignments ?? [];
 }

@@ -12,7 +12,7 @@ type Draft = MessageInitShape<typeof TaskDraftSchema>;
 let platform: Platform;
 beforeEach(async () => {
   platform = await startPlatform();
-  // The fakes' contract would have ended long ago.
+  // By default, the deadline of the fakes' contract is in the past.
   platform.fakes.contractDeadlineMs = Date.now() + 600_000;
   platform.fakes.tokens.set("sound", { delegatee: BOB, block: "block-1" });
 });
@@ -139,8 +139,8 @@ describe("handing over again", () => {
       metadata: { external_id: "mine" },
     });
     expect(await idOf(draft, BOB)).not.toBe(id);
-    const found = await platform.tasks.getTask({ name: { case: "externalId", value: "mine" } }, as(ALICE));
-    expect(found.task?.id).toBe(id);
+    const externalTask = await platform.tasks.getTask({ externalId: "mine" }, as(ALICE));
+    expect(externalTask.task?.id).toBe(id);
   });
 });
 
@@ -152,7 +152,7 @@ describe("who sees a task", () => {
   ])("%s", async (_name, delegator, draft, viewer, sees) => {
     const taskId = await idOf(draft, delegator);
     const calls = [
-      platform.tasks.getTask({ name: { case: "id", value: taskId } }, as(viewer)),
+      platform.tasks.getTask({ taskId }, as(viewer)),
       collect(platform.tasks.watchTask({ taskId }, as(viewer)), 1),
     ];
     if (sees) {
@@ -189,12 +189,12 @@ describe("cancelling", () => {
 
   test("finds the task by its delegator's own id, for nobody else", async () => {
     const taskId = await idOf({ ...SHOUT, externalId: "mine" });
-    const named = { externalId: "mine", reason: "enough" };
-    expect(await refusal(platform.tasks.cancelTask(named, as(BOB)))).toMatchObject({
+    const cancelRequest = { externalId: "mine", reason: "enough" };
+    expect(await refusal(platform.tasks.cancelTask(cancelRequest, as(BOB)))).toMatchObject({
       reason: "TASK_NOT_FOUND",
       metadata: { task: "mine" },
     });
-    expect((await platform.tasks.cancelTask(named, as(ALICE))).task?.id).toBe(taskId);
+    expect((await platform.tasks.cancelTask(cancelRequest, as(ALICE))).task?.id).toBe(taskId);
     for (const both of [{}, { taskId, externalId: "mine" }]) {
       expect((await refusal(platform.tasks.cancelTask(both, as(ALICE)))).reason).toBe("INVALID_REQUEST");
     }
@@ -207,18 +207,28 @@ describe("cancelling", () => {
       await idOf({ ...FREE, agentId: "other", externalId: "both" }),
     ];
     expect(second).not.toBe(first);
-    const name = { case: "externalId", value: "both" } as const;
+    const name = { externalId: "both" };
     expect(await refusal(platform.tasks.cancelTask({ externalId: "both" }, as(ALICE)))).toMatchObject({
       fields: ["agent_id"],
     });
-    expect(await refusal(platform.tasks.getTask({ name }, as(ALICE)))).toMatchObject({
+    expect(await refusal(platform.tasks.getTask(name, as(ALICE)))).toMatchObject({
       fields: ["agent_id"],
     });
+    const hers = { ...name, agentId: "other" };
+    const [watched] = await collect(platform.tasks.watchTask(hers, as(ALICE)), 1);
+    expect(watched?.taskEvent?.taskId).toBe(second);
+    const { tasks: lineage } = await platform.tasks.getLineage(hers, as(ALICE));
+    expect(lineage.map(({ id }) => id)).toEqual([second]);
+    for (const wrong of [{}, { taskId: first, externalId: "both" }]) {
+      expect(await refusal(platform.tasks.getTask(wrong, as(ALICE)))).toMatchObject({
+        reason: "INVALID_REQUEST",
+      });
+    }
     const cancelled = await platform.tasks.cancelTask({ externalId: "both", agentId: "other" }, as(ALICE));
     expect(cancelled.task?.id).toBe(second);
-    const { task } = await platform.tasks.getTask({ name, agentId: "worker" }, as(ALICE));
+    const { task } = await platform.tasks.getTask({ ...name, agentId: "worker" }, as(ALICE));
     expect(task).toMatchObject({ id: first, status: TaskStatus.PENDING });
-    expect(await refusal(platform.tasks.getTask({ name, agentId: "third" }, as(ALICE)))).toMatchObject({
+    expect(await refusal(platform.tasks.getTask({ ...name, agentId: "third" }, as(ALICE)))).toMatchObject({
       reason: "TASK_NOT_FOUND",
     });
   });
@@ -232,7 +242,10 @@ describe("cancelling", () => {
 describe("watching", () => {
   test("a stream that delegates ends with the terminal event", async () => {
     const events: TaskStatus[] = [];
-    for await (const { event } of platform.tasks.delegateTask({ requestId: "d", draft: SHOUT }, as(ALICE))) {
+    for await (const { taskEvent: event } of platform.tasks.delegateTask(
+      { requestId: "d", draft: SHOUT },
+      as(ALICE),
+    )) {
       events.push(event?.status ?? 0);
       if (event?.sequence === 1n) await platform.tasks.cancelTask({ taskId: event.taskId }, as(ALICE));
     }
@@ -244,7 +257,7 @@ describe("watching", () => {
     await platform.tasks.cancelTask({ taskId }, as(ALICE));
     const after = async (afterSequence: bigint) =>
       (await collect(platform.tasks.watchTask({ taskId, afterSequence }, as(ALICE)))).map(
-        ({ event }) => event?.sequence,
+        ({ taskEvent }) => taskEvent?.sequence,
       );
     expect(await after(0n)).toEqual([1n, 2n]);
     expect(await after(1n)).toEqual([2n]);
@@ -262,7 +275,7 @@ describe("watching", () => {
     );
     await platform.tasks.cancelTask({ taskId }, as(ALICE));
     for (const events of await Promise.all(watchers)) {
-      expect(events.map(({ event }) => event?.sequence)).toEqual([1n, 2n]);
+      expect(events.map(({ taskEvent }) => taskEvent?.sequence)).toEqual([1n, 2n]);
     }
   });
 });
@@ -304,7 +317,7 @@ describe("listing", () => {
     const free = await idOf(FREE);
     const list = async (filter: object) =>
       (await platform.tasks.listTasks(filter, as(ALICE))).tasks.map((task) => task.id);
-    const { task } = await platform.tasks.getTask({ name: { case: "id", value: shout } }, as(ALICE));
+    const { task } = await platform.tasks.getTask({ taskId: shout }, as(ALICE));
     const created = task?.createTime ?? toTimestamp(0);
     const later = { ...created, seconds: created.seconds + 60n };
     expect(await list({ capabilityId: "shout" })).toEqual([shout]);

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { TaskCancellationSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { type Task, TaskCancellationSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import { inputFromContext } from "../contexts/contexts.ts";
@@ -14,25 +14,25 @@ import { cancelIfOpen, cancelNow } from "../rules/cancel.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { isHeld, isTerminal, statusName } from "../rules/state-machine.ts";
 import { isDelegator, isOverseer, requireVisible, taskNotFound } from "../rules/visibility.ts";
-import { readEvents } from "../store/event-rows.ts";
-import { readTask } from "../store/task-rows.ts";
+import { readEvents, readTask } from "../store/task-rows.ts";
 import { provideInput, resumeTask, suspendTask, waitForEnd, waitTask } from "./commands.ts";
 import { callerOf, findVisible, type TasksContext, taskIdOf, taskIdWithin, watchOptions } from "./context.ts";
-import { handOver } from "./create.ts";
+import { createOnce } from "./create.ts";
 import { createTasks } from "./create-batch.ts";
 import { lineageOf, treePage } from "./lineage.ts";
 import { listPage } from "./list.ts";
 import { moveDeadline } from "./move-deadline.ts";
 
-/** What delegators call. */
+/** Handles the calls of delegators. */
 export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService> {
   const { engine } = tasks;
   return {
     async createTask(request, context) {
-      const { taskId, task } = await handOver(tasks, request, context);
+      const { taskId, task } = await createOnce(tasks, request, context);
       if (request.wait === undefined) return { task: task ?? (await readWhole(tasks, taskId)) };
       const ended = await waitForEnd(tasks, taskId, request.wait, context);
-      // What the task was created with is at hand only where it was created now.
+      // The ended record lacks the input. A call that created the task has the input in memory; any other call must
+      // read the task.
       if (ended === undefined || task === undefined) return { task: await readWhole(tasks, taskId) };
       return { task: task.input === undefined ? ended : { ...ended, input: task.input } };
     },
@@ -41,27 +41,29 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       return { outcomes: await createTasks(tasks, requests, context) };
     },
 
-    async *delegateTask(request, context) {
-      const { taskId, task } = await handOver(tasks, request, context);
-      if (request.cancelOnDisconnect) cancelOnDisconnect(tasks, taskId, context);
-      // A task that this call has created is at hand, and is not read back.
-      const watched = task === undefined ? await engine.find(taskId) : { task };
-      if (watched === undefined) throw taskNotFound(taskId);
-      yield* told(tasks, watched, 0n, context);
-    },
+    delegateTask: (request, context) =>
+      eventsOf(tasks, context, async () => {
+        const { taskId, task, events } = await createOnce(tasks, request, context);
+        if (request.cancelOnDisconnect) cancelOnDisconnect(tasks, taskId, context);
+        const record = task === undefined ? await engine.find(taskId) : { task };
+        if (record === undefined) throw taskNotFound(taskId);
+        return { record, after: 0n, events };
+      }),
 
-    async getTask({ name, agentId }, context) {
+    async getTask(request, context) {
       const caller = await callerOf(tasks, context);
       const task = await engine.store.read(async (tx) => {
-        const [taskId = "", externalId = ""] =
-          name.case === "externalId" ? ["", name.value] : [name.value ?? ""];
-        const id = await taskIdWithin(tx, caller.principal, { taskId, externalId, agentId });
-        const record = await readTask(tx, id);
-        if (record === undefined) throw taskNotFound(name.value ?? "");
+        const taskId = await taskIdWithin(tx, caller.principal, request);
+        const record = await readTask(tx, taskId);
+        if (record === undefined) throw taskNotFound(taskId);
         requireVisible(caller, record);
-        const whole = await wholeTask(tx, record, !isDelegator(caller, record) || isOverseer(caller, record));
+        const fullTask = await wholeTask(
+          tx,
+          record,
+          !isDelegator(caller, record) || isOverseer(caller, record),
+        );
         const input = await inputFromContext(tx, tasks.contextMemory, record.task, caller, tasks.clock.now());
-        return input === undefined ? whole : { ...whole, input };
+        return input === undefined ? fullTask : { ...fullTask, input };
       });
       return { task };
     },
@@ -72,36 +74,37 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       return engine.store.read((tx) => listPage(tx, caller.principal, request));
     },
 
-    async *watchTask({ taskId, afterSequence }, context) {
-      const caller = await callerOf(tasks, context);
-      const record = await findVisible(tasks, caller, taskId);
-      yield* told(tasks, record, afterSequence, context);
-    },
+    watchTask: (request, context) =>
+      eventsOf(tasks, context, async () => {
+        const caller = await callerOf(tasks, context);
+        const taskId = await taskIdOf(tasks, caller, request);
+        return { record: await findVisible(tasks, caller, taskId), after: request.afterSequence };
+      }),
 
     async moveTaskDeadline(request, context) {
-      return { task: await readWhole(tasks, await moveDeadline(tasks, request, context)) };
+      return { task: await wholeOf(tasks, await moveDeadline(tasks, request, context)) };
     },
 
     async suspendTask(request, context) {
-      return { task: await readWhole(tasks, await suspendTask(tasks, request, context)) };
+      return { task: await wholeOf(tasks, await suspendTask(tasks, request, context)) };
     },
 
     async resumeTask(request, context) {
-      const task = await readWhole(tasks, await resumeTask(tasks, request, context));
+      const task = await wholeOf(tasks, await resumeTask(tasks, request, context));
       return { task, previousStatus: TaskStatus.SUSPENDED };
     },
 
     async provideInput(request, context) {
-      return { task: await readWhole(tasks, await provideInput(tasks, request, context)) };
+      return { task: await wholeOf(tasks, await provideInput(tasks, request, context)) };
     },
 
     async waitTask(request, context) {
-      const { taskId, timedOut } = await waitTask(tasks, request, context);
-      return { task: await readWhole(tasks, taskId), timedOut };
+      const { record, timedOut } = await waitTask(tasks, request, context);
+      return { task: await wholeOf(tasks, record), timedOut };
     },
 
-    async getLineage({ taskId }, context) {
-      return { tasks: await lineageOf(tasks, taskId, context) };
+    async getLineage(request, context) {
+      return { tasks: await lineageOf(tasks, request, context) };
     },
 
     async cancelTask(request, context) {
@@ -127,13 +130,16 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
         const graceMs = grace === undefined ? 0 : durationMs(grace);
         if (graceMs > 0 && isHeld(task.status)) {
           if (task.cancellation !== undefined) return { record: before, events: [] };
-          const asked = create(TaskCancellationSchema, { reason, expireTime: toTimestamp(nowMs + graceMs) });
-          const payload = { case: "cancellationRequested", value: asked } as const;
+          const cancellation = create(TaskCancellationSchema, {
+            reason,
+            expireTime: toTimestamp(nowMs + graceMs),
+          });
+          const payload = { case: "cancellationRequested", value: cancellation } as const;
           return advance(before, { payload, by: "delegator" }, nowMs);
         }
         return cancelNow(before, reason || (task.cancellation?.reason ?? ""), nowMs);
       });
-      return { task: await readWhole(tasks, record.task.id), previousStatus, wasCancelled };
+      return { task: await wholeOf(tasks, record), previousStatus, wasCancelled };
     },
   };
 }
@@ -157,27 +163,41 @@ function cancelOnDisconnect(
   else signal.addEventListener("abort", cancel, { once: true });
 }
 
-/** A task's events after a cursor, and heartbeats while there are none. */
-async function* told(
+/** A task whose events a stream sends. */
+interface Followed {
+  readonly record: Pick<TaskRecord, "task">;
+  /** The stream starts after this sequence. */
+  readonly after: bigint;
+  /** The first events, where this call has stored them. */
+  readonly events?: readonly TaskEvent[] | undefined;
+}
+
+/** Yields a task's events after a cursor, and heartbeats while there are none. */
+async function* eventsOf(
   tasks: TasksContext,
-  record: Pick<TaskRecord, "task">,
-  after: bigint,
   context: HandlerContext,
-): AsyncGenerator<{ event: TaskEvent } | { heartbeat: { afterSequence: bigint } }, void, undefined> {
+  begin: () => Promise<Followed>,
+): AsyncGenerator<{ taskEvent: TaskEvent } | { heartbeat: { afterSequence: bigint } }, void, undefined> {
   const { streamHeartbeatMs, timers } = tasks;
-  const events = watchTask(watchOptions(tasks), record, after, context);
+  const { record, after, events = [] } = await begin();
   let afterSequence = after;
-  for await (const event of withHeartbeats(events, streamHeartbeatMs, timers)) {
-    if (event === undefined) {
-      yield { heartbeat: { afterSequence } };
-      continue;
-    }
+  for (const event of events) {
     afterSequence = event.sequence;
-    yield { event };
+    yield { taskEvent: event };
+  }
+  const next = watchTask(watchOptions(tasks), record, afterSequence, context);
+  for await (const event of withHeartbeats(next, streamHeartbeatMs, timers)) {
+    if (event !== undefined) afterSequence = event.sequence;
+    yield event === undefined ? { heartbeat: { afterSequence } } : { taskEvent: event };
   }
 }
 
-/** The whole of a task that is there. */
+/** Returns the whole of a task whose record the call already has, so its row is not read again. */
+export async function wholeOf({ engine }: TasksContext, record: TaskRecord): Promise<Task> {
+  return engine.store.read((tx) => wholeTask(tx, record));
+}
+
+/** Reads the whole of a task whose record the call does not have. */
 export async function readWhole({ engine }: TasksContext, taskId: string) {
   return engine.store.read(async (tx) => {
     const record = await readTask(tx, taskId);

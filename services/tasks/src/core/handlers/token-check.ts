@@ -5,12 +5,12 @@ import { advance } from "../rules/advance.ts";
 import { requireLease } from "../rules/lease.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { revokedStep } from "../rules/revoke.ts";
-import { readWorkerToken } from "../store/input-rows.ts";
+import { readWorkerToken } from "../store/task-rows.ts";
 import type { TasksContext } from "./context.ts";
 
 /**
- * Makes sure that the token which a task is worked on under is still sound; a task without one passes. When the token
- * was revoked or has expired, the task ends as revoked.
+ * Requires that the worker token of a task is still valid. A task without a token passes. If the token was revoked or
+ * has expired, the task ends as revoked.
  *
  * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE (then nothing has changed)
  */

@@ -8,7 +8,7 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { as, type Bench, begin, openBench, take } from "../../testing/bench.ts";
+import { asCaller, type Bench, begin, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 import { limits, T0 } from "../../testing/tasks.ts";
@@ -19,31 +19,30 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-const HER = as(ALICE);
-const ME = as(BOB);
-const STRANGER = as(`${"C".repeat(42)}I`);
+const HER = asCaller(ALICE);
+const ME = asCaller(BOB);
+const STRANGER = asCaller(`${"C".repeat(42)}I`);
 const DONE = { full: fromJson(ValueSchema, "done") };
 
 let count = 0;
 type Draft = MessageInitShape<typeof TaskDraftSchema>;
 
-/** Creates a task of the caller's, Alice's if nobody is named, for Bob in words of its own. */
+/** Creates a task for Bob with a unique description. The delegator is Alice if no other is given. */
 async function task(draft: Draft = {}, options = HER): Promise<string> {
   const requestId = `request ${++count}`;
   const request = { requestId, draft: { agentId: "bob", description: requestId, ...draft } };
   return (await bench.tasks.createTask(request, options)).task?.id ?? "";
 }
 
-const get = async (taskId: string, options = HER) =>
-  (await bench.tasks.getTask({ name: { case: "id", value: taskId } }, options)).task;
+const get = async (taskId: string, options = HER) => (await bench.tasks.getTask({ taskId }, options)).task;
 const statusOf = async (taskId: string, options = HER) => (await get(taskId, options))?.status;
 
 describe("a part of a task", () => {
   test("stands below it, with what it inherits", async () => {
     const root = await task({ correlationId: "trip", limits: limits({ total: 50_000 }) });
     const part = await task({ parentTaskId: root }, ME);
-    const [own, below] = [await get(root), await get(part, ME)];
-    expect(own).toMatchObject({ rootTaskId: root, parentTaskId: "", depth: 0 });
+    const [rootTask, below] = [await get(root), await get(part, ME)];
+    expect(rootTask).toMatchObject({ rootTaskId: root, parentTaskId: "", depth: 0 });
     expect(below).toMatchObject({ rootTaskId: root, parentTaskId: root, depth: 1, correlationId: "trip" });
     expect(below?.expireTime && timestampMs(below.expireTime)).toBe(T0 + 50_000);
   });
@@ -96,8 +95,8 @@ describe("a part of a task", () => {
       metadata: { task: root, agent: "bob" },
     });
     const shout = { capabilityId: "shout", input: fromJson(ValueSchema, "a") };
-    const asked = await task(shout);
-    const again = { ...shout, input: fromJson(ValueSchema, "b"), parentTaskId: asked };
+    const askedTask = await task(shout);
+    const again = { ...shout, input: fromJson(ValueSchema, "b"), parentTaskId: askedTask };
     expect(await refusal(task(again, ME))).toMatchObject({ reason: "TASK_CYCLE" });
   });
 
@@ -180,26 +179,26 @@ describe("what may be used up", () => {
       reason: "BUDGET_EXCEEDED",
       metadata: { needed: "31", allowed: "30", unit: "tokens" },
     });
-    const beat = (tokensUsed: number) =>
+    const beat = (tokensUsed: bigint) =>
       bench.workers.heartbeatAssignment({ lease, usage: { tokensUsed } }, ME);
-    expect((await beat(10)).spendLeft).toMatchObject({ maxTokens: 20n });
+    expect((await beat(10n)).spendLeft).toMatchObject({ maxTokens: 20n });
     const partLease = await begin(bench, "worker");
-    const usage = { tokensUsed: 40 };
+    const usage = { tokensUsed: 40n };
     await bench.workers.completeAssignment({ lease: partLease, output: DONE, usage });
     expect(await statusOf(part, ME)).toBe(TaskStatus.COMPLETED);
-    expect((await beat(10)).spendLeft).toMatchObject({ maxTokens: 50n });
+    expect((await beat(10n)).spendLeft).toMatchObject({ maxTokens: 50n });
   });
 
   test("is never exceeded: work that says it did, fails", async () => {
     const root = await task({ spend: spend(100) });
     const lease = await begin(bench, "bob", ME);
-    const answer = await bench.workers.heartbeatAssignment({ lease, usage: { tokensUsed: 101 } }, ME);
+    const answer = await bench.workers.heartbeatAssignment({ lease, usage: { tokensUsed: 101n } }, ME);
     expect(answer).toMatchObject({ directive: WorkerDirective.STOP });
     expect((await get(root))?.failure?.reason).toBe("BUDGET_EXCEEDED");
 
     const other = await task({ spend: spend(100) });
     const second = await begin(bench, "bob", ME);
-    const usage = { tokensUsed: 101 };
+    const usage = { tokensUsed: 101n };
     await bench.workers.completeAssignment({ lease: second, output: DONE, usage }, ME);
     expect(await get(other)).toMatchObject({
       status: TaskStatus.FAILED,
@@ -210,7 +209,7 @@ describe("what may be used up", () => {
   test("counts the attempts that were lost", async () => {
     await task({ spend: spend(100), limits: limits({ heartbeat: 5000 }) });
     const first = await begin(bench, "bob", ME);
-    await bench.workers.heartbeatAssignment({ lease: first, usage: { tokensUsed: 60 } }, ME);
+    await bench.workers.heartbeatAssignment({ lease: first, usage: { tokensUsed: 60n } }, ME);
     await bench.pass(5000);
     const second = await begin(bench, "bob", ME);
     expect((await bench.workers.heartbeatAssignment({ lease: second }, ME)).spendLeft).toMatchObject({
@@ -245,8 +244,8 @@ describe("an external id", () => {
     const old = await task(mine);
     const { task: next } = await again({ conflictPolicy: IdConflictPolicy.TERMINATE_EXISTING });
     expect(await statusOf(old)).toBe(TaskStatus.CANCELLED);
-    const named = await bench.tasks.getTask({ name: { case: "externalId", value: "mine" } }, HER);
-    expect(named.task?.id).toBe(next?.id);
+    const externalTask = await bench.tasks.getTask({ externalId: "mine" }, HER);
+    expect(externalTask.task?.id).toBe(next?.id);
     expect(next?.id).not.toBe(old);
     expect(await refusal(again({}, "three"))).toMatchObject({ reason: "TASK_ID_TAKEN" });
     expect((await again({ conflictPolicy: IdConflictPolicy.USE_EXISTING }, "three")).task?.id).toBe(next?.id);
@@ -282,7 +281,7 @@ describe("the queue", () => {
     await expect(take(bench, "bob")).rejects.toThrow("nothing to do");
     expect(await bench.workers.getDelegateLimits({ agentId: "bob" }, ME)).toMatchObject({
       limits: { maxHeld: 1, draining: false },
-      held: 1,
+      heldCount: 1,
     });
     await set({ draining: true });
     await bench.workers.startAssignment({ lease }, ME);
@@ -316,8 +315,8 @@ test("creating and waiting answers with the task's end", async () => {
   const wait = durationFromMs(9000);
   const draft = { agentId: "bob", description: "wait for it" };
   const ended = bench.tasks.createTask({ requestId, draft, wait }, HER);
-  const taken = await vi.waitFor(() => take(bench, "bob"));
-  await bench.workers.startAssignment({ lease: taken.lease }, ME);
-  await bench.workers.completeAssignment({ lease: taken.lease, output: DONE }, ME);
+  const assignment = await vi.waitFor(() => take(bench, "bob"));
+  await bench.workers.startAssignment({ lease: assignment.lease }, ME);
+  await bench.workers.completeAssignment({ lease: assignment.lease, output: DONE }, ME);
   expect(await ended).toMatchObject({ task: { status: TaskStatus.COMPLETED, output: DONE } });
 });

@@ -12,7 +12,7 @@ import {
 import { encodeBase64Url } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB, CONTRACT, type FakeAttestation } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 import { limits, T0 } from "../../testing/tasks.ts";
@@ -27,7 +27,7 @@ afterEach(() => bench.close());
 
 const text = (value: JsonValue) => fromJson(ValueSchema, value);
 const DONE = { full: text("HELLO") };
-const ME = as(BOB);
+const ME = asCaller(BOB);
 
 let count = 0;
 /** Creates a task of Alice's for Bob. */
@@ -36,7 +36,7 @@ async function task(draft: MessageInitShape<typeof TaskDraftSchema> = {}): Promi
     requestId: `request ${++count}`,
     draft: { capabilityId: "shout", input: text("hello"), ...draft },
   };
-  return (await bench.tasks.createTask(request, as(ALICE))).task?.id ?? "";
+  return (await bench.tasks.createTask(request, asCaller(ALICE))).task?.id ?? "";
 }
 
 /** Hands Bob the oldest waiting task. */
@@ -52,7 +52,7 @@ async function assigned(): Promise<Assignment & { lease: Lease }> {
   return { ...assignment, lease: assignment.lease };
 }
 
-/** A lease of a task of which the work has begun. */
+/** Returns the lease of a task that a worker has begun. */
 async function begun(draft: MessageInitShape<typeof TaskDraftSchema> = {}): Promise<Lease> {
   await task(draft);
   const { lease } = await assigned();
@@ -60,8 +60,7 @@ async function begun(draft: MessageInitShape<typeof TaskDraftSchema> = {}): Prom
   return lease;
 }
 
-const get = async (taskId: string) =>
-  (await bench.tasks.getTask({ name: { case: "id", value: taskId } }, as(ALICE))).task;
+const get = async (taskId: string) => (await bench.tasks.getTask({ taskId }, asCaller(ALICE))).task;
 const statusOf = async (taskId: string) => (await get(taskId))?.status;
 
 describe("an assignment", () => {
@@ -82,7 +81,7 @@ describe("an assignment", () => {
   test("is not another's to work on", async () => {
     await task();
     const { lease } = await assigned();
-    const stranger = as(`${"C".repeat(42)}I`);
+    const stranger = asCaller(`${"C".repeat(42)}I`);
     const failure = { reason: "BROKEN", message: "", retryable: false };
     const calls = [
       bench.workers.startAssignment({ lease }, stranger),
@@ -93,8 +92,8 @@ describe("an assignment", () => {
       bench.workers.failAssignment({ lease, failure }, stranger),
       bench.workers.rejectAssignment({ lease, failure }, stranger),
       bench.workers.releaseAssignment({ lease }, stranger),
-      bench.workers.startAssignment({ lease }, as(ALICE)),
-      bench.workers.completeAssignment({ lease, output: DONE }, as(ALICE)),
+      bench.workers.startAssignment({ lease }, asCaller(ALICE)),
+      bench.workers.completeAssignment({ lease, output: DONE }, asCaller(ALICE)),
     ];
     for (const { reason } of await Promise.all(calls.map(refusal))) expect(reason).toBe("TASK_NOT_FOUND");
     expect(await statusOf(lease.taskId)).toBe(TaskStatus.ACCEPTED);
@@ -131,7 +130,7 @@ describe("signs of life", () => {
   test("bring the word to stop, and why", async () => {
     const lease = await begun();
     expect((await bench.workers.heartbeatAssignment({ lease }, ME)).directive).toBe(WorkerDirective.CONTINUE);
-    await bench.tasks.cancelTask({ taskId: lease.taskId, reason: "enough" }, as(ALICE));
+    await bench.tasks.cancelTask({ taskId: lease.taskId, reason: "enough" }, asCaller(ALICE));
     expect(await bench.workers.heartbeatAssignment({ lease }, ME)).toMatchObject({
       directive: WorkerDirective.STOP,
       reason: "CANCELLED: enough",
@@ -193,7 +192,7 @@ describe("reports", () => {
 
 describe("completing", () => {
   const complete = (lease: Lease, output: { full?: ReturnType<typeof text> } = DONE) =>
-    bench.workers.completeAssignment({ lease, output, usage: { tokensUsed: 7 } }, ME);
+    bench.workers.completeAssignment({ lease, output, usage: { tokensUsed: 7n } }, ME);
 
   test("ends the task with its result, and again gives the first answer", async () => {
     const lease = await begun();
@@ -201,7 +200,7 @@ describe("completing", () => {
     expect(first.task).toMatchObject({
       status: TaskStatus.COMPLETED,
       output: DONE,
-      usage: { tokensUsed: 7 },
+      usage: { tokensUsed: 7n },
     });
     expect(await complete(lease, { full: text("OTHER") })).toEqual(first);
     expect(await get(lease.taskId)).toEqual(first.task);
@@ -272,11 +271,11 @@ describe("completing", () => {
 
 describe("an attestation of the result", () => {
   const id = "att_0123456789ab";
-  const made = (result: MessageInitShape<typeof AttestationResultSchema> = {}) =>
+  const attestationOf = (result: MessageInitShape<typeof AttestationResultSchema> = {}) =>
     create(AttestationResultSchema, { success: true, output: DONE.full, ...result });
-  const of: FakeAttestation = {
+  const attestationTarget: FakeAttestation = {
     ...{ principal: BOB, contractId: CONTRACT, delegationId: "del_0123456789ab" },
-    ...{ type: AttestationType.COMPLETION, result: made() },
+    ...{ type: AttestationType.COMPLETION, result: attestationOf() },
   };
   const HELLO_HASH = encodeBase64Url(nativeEngine.blake2b256(Buffer.from('"HELLO"')));
   const complete = async (attestation: FakeAttestation | undefined) => {
@@ -286,26 +285,43 @@ describe("an attestation of the result", () => {
   };
 
   test("by the delegate, of this contract and delegation, stays with the task", async () => {
-    expect((await complete(of)).task).toMatchObject({ status: TaskStatus.COMPLETED, attestationId: id });
+    expect((await complete(attestationTarget)).task).toMatchObject({
+      status: TaskStatus.COMPLETED,
+      attestationId: id,
+    });
   });
 
   test("may name its output by the hash alone", async () => {
-    const { output: _, ...hashed } = made({ outputHash: HELLO_HASH });
-    expect((await complete({ ...of, result: hashed })).task?.status).toBe(TaskStatus.COMPLETED);
+    const { output: _, ...hashed } = attestationOf({ outputHash: HELLO_HASH });
+    expect((await complete({ ...attestationTarget, result: hashed })).task?.status).toBe(
+      TaskStatus.COMPLETED,
+    );
   });
 
   test.each([
     ["that nobody recorded", undefined, "ATTESTATION_NOT_FOUND"],
-    ["by another", { ...of, principal: ALICE }, "INVALID_REQUEST"],
-    ["of another contract", { ...of, contractId: "ct_ba9876543210" }, "INVALID_REQUEST"],
-    ["of another delegation", { ...of, delegationId: "del_ba9876543210" }, "INVALID_REQUEST"],
-    ["about work of others", { ...of, type: AttestationType.DELEGATION_VERIFICATION }, "INVALID_REQUEST"],
-    ["of a failure", { ...of, result: made({ success: false }) }, "INVALID_REQUEST"],
-    ["of another output", { ...of, result: made({ output: text("BYE") }) }, "INVALID_REQUEST"],
-    ["of another output's hash", { ...of, result: made({ outputHash: "A".repeat(43) }) }, "INVALID_REQUEST"],
+    ["by another", { ...attestationTarget, principal: ALICE }, "INVALID_REQUEST"],
+    ["of another contract", { ...attestationTarget, contractId: "ct_ba9876543210" }, "INVALID_REQUEST"],
+    ["of another delegation", { ...attestationTarget, delegationId: "del_ba9876543210" }, "INVALID_REQUEST"],
+    [
+      "about work of others",
+      { ...attestationTarget, type: AttestationType.DELEGATION_VERIFICATION },
+      "INVALID_REQUEST",
+    ],
+    ["of a failure", { ...attestationTarget, result: attestationOf({ success: false }) }, "INVALID_REQUEST"],
+    [
+      "of another output",
+      { ...attestationTarget, result: attestationOf({ output: text("BYE") }) },
+      "INVALID_REQUEST",
+    ],
+    [
+      "of another output's hash",
+      { ...attestationTarget, result: attestationOf({ outputHash: "A".repeat(43) }) },
+      "INVALID_REQUEST",
+    ],
   ])("%s is refused, and the lease stays", async (_, attestation, reason) => {
     expect(await refusal(complete(attestation))).toMatchObject({ reason });
-    const [only] = (await bench.tasks.listTasks({}, as(ALICE))).tasks;
+    const [only] = (await bench.tasks.listTasks({}, asCaller(ALICE))).tasks;
     expect(only?.status).toBe(TaskStatus.RUNNING);
   });
 });

@@ -23,10 +23,10 @@ import { heartbeat } from "./heartbeat.ts";
 import { acceptAssignment, requestInput, saveCheckpoint, suspendAssignment } from "./interruptions.ts";
 import { report } from "./report.ts";
 import { takeAssignments } from "./take.ts";
-import { readWhole } from "./task-service.ts";
+import { wholeOf } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
-/** What workers call. */
+/** Handles the calls of workers. */
 export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerService> {
   const { engine } = tasks;
   return {
@@ -45,10 +45,10 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
     async startAssignment(request, context) {
       const lease = leaseOf(request);
       const caller = await callerOf(tasks, context);
-      const found = await peekVisible(tasks, caller, lease.taskId);
-      requireDelegate(caller, found);
-      requireLease(found, lease);
-      await requireSoundToken(tasks, found, lease, callOptions(tasks, context));
+      const visibleTask = await peekVisible(tasks, caller, lease.taskId);
+      requireDelegate(caller, visibleTask);
+      requireLease(visibleTask, lease);
+      await requireSoundToken(tasks, visibleTask, lease, callOptions(tasks, context));
       const record = await engine.change(lease.taskId, (before, nowMs) => {
         requireLease(before, lease);
         const { status } = before.task;
@@ -147,7 +147,7 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
   };
 }
 
-/** Ends a worker's hold by a step; repeating the call is answered and does nothing. */
+/** Applies a step by which a worker ends its hold. A repeated call gets the same answer and changes nothing. */
 async function settle(
   tasks: TasksContext,
   lease: Lease,
@@ -162,7 +162,7 @@ async function settle(
     requireLease(before, lease);
     return advance(before, { ...(await step(before.task, nowMs, tx)), settles: by }, nowMs);
   });
-  return readWhole(tasks, record.task.id);
+  return wholeOf(tasks, record);
 }
 
 function failureOfRequest({ failure }: { failure?: TaskFailure | undefined }): TaskFailure {

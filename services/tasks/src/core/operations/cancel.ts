@@ -2,7 +2,7 @@ import type { WriteTx } from "@depute/store";
 import type { Engine } from "../engine/engine.ts";
 import { cancelIfOpen, cancelNow } from "../rules/cancel.ts";
 
-/** `TaskEngine.cancel`. */
+/** Implements `TaskEngine.cancel`. */
 export async function cancel(
   tx: WriteTx,
   engine: Engine,

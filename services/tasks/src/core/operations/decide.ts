@@ -10,7 +10,10 @@ import type { TaskRecord } from "../rules/record.ts";
 import { REVIEW_REJECTED, REVIEW_TIMED_OUT } from "../rules/review.ts";
 import { deleteHeldResult, readHeldResult } from "../store/work-rows.ts";
 
-/** A task after a decision on the result that it holds; as it is where it holds none, because the decision was applied before. */
+/**
+ * Applies a reviewer's decision to a task in review, and returns the changed task. A task in another status already has
+ * its decision, so it stays unchanged.
+ */
 export async function decided(
   tx: WriteTx,
   reviews: Pick<ResultReviews, "deciding">,

@@ -5,7 +5,7 @@ import type { WriteTx } from "@depute/store";
 import type { Step } from "../rules/advance.ts";
 import { insertHeldResult } from "../store/work-rows.ts";
 
-/** The step by which a result is held, where the delegate has an overseer; every other step as it is. */
+/** Turns a completion into a held result if the delegate has an overseer. Other steps pass unchanged. */
 export async function holdForReview(
   tx: WriteTx,
   { id, attempt, overseerId }: Task,

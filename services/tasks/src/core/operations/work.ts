@@ -14,15 +14,15 @@ import { afterFailedAttempt, suspended } from "../rules/retry.ts";
 import { leasesDueOf } from "../store/queue-rows.ts";
 import { holdForReview } from "./hold-for-review.ts";
 
-/** Leases that one call extends. */
+/** Maximum number of leases that one call extends. */
 const MAX_LEASES = 100;
 
-/** `TaskEngine.hold`. */
+/** Implements `TaskEngine.hold`. */
 export async function hold(tx: WriteTx, engine: Engine, taskId: string, worker: NamedWorker): Promise<void> {
   await engine.changeWithin(tx, taskId, (before, nowMs) => begun(before, worker, nowMs));
 }
 
-/** `TaskEngine.keepAlive`. */
+/** Implements `TaskEngine.keepAlive`. */
 export async function keepAlive(engine: Engine, holder: string, beforeMs: number): Promise<void> {
   const due = await engine.store.read((tx) => leasesDueOf(tx, holder, beforeMs, MAX_LEASES));
   if (due.length === 0) return;
@@ -36,7 +36,7 @@ export async function keepAlive(engine: Engine, holder: string, beforeMs: number
   });
 }
 
-/** `TaskEngine.complete`. */
+/** Implements `TaskEngine.complete`. */
 export async function complete(
   tx: WriteTx,
   engine: Engine,
@@ -61,7 +61,7 @@ export async function complete(
   return isCompleted;
 }
 
-/** `TaskEngine.failAttempt`. */
+/** Implements `TaskEngine.failAttempt`. */
 export async function failAttempt(
   tx: WriteTx,
   engine: Engine,
@@ -77,7 +77,7 @@ export async function failAttempt(
   });
 }
 
-/** `TaskEngine.suspend`. */
+/** Implements `TaskEngine.suspend`. */
 export async function suspend(tx: WriteTx, engine: Engine, taskId: string): Promise<void> {
   await engine.changeWithin(tx, taskId, (before, nowMs) => {
     const payload = suspended(before.task, before.task.suspensionRequest ?? "", false);
@@ -89,13 +89,16 @@ function holds({ hold }: TaskRecord, holder: string): boolean {
   return hold?.holder === holder;
 }
 
-/** A pending task as the worker has started it; the worker's own task with a longer lease; any other task as it is. */
+/** Starts a pending task for the worker, or extends the worker's own lease. Other tasks stay unchanged. */
 function begun(record: TaskRecord, worker: NamedWorker, nowMs: number): Advance {
   if (record.task.status === TaskStatus.PENDING) return started(accepted(record, worker, nowMs), nowMs);
   return { record: holds(record, worker.holder) ? extendLease(record, nowMs) : record, events: [] };
 }
 
-/** A task that has not been started as it is once the worker, or the present one, has started it. */
+/**
+ * Starts a task that has not started: a pending task for this worker, an accepted task for its present holder. Other
+ * tasks stay unchanged.
+ */
 function startedByAny(record: TaskRecord, worker: NamedWorker, nowMs: number): Advance {
   const { status } = record.task;
   if (status === TaskStatus.PENDING) return started(accepted(record, worker, nowMs), nowMs);

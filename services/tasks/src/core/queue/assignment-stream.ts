@@ -5,12 +5,14 @@ import { holdsLease } from "../rules/lease.ts";
 import { afterRelease } from "../rules/retry.ts";
 import type { WorkerStream } from "./claim.ts";
 
-/** What is handed out to one stream of a worker's, until it is sent on; what is not goes back. */
+/** The assignments of one worker stream, from dispatch until they are sent. Unsent assignments return to the queue. */
 export class AssignmentStream {
   readonly worker: WorkerStream;
-  /** Whether it holds all that it may, as far as is known. */
+  /**
+   * Whether the worker of this stream holds as many tasks as the capacity and the limits of the last dispatch allow.
+   */
   isFull = false;
-  /** How much more it may hold at least, as far as is known. */
+  /** The number of further tasks that the limits of the last dispatch allow this stream; 0 if unknown. */
   room = 0;
   readonly #engine: Engine;
   readonly #onClose: () => void;
@@ -25,19 +27,19 @@ export class AssignmentStream {
     this.#onClose = onClose;
   }
 
-  /** Takes what was handed out to it. */
+  /** Queues dispatched assignments for sending. */
   deliver(assignments: readonly Assignment[]): void {
     this.#ready.push(...assignments);
     if (this.#isClosed) this.#giveBack();
     else this.#wake();
   }
 
-  /** The assignments as they come, until the stream is closed. */
+  /** Yields the assignments as they come, until the stream is closed. */
   assignments(): AsyncIterator<Assignment> {
     return { next: () => this.#next() };
   }
 
-  /** Ends the stream once what was handed out to it is sent. */
+  /** Ends the stream after its queued assignments. */
   finish(): void {
     if (this.#isClosed || this.#isFinishing) return;
     this.#isFinishing = true;
@@ -45,7 +47,10 @@ export class AssignmentStream {
     this.#wake();
   }
 
-  /** Ends the stream. What was handed out and not sent waits again, and costs no attempt. */
+  /**
+   * Ends the stream. Dispatched but unsent tasks return to the queue, and their attempt does not count towards the
+   * maximum of attempts.
+   */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -67,14 +72,14 @@ export class AssignmentStream {
   }
 
   #giveBack(): void {
-    // A task that could not be put back waits again when its lease runs out.
+    // If the return of a task to the queue fails, the task waits again when its lease expires.
     for (const { lease } of this.#ready)
       if (lease !== undefined) putBack(this.#engine, lease).catch(() => {});
     this.#ready = [];
   }
 }
 
-/** Puts a task back that was never sent, unless its lease has ended otherwise. */
+/** Puts an unsent task back into the queue, unless its lease has ended in another way. */
 async function putBack(engine: Engine, lease: Lease): Promise<void> {
   await engine.change(lease.taskId, (before, nowMs) =>
     holdsLease(before, lease)

@@ -16,7 +16,6 @@ import { type Advance, advance, withoutContext } from "../rules/advance.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "../rules/limits.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
-import { readInput, type TaskInput } from "../store/input-rows.ts";
 import {
   acceptedBy,
   countHeld,
@@ -25,29 +24,29 @@ import {
   readDelegateLimits,
   waitingTasks,
 } from "../store/queue-rows.ts";
-import { readTask } from "../store/task-rows.ts";
+import { readInput, readTask, type TaskInput } from "../store/task-rows.ts";
 import { readCheckpoint, readProvidedInputs } from "../store/work-rows.ts";
 
-/** A worker's stream, or its polls under one name. */
+/** A worker's stream, or the polls that a worker makes under one name. */
 export interface WorkerStream extends QueueFilter {
-  /** Tells streams apart, each by an id of its own, and the polls of one worker from others'. */
+  /** Identifies a stream, or the polls of one worker. */
   readonly holder: string;
   /** The name that the worker gives the stream; absent for none. */
   readonly streamId?: string;
   /** The name that the worker gives itself. */
   readonly worker: string;
-  /** Leases that it may hold at once. */
+  /** Maximum number of leases that the worker may hold. */
   readonly capacity: number;
-  /** Whether the work begins as it is handed out; absent means that the worker begins it. */
+  /** Whether dispatch starts the task; absent means that the worker starts it. */
   readonly begins?: boolean;
 }
 
-/** Tasks claimed in one transaction at most, so that one worker does not hold up the others. */
+/** Maximum number of tasks that one transaction claims, so that one worker does not delay the others. */
 export const CLAIM_BATCH = 16;
 
 /**
- * Hands waiting tasks to a worker, by priority and then oldest first, as far as it has room for them. The store decides between workers that
- * ask at the same time: a task is given to one of them.
+ * Dispatches pending tasks to a worker that has room: by priority, then oldest first. If several workers ask at the
+ * same time, the store gives each task to only one of them.
  */
 export async function claim(
   engine: Engine,
@@ -56,7 +55,7 @@ export async function claim(
   memory: ContextMemory,
 ): Promise<Assignment[]> {
   const atMost = Math.min(limit, CLAIM_BATCH);
-  // Most looks find nothing, and those must not queue with the writers.
+  // Searches in a read transaction first. Most searches find no task, and they must not wait for the writers.
   const worth = await engine.store.read(async (tx) => {
     if ((await roomOf(tx, stream)).room <= 0) return false;
     return (await waitingTasks(tx, stream, engine.clock.now(), 1)).length > 0;
@@ -68,14 +67,11 @@ export async function claim(
   });
 }
 
-/** Bytes that an assignment gains when the task is handed out: a hold, its times, a worker's name. */
-const HANDED_OUT_BYTES = 512;
-
 /**
- * As {@link claim}, within a transaction, for a worker that has room for so many.
+ * Dispatches tasks as {@link claim} does, within a transaction. The worker has room for the given number of tasks.
  *
- * @param answer room of the one answer that carries the assignments. A task that does not fit waits on, without a lease, for
- *   the worker's next call. Absent where each assignment is a message of its own.
+ * @param answer the bytes that are left in the one answer with all assignments. A task that does not fit stays pending
+ *   for the worker's next call. Absent if each assignment is a message of its own.
  */
 export async function claimWithin(
   tx: WriteTx,
@@ -88,29 +84,27 @@ export async function claimWithin(
   const assignments: Assignment[] = [];
   const waiting = await waitingTasks(tx, stream, engine.clock.now(), room);
   for (const taskId of waiting) {
-    const carried = await carriedContexts(tx, memory, taskId, engine.clock.now());
-    const isLacking = await lacksContext(tx, engine, taskId, carried);
-    const mayOverflow = answer !== undefined && waiting.length > 1 && !isLacking;
-    if (mayOverflow && !answer.takes(await assignedBytes(tx, taskId, carried))) break;
-    const record = await engine.changeWithin(tx, taskId, (before, nowMs) => {
-      // A time limit may have passed since the look.
-      if (isLacking || isTerminal(before.task.status)) return withoutContext(before, nowMs);
-      return given(before, stream, nowMs);
+    let contents: AssignmentContents | undefined;
+    let isFull = false;
+    const record = await engine.changeWithin(tx, taskId, async (before, nowMs) => {
+      // A time limit may have ended the task since the read.
+      if (isTerminal(before.task.status)) return { record: before, events: [] };
+      const carried = await carriedBy(tx, before, memory, nowMs);
+      if (await lacksContext(tx, engine, taskId, carried)) return withoutContext(before, nowMs);
+      const next = dispatched(before, stream, nowMs);
+      contents = await readContents(tx, next.record, carried);
+      isFull =
+        waiting.length > 1 &&
+        answer?.takes(bytesOf(AssignmentSchema, assignment(next.record, contents))) === false;
+      return isFull ? { record: before, events: [] } : next;
     });
-    if (!isTerminal(record.task.status)) assignments.push(await assigned(tx, record, carried));
+    if (isFull) break;
+    if (contents !== undefined) assignments.push(assignment(record, contents));
   }
   return assignments;
 }
 
-/** Bytes of the assignment that a waiting task would become. */
-async function assignedBytes(tx: ReadTx, taskId: string, carried: Carried): Promise<number> {
-  const record = await readTask(tx, taskId);
-  if (record === undefined) return 0;
-  const next = { ...record, epoch: record.epoch + 1 };
-  return bytesOf(AssignmentSchema, await assigned(tx, next, carried)) + HANDED_OUT_BYTES;
-}
-
-/** Whether a task lacks a context that it carries and needs, so that no worker can do it. */
+/** Whether a required context of a task is gone, so that no worker can do the task. */
 async function lacksContext(
   tx: ReadTx,
   engine: Engine,
@@ -120,50 +114,59 @@ async function lacksContext(
   return missingContextIds.length > 0 && !(await engine.mayLackContexts(tx, taskId));
 }
 
-/** A task that waited, in the hands of a worker. */
-export function given(before: TaskRecord, { worker, holder, begins }: WorkerStream, nowMs: number): Advance {
+/** Returns the step that dispatches a pending task to a worker. */
+export function dispatched(
+  before: TaskRecord,
+  { worker, holder, begins }: WorkerStream,
+  nowMs: number,
+): Advance {
   const attempt = before.task.attempt + 1;
   const value = create(TaskAcceptedSchema, { worker, attempt });
   const accepted = advance(before, { payload: { case: "accepted", value }, by: "worker", holder }, nowMs);
-  // Whether its token still holds is asked of others, when the worker begins.
+  // A task with a token is not begun here, because the token is checked only when the worker begins.
   if (begins !== true || before.task.delegationId !== "") return accepted;
   const payload = { case: "started", value: create(TaskStartedSchema, { attempt }) } as const;
   const { record, events } = advance(accepted.record, { payload, by: "worker" }, nowMs);
   return { record, events: [...accepted.events, ...events] };
 }
 
-/** The assignments of a holder that it does not know of, and has not begun itself, as they were handed out. */
-export async function heldAnew(
+/**
+ * Returns the assignments that may never have reached their worker, so that they are sent again unchanged. The worker
+ * has neither listed them as known nor started them.
+ */
+export async function reissuedAssignments(
   engine: Engine,
   { holder, begins = false }: WorkerStream,
-  known: ReadonlySet<string>,
+  knownTaskIds: ReadonlySet<string>,
   memory: ContextMemory,
 ): Promise<Assignment[]> {
-  const lacking: string[] = [];
-  const held = await engine.store.read(async (tx) => {
+  const lackingCapabilities: string[] = [];
+  const claimable = await engine.store.read(async (tx) => {
     const nowMs = engine.clock.now();
-    const unknown = (await acceptedBy(tx, holder, begins, nowMs)).filter((taskId) => !known.has(taskId));
+    const unknown = (await acceptedBy(tx, holder, begins, nowMs)).filter(
+      (taskId) => !knownTaskIds.has(taskId),
+    );
     const assignments: Assignment[] = [];
     const answer = new AnswerRoom();
     for (const taskId of unknown.slice(0, CLAIM_BATCH)) {
       const record = await readTask(tx, taskId);
       if (record === undefined) continue;
-      const carried = await carriedContexts(tx, memory, taskId, nowMs);
+      const carried = await carriedBy(tx, record, memory, nowMs);
       if (await lacksContext(tx, engine, taskId, carried)) {
-        lacking.push(taskId);
+        lackingCapabilities.push(taskId);
         continue;
       }
-      const one = await assigned(tx, record, carried);
+      const one = assignment(record, await readContents(tx, record, carried));
       if (!answer.takes(bytesOf(AssignmentSchema, one))) break;
       assignments.push(one);
     }
     return assignments;
   });
-  for (const taskId of lacking) await engine.change(taskId, withoutContext);
-  return held;
+  for (const taskId of lackingCapabilities) await engine.change(taskId, withoutContext);
+  return claimable;
 }
 
-/** How many tasks more a stream may hold, by its own capacity and by its agent's limits. */
+/** Returns the number of further tasks that a stream may hold, by its own capacity and by its agent's limits. */
 export async function roomOf(
   tx: ReadTx,
   { holder, capacity, agentId }: WorkerStream,
@@ -176,44 +179,61 @@ export async function roomOf(
   return { room: Math.min(room, limits.maxHeld - (await countHeldByAgent(tx, agentId))), isBounded: true };
 }
 
-/** A task that a worker holds, with what it needs to know. */
+/** Returns a leased task with everything that its worker needs. */
 export async function assignmentOf(
   tx: ReadTx,
   record: TaskRecord,
   memory: ContextMemory,
   nowMs: number,
 ): Promise<Assignment> {
-  return assigned(tx, record, await carriedContexts(tx, memory, record.task.id, nowMs));
+  return assignment(record, await readContents(tx, record, await carriedBy(tx, record, memory, nowMs)));
 }
 
-async function assigned(tx: ReadTx, record: TaskRecord, carried: Carried): Promise<Assignment> {
-  const { task, epoch } = record;
+const NO_CONTEXTS: Carried = { contexts: [], missingContextIds: [] };
+
+/**
+ * Returns the contexts that a task carries. Only a task with contexts has `contextExpireMs`, so other tasks need no
+ * read.
+ */
+async function carriedBy(
+  tx: ReadTx,
+  { task, contextExpireMs }: TaskRecord,
+  memory: ContextMemory,
+  nowMs: number,
+): Promise<Carried> {
+  return contextExpireMs === undefined ? NO_CONTEXTS : carriedContexts(tx, memory, task.id, nowMs);
+}
+
+/** The contents of an assignment besides the task. */
+export type AssignmentContents = TaskInput &
+  Pick<
+    MessageInitShape<typeof AssignmentSchema>,
+    "checkpoint" | "contexts" | "missingContextIds" | "providedInputs"
+  >;
+
+/** Reads the contents of a leased task's assignment. */
+async function readContents(
+  tx: ReadTx,
+  { task, epoch }: TaskRecord,
+  carried: Carried,
+): Promise<AssignmentContents> {
   const checkpoint = task.checkpointAvailable ? await readCheckpoint(tx, task.id) : undefined;
   const { input, workerToken } = await readInput(tx, task.id);
   const source = carried.contexts.find(({ id }) => id === task.inputContextId)?.envelope;
-  return assignment(
-    record,
-    { input: source === undefined ? input : dataOf(source), workerToken },
-    {
-      ...(checkpoint && { checkpoint }),
-      ...carried,
-      // A first attempt was asked nothing.
-      ...(epoch > 1 && { providedInputs: await readProvidedInputs(tx, task.id) }),
-    },
-  );
+  return {
+    input: source === undefined ? input : dataOf(source),
+    workerToken,
+    ...(checkpoint && { checkpoint }),
+    ...carried,
+    // At its first dispatch, a task has no answers to a worker's questions yet, so nothing is read.
+    ...(epoch > 1 && { providedInputs: await readProvidedInputs(tx, task.id) }),
+  };
 }
 
-/** What goes along with work beside its input. */
-type Luggage = Pick<
-  MessageInitShape<typeof AssignmentSchema>,
-  "checkpoint" | "contexts" | "missingContextIds" | "providedInputs"
->;
-
-/** An assignment of what is at hand. */
+/** Builds an assignment from its parts. */
 export function assignment(
   { task, epoch, hold }: TaskRecord,
-  { input, workerToken }: TaskInput,
-  luggage: Luggage = {},
+  { input, workerToken, ...contents }: AssignmentContents,
 ): Assignment {
   return create(AssignmentSchema, {
     lease: create(LeaseSchema, { taskId: task.id, epoch: BigInt(epoch) }),
@@ -224,6 +244,6 @@ export function assignment(
       attemptExpireTime: toTimestamp(workDeadlineMs(task, hold)),
     }),
     workerToken,
-    ...luggage,
+    ...contents,
   });
 }

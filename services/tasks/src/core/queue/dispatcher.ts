@@ -11,9 +11,9 @@ export interface DispatcherOptions {
   readonly engine: Engine;
   readonly memory: ContextMemory;
   readonly timers: Timers;
-  /** Milliseconds between looks for work of which nobody told. */
+  /** Milliseconds between polls for work that no wake-up announced. */
   readonly pollMs: number;
-  /** Told of what went wrong; the next look tries again. */
+  /** Receives errors; the next poll tries again. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -21,21 +21,21 @@ const FULL = { room: 0, isBounded: false };
 
 /** The open streams of one agent's workers. */
 interface Delegate {
-  /** In the order in which they are given work. */
+  /** The streams, in the order in which they get work. */
   readonly streams: Set<AssignmentStream>;
-  /** Whether a transaction that hands out is about to run. */
+  /** Whether a dispatch is scheduled. */
   isQueued: boolean;
-  /** Whether there may be tasks that nobody had room for. */
+  /** Whether pending tasks without a worker may exist. */
   mayWait: boolean;
-  /** Whether what one stream takes leaves less for the others. */
+  /** Whether the agent has a limit for all its streams, so that work for one stream leaves less for the others. */
   isBounded: boolean;
   cancelPoll: () => void;
 }
 
 /**
- * Hands waiting tasks to the streams of workers. Whatever made them wait or made room for them tells it before it is
- * durable, and one transaction hands out to all streams of an agent, so that handing out shares commits with what it
- * follows. A look now and then finds what nobody told of.
+ * Dispatches pending tasks to worker streams. The engine announces new work, or new room for work, before the change is
+ * durable. One transaction then dispatches to all streams of the agent, in the same group commit as the change. A poll
+ * finds work that the engine did not announce.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -71,13 +71,14 @@ export class Dispatcher {
       this.#delegates.set(agentId, delegate);
       this.#pollLater(delegate);
     }
-    this.#handOut(delegate);
+    this.#dispatch(delegate);
     return stream;
   }
 
   /**
-   * A stream that takes a task which is about to be created, so that it never waits. There is none while others may wait,
-   * since it is not its turn, nor while it is not known which stream has room.
+   * Finds a stream for a task that is about to be created, so that the task need not wait in the queue. Returns
+   * undefined while older tasks may be pending, because they come first, or while it is unknown how many tasks the
+   * streams may take.
    */
   match(agentId: string, capabilityId: string): AssignmentStream | undefined {
     const delegate = this.#delegates.get(agentId);
@@ -93,7 +94,7 @@ export class Dispatcher {
     return undefined;
   }
 
-  /** Ends an agent's streams of this name, once what was handed out to them is sent. */
+  /** Ends an agent's streams with this name, after their dispatched assignments are sent. */
   end(agentId: string, streamId: string): void {
     for (const stream of [...(this.#delegates.get(agentId)?.streams ?? [])]) {
       if (stream.worker.streamId === streamId) stream.finish();
@@ -110,7 +111,7 @@ export class Dispatcher {
     const delegate = this.#delegates.get(agentId);
     if (delegate === undefined) return;
     delegate.mayWait = true;
-    if ([...delegate.streams].some(({ isFull }) => !isFull)) this.#handOut(delegate);
+    if ([...delegate.streams].some(({ isFull }) => !isFull)) this.#dispatch(delegate);
   }
 
   #onRoom(agentId: string): void {
@@ -121,11 +122,12 @@ export class Dispatcher {
       if (stream.room <= 0) isKnown = false;
       stream.isFull = false;
     }
-    // How much room there is now is found out by handing out.
-    if (delegate.mayWait || !isKnown) this.#handOut(delegate);
+    // `isKnown` is false if a stream's `room` is 0, which may mean unknown. Only a dispatch determines how many tasks
+    // the stream may take.
+    if (delegate.mayWait || !isKnown) this.#dispatch(delegate);
   }
 
-  /** What is known of room is not true any more. */
+  /** Discards the known room of the agent's streams, because the agent's limits have changed. */
   #onLimits(agentId: string): void {
     const delegate = this.#delegates.get(agentId);
     if (delegate === undefined) return;
@@ -134,21 +136,21 @@ export class Dispatcher {
       stream.isFull = false;
       stream.room = 0;
     }
-    this.#handOut(delegate);
+    this.#dispatch(delegate);
   }
 
-  #handOut(delegate: Delegate): void {
-    // What comes before it runs, it finds.
+  #dispatch(delegate: Delegate): void {
+    // A dispatch that is already scheduled also covers this change.
     if (delegate.isQueued) return;
     delegate.isQueued = true;
     const { engine, onError } = this.#options;
     engine.store
       .write((tx) => {
         delegate.isQueued = false;
-        return this.#handOutWithin(tx, delegate);
+        return this.#dispatchWithin(tx, delegate);
       })
-      .then((given) => {
-        for (const [stream, assignments] of given) stream.deliver(assignments);
+      .then((dispatched) => {
+        for (const [stream, assignments] of dispatched) stream.deliver(assignments);
       })
       .catch((error: unknown) => {
         delegate.isQueued = false;
@@ -156,9 +158,9 @@ export class Dispatcher {
       });
   }
 
-  async #handOutWithin(tx: WriteTx, delegate: Delegate): Promise<[AssignmentStream, Assignment[]][]> {
+  async #dispatchWithin(tx: WriteTx, delegate: Delegate): Promise<[AssignmentStream, Assignment[]][]> {
     const { engine, memory } = this.#options;
-    const given: [AssignmentStream, Assignment[]][] = [];
+    const dispatched: [AssignmentStream, Assignment[]][] = [];
     let mayWait = false;
     let isCut = false;
     for (const stream of [...delegate.streams]) {
@@ -179,13 +181,13 @@ export class Dispatcher {
         else stream.isFull = true;
       }
       if (assignments.length === 0) continue;
-      given.push([stream, assignments]);
-      // The others come first the next time.
+      dispatched.push([stream, assignments]);
+      // Moves the stream to the end, so that the other streams come first next time.
       if (delegate.streams.delete(stream)) delegate.streams.add(stream);
     }
     delegate.mayWait = mayWait;
-    if (isCut) tx.afterRun(() => this.#handOut(delegate));
-    return given;
+    if (isCut) tx.afterRun(() => this.#dispatch(delegate));
+    return dispatched;
   }
 
   #pollLater(delegate: Delegate): void {
@@ -196,7 +198,9 @@ export class Dispatcher {
     });
   }
 
-  /** Most looks find nothing, and those must not queue with the writers. */
+  /**
+   * Searches for pending tasks in a read transaction. Most searches find none, and they must not wait for the writers.
+   */
   async #look(delegate: Delegate): Promise<void> {
     const { engine } = this.#options;
     const isWorth = await engine.store.read(async (tx) => {
@@ -207,6 +211,6 @@ export class Dispatcher {
     });
     if (!isWorth) return;
     for (const stream of delegate.streams) stream.isFull = false;
-    this.#handOut(delegate);
+    this.#dispatch(delegate);
   }
 }

@@ -4,7 +4,7 @@ import { withHeartbeats } from "./with-heartbeats.ts";
 
 const clock = new ManualClock();
 
-/** A source whose items come when they are told to. */
+/** Returns a source that yields an item only when the test says so. */
 function source() {
   const waiting: PromiseWithResolvers<IteratorResult<string>>[] = [];
   let returned = false;
@@ -23,13 +23,13 @@ function source() {
     give: (value: string) => waiting.shift()?.resolve({ done: false, value }),
     end: () => waiting.shift()?.resolve({ done: true, value: undefined }),
     fail: () => waiting.shift()?.reject(new Error("broken")),
-    asked: () => waiting.length,
+    askedCount: () => waiting.length,
     returned: () => returned,
   };
 }
 
 test("a silent source is spoken for, and asked once for each item", async () => {
-  const { iterator, give, asked, end } = source();
+  const { iterator, give, askedCount, end } = source();
   const items = withHeartbeats(iterator, 1000, clock)[Symbol.asyncIterator]();
   const first = items.next();
   clock.advance(999);
@@ -39,7 +39,7 @@ test("a silent source is spoken for, and asked once for each item", async () => 
     const silent = items.next();
     clock.advance(1000);
     expect(await silent).toEqual({ done: false, value: undefined });
-    expect(asked()).toBe(1);
+    expect(askedCount()).toBe(1);
   }
   const last = items.next();
   end();

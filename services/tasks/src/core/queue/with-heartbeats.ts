@@ -3,8 +3,8 @@ import type { Timers } from "@depute/core";
 type Outcome<T> = { readonly got: IteratorResult<T> } | { readonly thrown: unknown };
 
 /**
- * The items of a source, and `undefined` whenever nothing has come for a while. The source is asked for one item at a time,
- * and never again before that came: a heartbeat is sent beside it.
+ * Returns the items of a source, with `undefined` after each silence. One read of the source is open at a time; a
+ * heartbeat does not start another.
  *
  * @param everyMs milliseconds of silence; 0 for no heartbeats
  */
@@ -21,9 +21,9 @@ class Beating<T> implements AsyncIterator<T | undefined> {
   readonly #everyMs: number;
   readonly #timers: Timers;
   #isAsked = false;
-  /** What came while nobody waited for it. */
+  /** An item that arrived without a waiting reader. */
   #come: Outcome<T> | undefined;
-  /** Who waits. */
+  /** Resolves the waiting reader. */
   #settle: ((outcome: Outcome<T | undefined>) => void) | undefined;
 
   constructor(source: AsyncIterator<T>, everyMs: number, timers: Timers) {
@@ -67,7 +67,7 @@ class Beating<T> implements AsyncIterator<T | undefined> {
     if (this.#isAsked) return;
     this.#isAsked = true;
     this.#source.next().then(
-      (got) => this.#take({ got }),
+      (assignment) => this.#take({ got: assignment }),
       (thrown: unknown) => this.#take({ thrown }),
     );
   }

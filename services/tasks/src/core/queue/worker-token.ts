@@ -6,28 +6,28 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { denialWord, reasonOf, tokenDenied } from "@depute/service";
 import type { Dependencies } from "../dependencies.ts";
 
-/** What is asked of a worker's token. */
+/** The facts about a worker token that the tokens service checks. */
 export interface TokenQuestion {
   readonly token: string;
   readonly contractId: string;
-  /** Each `namespace:action`. */
+  /** The required rights, each as `namespace:action`. */
   readonly requiredCapabilities: readonly string[];
 }
 
-/** A token whose chain is sound now. */
+/** A token whose chain is valid now. */
 export interface SoundToken {
-  /** Who may use it. */
+  /** The principal that may use the token. */
   readonly delegatee: string;
-  /** The last delegation of its chain. */
+  /** The last delegation of the chain. */
   readonly delegationId: string;
   readonly revocationIds: readonly string[];
 }
 
-/** The denials after which nothing can be done under a token any more. */
+/** The denials that are final: a revoked or expired token never becomes valid again. */
 const FINAL_DENIALS = new Set([denialWord(DenialType.REVOKED), denialWord(DenialType.EXPIRED)]);
 
 /**
- * Asks the tokens service whether a token is sound, bound to the contract, and covers what the contract requires.
+ * Asks the tokens service whether a token is valid, bound to the contract, and sufficient for it.
  *
  * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
  */
@@ -53,12 +53,12 @@ export async function inspectToken(
   };
 }
 
-/** The refusal of a token that is not the delegate's. */
+/** Returns the refusal of a token that does not belong to the delegate. */
 export function notTheDelegates(): DeputeError {
   return deniedAs("delegatee_mismatch", undefined);
 }
 
-/** Whether the refusal of a token is for good: it was revoked, or its time has passed. */
+/** Whether a token was refused for good, because it was revoked or has expired. */
 export function isFinalDenial(error: unknown): error is DeputeError {
   return (
     error instanceof DeputeError &&

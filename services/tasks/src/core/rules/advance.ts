@@ -13,7 +13,7 @@ import type { Hold, Settlement, TaskRecord } from "./record.ts";
 import { afterFailedAttempt, type Circumstances, cancelled } from "./retry.ts";
 import { type Actor, isHeld, isTerminal } from "./state-machine.ts";
 
-/** A task that has moved on, and the events that moved it, in order. */
+/** A task that has advanced, and the events that advanced it, in order. */
 export interface Advance {
   readonly record: TaskRecord;
   readonly events: readonly TaskEvent[];
@@ -22,18 +22,18 @@ export interface Advance {
 export interface Step {
   readonly payload: TaskPayload;
   readonly by: Actor;
-  /** The stream that takes the task, for a step that hands it to a worker. */
+  /** The stream that takes the task, if the step hands the task to a worker. */
   readonly holder?: string;
   /** The call by which a worker ends its hold with this step. */
   readonly settles?: Settlement;
-  /** The contract's check that decided this step. */
+  /** The check of the contract that decided this step. */
   readonly verification?: TaskVerification;
-  /** The delegate's attestation that a failure comes from. */
+  /** The id of the delegate's attestation that reported the failure. */
   readonly attestationId?: string;
 }
 
 /**
- * Moves a task on by one event, and its hold with it.
+ * Applies one event to a task, and changes the worker's hold accordingly.
  *
  * @throws DeputeError TASK_STATE_CONFLICT
  */
@@ -60,19 +60,22 @@ export function advance(record: TaskRecord, step: Step, nowMs: number): Advance 
   }
   const settled = step.settles === undefined ? record.settled : { by: step.settles, epoch: record.epoch };
   const hold = isHeld(task.status) ? holdAfter(record, step, nowMs) : undefined;
-  // What is noted of a task that waits leaves it where it stands.
+  // An event that leaves a pending task pending must not change the task's position in the queue.
   const waitsAnew = task.status === TaskStatus.PENDING && record.task.status !== TaskStatus.PENDING;
   const queuedMs = waitsAnew ? availableMs(step.payload, nowMs) : record.queuedMs;
   return { record: { ...next, hold, settled, queuedMs }, events: [event] };
 }
 
-/** From when on a task that waits may be taken. */
+/** Returns the time from which a pending task may be taken, in epoch milliseconds. */
 function availableMs(payload: TaskPayload, nowMs: number): number {
   if (payload.case !== "requeued" || payload.value.availableTime === undefined) return nowMs;
   return Math.max(nowMs, fromTimestamp(payload.value.availableTime));
 }
 
-/** The hold of a worker that goes on: the time that it waited for an answer is not its own. */
+/**
+ * Returns the hold of a worker that continues. The time for which the worker waited for an answer does not count
+ * towards the limit of the attempt.
+ */
 function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number): Hold | undefined {
   if (hold === undefined) return hold;
   if (payload.case === "deadlineMoved") return holdWithin(task, hold, payload.value);
@@ -81,28 +84,29 @@ function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number)
   return { ...hold, attemptDeadlineMs: hold.attemptDeadlineMs + waitedMs };
 }
 
-/** The hold of a task whose time was moved: an attempt that was bounded by nothing else has as much as the task. */
+/** Returns the hold of a task with a moved deadline. An attempt without its own limit ends with the task. */
 function holdWithin(before: Task, hold: Hold, { expireTime }: TaskDeadlineMoved): Hold {
   const { attempt, total } = limitsMs(before);
   if (expireTime === undefined || attempt < total) return hold;
   return { ...hold, attemptDeadlineMs: fromTimestamp(expireTime) };
 }
 
-/** The record after a sign of life of its worker. */
+/** Returns the record after a call of its worker, which extends the lease. */
 export function extendLease(record: TaskRecord, nowMs: number): TaskRecord {
   if (record.hold === undefined) return record;
   return { ...record, hold: { ...record.hold, leaseExpireMs: nowMs + limitsMs(record.task).heartbeat } };
 }
 
 /**
- * Moves a task on by the time limits that have passed. Everything that changes a task begins with this, so that a limit
- * holds to the millisecond, however late the timekeeper comes.
+ * Applies the time limits that have passed. Every change of a task begins with this call. Therefore a limit takes
+ * effect to the millisecond, even if the timekeeper is late.
  */
 export function advanceByTime(record: TaskRecord, circumstances: Circumstances): Advance {
   const { nowMs } = circumstances;
   const events: TaskEvent[] = [];
   let current = record;
-  // A lost attempt may be followed by one more limit, that of the whole task; nothing follows that.
+  // A lost attempt may requeue the task although its total limit has also passed. So the loop applies further limits,
+  // until none has passed.
   for (let deadline = passedDeadline(current, nowMs); deadline !== undefined; ) {
     const step = { payload: payloadOf(current, deadline.limit, circumstances), by: "clock" } as const;
     const advanced = advance(current, step, nowMs);
@@ -140,7 +144,7 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
   }
 }
 
-/** The end of work whose context is gone before a worker gets it. (NEKTE 7) */
+/** Returns the event that ends a task whose context is gone before a worker gets it. (NEKTE 7) */
 function contextExpired(): TaskPayload {
   const message =
     "a context that the task carries is gone: it has expired, was revoked, or was lost with its process";

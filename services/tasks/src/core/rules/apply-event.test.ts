@@ -10,7 +10,8 @@ import { describe, expect, test } from "vitest";
 import { accepted, pending, started, T0 } from "../../testing/tasks.ts";
 import { advance } from "./advance.ts";
 import { applyEvent, failureOf, nextEvent } from "./apply-event.ts";
-import { afterFailedAttempt, afterRelease, maxAttempts } from "./retry.ts";
+import { maxAttempts } from "./limits.ts";
+import { afterFailedAttempt, afterRelease } from "./retry.ts";
 
 const cancelled = { case: "cancelled", value: create(TaskCancelledSchema, { reason: "enough" }) } as const;
 const progress = { case: "progress", value: create(TaskProgressSchema, { processed: 1 }) } as const;
@@ -81,9 +82,9 @@ describe("attempts", () => {
     [0, 3],
     [1, 1],
     [7, 7],
-  ])("a policy of %s is %d attempts", (asked, attempts) => {
+  ])("a policy of %s is %d attempts", (policyText, attempts) => {
     expect(
-      maxAttempts(pending(asked === undefined ? {} : { retry: { maxAttempts: asked } }).task.retry),
+      maxAttempts(pending(policyText === undefined ? {} : { retry: { maxAttempts: policyText } }).task.retry),
     ).toBe(attempts);
   });
 
@@ -97,9 +98,9 @@ describe("attempts", () => {
   });
 
   test("what is given back does not count as an attempt", () => {
-    const held = accepted(pending(), T0);
-    expect(held.task.attempt).toBe(1);
-    const { record } = advance(held, { payload: afterRelease(held.task), by: "worker" }, T0);
+    const acceptedTask = accepted(pending(), T0);
+    expect(acceptedTask.task.attempt).toBe(1);
+    const { record } = advance(acceptedTask, { payload: afterRelease(acceptedTask.task), by: "worker" }, T0);
     expect(record.task.attempt).toBe(0);
     expect(record.hold).toBeUndefined();
     expect(accepted(record, T0)).toMatchObject({ epoch: 2, task: { attempt: 1 } });

@@ -14,10 +14,10 @@ import {
   stateConflict,
 } from "./state-machine.ts";
 
-/** What happened, without when and where in the log. */
+/** The payload of an event, without its time and its place in the log. */
 export type TaskPayload = Exclude<TaskEvent["payload"], { case: undefined }>;
 
-/** The payloads that change the status, and to what. */
+/** The payloads that change the status, each with the new status. */
 const MOVES = {
   created: TaskStatus.PENDING,
   accepted: TaskStatus.ACCEPTED,
@@ -42,7 +42,7 @@ interface Note {
   readonly within: readonly TaskStatus[];
 }
 
-/** The payloads that leave the status as it is: who writes them, and in which statuses. */
+/** The payloads that keep the status, each with the actors and statuses that allow it. */
 const NOTES: Record<Exclude<TaskPayload["case"], keyof typeof MOVES>, Note> = {
   progress: { by: "worker", within: [TaskStatus.RUNNING] },
   partial: { by: "worker", within: [TaskStatus.RUNNING] },
@@ -62,9 +62,9 @@ function statusAfter(task: Task, { case: name }: TaskPayload): TaskStatus {
 }
 
 /**
- * The next event of a task's log. Times in a log never go back, whatever the clocks of the processes do.
+ * Returns the next event of a task's log. Times in a log never decrease, even if the clocks of processes differ.
  *
- * @throws DeputeError TASK_STATE_CONFLICT when the table has no such transition for this actor
+ * @throws DeputeError TASK_STATE_CONFLICT if the state machine does not allow this transition for this actor
  */
 export function nextEvent(task: Task, payload: TaskPayload, by: Actor, nowMs: number): TaskEvent {
   checkTransition(task, payload, by);
@@ -81,9 +81,9 @@ export function nextEvent(task: Task, payload: TaskPayload, by: Actor, nowMs: nu
 }
 
 /**
- * The task after an event: a task is always the fold of its log over what its creation fixed.
+ * Returns the task after an event. A task is its log, folded over the fields that are fixed at creation.
  *
- * @throws DeputeError TASK_STATE_CONFLICT for an illegal transition; Error for an event that is not the log's next one
+ * @throws DeputeError TASK_STATE_CONFLICT for an illegal transition; Error for an event out of order
  */
 export function applyEvent(task: Task, event: TaskEvent): Task {
   const { payload } = event;
@@ -105,7 +105,10 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
   return after;
 }
 
-/** What is asked of one attempt, or by it, is over when its status is. */
+/**
+ * Clears the worker's question when the status changes. Clears the requests to suspend or cancel when no worker holds
+ * the task any more.
+ */
 function forgetInterruptions(after: Task): void {
   delete after.question;
   delete after.questionTime;
@@ -125,7 +128,7 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       after.attempt = payload.value.attempt;
       return;
     case "started":
-      // The time by which the work had to begin concerns it no more.
+      // The work has begun, so the time limit for its start no longer applies.
       delete after.startExpireTime;
       return;
     case "partial":
@@ -158,7 +161,7 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       return;
     case "changesRequested":
       after.reviewComment = payload.value.comment;
-      // A result that was attested without a lease came from no attempt.
+      // A result that was attested without a lease belongs to no attempt.
       after.attempt = Math.max(0, payload.value.attempt - 1);
       return;
     case "resumed":
@@ -206,25 +209,28 @@ function checkTransition(task: Task, payload: TaskPayload, by?: Actor): void {
   if (!legal) throw stateConflict(task.id, task.status, to);
 }
 
-/** A worker delivers without a start only where the task allows it. */
+/** Whether a worker may deliver a result now. From an unstarted task it may do so only if the task allows it. */
 function mayDeliver(task: Task, to: TaskStatus, by: Actor | undefined): boolean {
   const isDelivery = to === TaskStatus.COMPLETED || to === TaskStatus.IN_REVIEW;
   if (!isDelivery || by !== "worker" || task.status !== TaskStatus.ACCEPTED) return true;
   return deliversUnstarted(task);
 }
 
-/** A worker and the clock end only what the delegator has called off. */
+/**
+ * Whether the actor may cancel the task. A worker and the clock may end a task as cancelled only if its delegator
+ * cancelled it.
+ */
 function mayCancel({ cancellation }: Task, by: Actor | undefined): boolean {
   return cancellation !== undefined || (by !== "worker" && by !== "clock");
 }
 
-/** A failure with a reason of the vocabulary. */
+/** Returns a failure whose reason is in the vocabulary of errors. */
 export function failureOf(reason: ErrorReason | string, message: string, retryable = false) {
   const word = typeof reason === "string" ? reason : reasonName(reason);
   return create(TaskFailureSchema, { reason: word, message, retryable });
 }
 
-/** What becomes of a task that used up more than it was given. */
+/** Returns the event for a task that has used more than its budget. */
 export function overspent({ unit, needed, allowed }: Overdraft): Extract<TaskPayload, { case: "failed" }> {
   const { message } = exceeded(unit, needed, allowed);
   return { case: "failed", value: failureOf(ErrorReason.BUDGET_EXCEEDED, message) };

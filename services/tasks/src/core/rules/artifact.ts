@@ -4,31 +4,33 @@ import type { TaskRecord } from "./record.ts";
 import { isTerminal } from "./state-machine.ts";
 import { isDelegate, isDelegator, isVisible, type Viewer } from "./visibility.ts";
 
-/** Artifacts that a task may have, and their bytes together. */
+/** Limits of the artifacts of one task: their maximum number, and their maximum total size in bytes. */
 export const MAX_ARTIFACTS = 100;
 export const MAX_ARTIFACT_BYTES = 256 * 1024 * 1024;
 
-/** An artifact as it is kept. */
+/** An artifact as it is stored. */
 export interface ArtifactRecord {
   readonly id: string;
   readonly taskId: string;
   readonly name: string;
   readonly mediaType: string;
-  /** Bytes. */
+  /** Size of the whole artifact in bytes. */
   readonly size: number;
-  /** 64 hex digits. */
+  /** SHA-256 of the artifact as 64 hex digits. */
   readonly sha256: string;
-  /** Bytes that are there. */
+  /** Number of bytes that are stored so far. */
   readonly written: number;
   readonly isWhole: boolean;
   readonly maker: string;
-  /** Whether the delegate made it. */
+  /** The organization that owns the artifact; empty for none. */
+  readonly organization: string;
+  /** Whether the delegate created the artifact. */
   readonly isResult: boolean;
-  /** Epoch milliseconds. */
+  /** The time of creation, in epoch milliseconds. */
   readonly createMs: number;
 }
 
-/** Whether a viewer may know of an artifact: what is to be looked at by an overseer first is hidden until it is approved. */
+/** Whether a viewer sees an artifact. Artifacts of a held result stay hidden from the delegator until approval. */
 export function isArtifactVisible(viewer: Viewer, record: TaskRecord, artifact: ArtifactRecord): boolean {
   if (!isVisible(viewer, record)) return false;
   const { task } = record;
@@ -37,17 +39,17 @@ export function isArtifactVisible(viewer: Viewer, record: TaskRecord, artifact: 
 }
 
 /**
- * Refuses another artifact of a task that has enough.
+ * Refuses a new artifact that would exceed the limits of its task.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */
-export function requireRoom(held: { number: number; bytes: number }, size: number): void {
-  if (held.number >= MAX_ARTIFACTS) throw exceeded("number", MAX_ARTIFACTS);
-  if (held.bytes + size > MAX_ARTIFACT_BYTES) throw exceeded("bytes", MAX_ARTIFACT_BYTES);
+export function requireRoom(stored: { number: number; bytes: number }, size: number): void {
+  if (stored.number >= MAX_ARTIFACTS) throw exceeded("number", MAX_ARTIFACTS);
+  if (stored.bytes + size > MAX_ARTIFACT_BYTES) throw exceeded("bytes", MAX_ARTIFACT_BYTES);
 }
 
 /**
- * How many of the bytes that are brought are new.
+ * Returns the number of new bytes in a write.
  *
  * @throws DeputeError INVALID_REQUEST for bytes after a gap, or beyond the artifact's size
  */
@@ -57,18 +59,18 @@ export function newBytes({ written, size }: ArtifactRecord, offset: number, leng
   return Math.max(0, offset + length - written);
 }
 
-/** The refusal of an artifact that is not there for this caller. */
+/** Returns the refusal of an artifact that does not exist, or that the caller may not see. */
 export function artifactNotFound(artifact: string): DeputeError {
   return new DeputeError(ErrorReason.ARTIFACT_NOT_FOUND, "no such artifact", { metadata: { artifact } });
 }
 
-/** Whether something can still be added to a task. */
+/** Whether artifacts can still be added to a task. */
 export function isOpen({ task }: TaskRecord): boolean {
   return !isTerminal(task.status);
 }
 
-function exceeded(what: string, max: number): DeputeError {
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the task's artifacts are more than ${max} (${what})`, {
-    metadata: { limit: `artifacts.${what}`, max: String(max) },
+function exceeded(bound: string, max: number): DeputeError {
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the task's artifacts are more than ${max} (${bound})`, {
+    metadata: { limit: `artifacts.${bound}`, max: String(max) },
   });
 }

@@ -2,53 +2,55 @@ import type { ContextEnvelope } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { Viewer } from "./visibility.ts";
 
-/** The longest time that a context can be used, milliseconds: 30 days. */
+/** The longest lifetime of a context in milliseconds: 30 days. */
 export const MAX_CONTEXT_MS = 30 * 86_400_000;
 
-/** Contexts that go along with one task. */
+/** Maximum number of contexts that one task carries. */
 export const MAX_CARRIED = 4;
 
-/** How long an envelope's data may be used, milliseconds. */
+/** Returns how long the data of an envelope may be used, in milliseconds. */
 export function ttlMsOf({ ttlS, ttlMs }: ContextEnvelope): number {
   return ttlMs === undefined ? ttlS * 1000 : Number(ttlMs);
 }
 
-/** Bytes of the contexts that go along with one task, together. */
+/** Maximum total size of the contexts of one task, in bytes. */
 export const MAX_CARRIED_BYTES = 1024 * 1024;
 
 /** An agent that may read a context. */
 export interface Reader {
   readonly agentId: string;
-  /** Empty for an agent without a key. */
+  /** The agent's key; empty for an agent without a key. */
   readonly principal: string;
 }
 
-/** Where the data of a context is: in the store, in the memory of this process, or deleted. */
+/** Where the data of a context is: in the store, in the memory of this process, or `nowhere` after its deletion. */
 export type DataPlace = "store" | "memory" | "nowhere";
 
-/** A context as it is kept. */
+/** A context as it is stored. */
 export interface ContextRecord {
   readonly id: string;
-  /** The owner's own id; empty for none. */
+  /** The owner's own id for the context; empty for none. */
   readonly externalId: string;
   readonly owner: string;
+  /** The organization that owns the context; empty for none. */
+  readonly organization: string;
   readonly requestId: string;
-  /** Digest of the request that shared it; empty where its data may not be persisted and is gone. */
+  /** Digest of the request that shared the context. Empty if the data may not be persisted and is gone. */
   readonly digest: string;
-  /** Its data is empty where `dataIn` is `nowhere`. */
+  /** The envelope. Its data is empty if `dataIn` is `nowhere`. */
   readonly envelope: ContextEnvelope;
   readonly readers: readonly Reader[];
-  /** Ids of the contexts that the data was made of. */
+  /** Ids of the contexts from which the data was derived. */
   readonly derivedFrom: readonly string[];
-  /** Epoch milliseconds. */
+  /** The time of creation, in epoch milliseconds. */
   readonly createMs: number;
   readonly expireMs: number;
-  /** Whether the owner took it back; its data is gone then. */
+  /** Whether the owner has revoked the context; its data is then gone. */
   readonly isRevoked: boolean;
   readonly dataIn: DataPlace;
 }
 
-/** Why a context can be used no more; undefined while it can. */
+/** Returns why a context can no longer be used; undefined while it can. */
 export function endOf(record: ContextRecord, nowMs: number): "revoked" | "expired" | "lost" | undefined {
   if (record.isRevoked) return "revoked";
   if (record.expireMs <= nowMs) return "expired";
@@ -61,9 +63,9 @@ export function mayRead(viewer: Viewer, record: ContextRecord): boolean {
 }
 
 /**
- * Refuses who can read a context neither as its owner nor as one of its readers, and everybody once it is over.
+ * Requires an owner or reader of a live context.
  *
- * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED
+ * @throws DeputeError CONTEXT_NOT_FOUND for another viewer, CONTEXT_EXPIRED after its end
  */
 export function requireReader(viewer: Viewer, record: ContextRecord, nowMs: number): void {
   if (!mayRead(viewer, record)) throw contextNotFound(record.id);
@@ -90,9 +92,10 @@ export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
 }
 
 /**
- * Holds a context to its scope. Depute's choice: free work runs no capability, so no scope holds it.
+ * Requires that a context's scope covers the capability. Depute's choice: free work runs no capability, so a scope does
+ * not restrict it.
  *
- * @param capabilityId what the context is needed for; empty for free work
+ * @param capabilityId the capability that needs the context; empty for free work
  * @throws DeputeError CONTEXT_PERMISSION_DENIED
  */
 export function requireScope({ id, envelope }: ContextRecord, capabilityId: string): void {
@@ -102,9 +105,9 @@ export function requireScope({ id, envelope }: ContextRecord, capabilityId: stri
 }
 
 /**
- * Refuses to send a context along with a task where it may not go.
+ * Refuses to send a context with a task if the context may not go to the delegate.
  *
- * @throws DeputeError as requireReader and requireScope; CONTEXT_PERMISSION_DENIED when it may not be forwarded
+ * @throws DeputeError as requireReader and requireScope; CONTEXT_PERMISSION_DENIED if it may not be forwarded
  */
 export function requireForward(
   viewer: Viewer,
@@ -120,10 +123,10 @@ export function requireForward(
 }
 
 /**
- * Refuses an envelope made of another context that allows more than that one, or lasts longer.
+ * Requires that a derived envelope allows no more than its source, and lasts no longer.
  *
  * @param expireMs when the new one expires, epoch milliseconds
- * @throws DeputeError as requireReader; CONTEXT_PERMISSION_DENIED when nothing may be derived; INVALID_REQUEST
+ * @throws DeputeError as requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation; INVALID_REQUEST
  */
 export function requireDerivation(
   viewer: Viewer,
@@ -133,7 +136,7 @@ export function requireDerivation(
   nowMs: number,
 ): void {
   requireReader(viewer, source, nowMs);
-  const { permissions: allowed, scope: held } = source.envelope;
+  const { permissions: allowed, scope: heldScope } = source.envelope;
   if (allowed?.derive !== true) throw denied(source.id, "nothing may be derived from the context", "");
   for (const right of ["forward", "persist", "derive"] as const) {
     if (envelope.permissions?.[right] === true && !allowed[right]) {
@@ -141,12 +144,14 @@ export function requireDerivation(
     }
   }
   if (expireMs > source.expireMs) throw invalid("envelope.ttl_s", "outlasts what it is derived from");
-  if (held === undefined) return;
-  const isWithin = envelope.scope?.capabilities.every((capability) => held.capabilities.includes(capability));
+  if (heldScope === undefined) return;
+  const isWithin = envelope.scope?.capabilities.every((capability) =>
+    heldScope.capabilities.includes(capability),
+  );
   if (isWithin !== true) throw invalid("envelope.scope", "is wider than that of what it is derived from");
 }
 
-/** The refusal of a context that is not there for this caller. */
+/** Returns the refusal of a context that does not exist, or that the caller may not see. */
 export function contextNotFound(context: string): DeputeError {
   return new DeputeError(ErrorReason.CONTEXT_NOT_FOUND, "no such context", { metadata: { context } });
 }

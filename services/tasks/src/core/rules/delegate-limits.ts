@@ -1,10 +1,13 @@
-/** Bounds of how much work an agent's workers hold together. */
+/** Limits how many tasks an agent's workers hold together. */
 export interface HeldBound {
-  /** 0 for no bound. */
+  /** Maximum number of held tasks; 0 for no limit. */
   readonly maxHeld: number;
 }
 
-/** Whether a bound lets an agent hold more than the one before. Draining is the agent's own and no bound. */
+/**
+ * Whether a bound lets an agent hold more than the previous bound did. Pausing dispatch is the agent's own choice and
+ * not a bound.
+ */
 export function widensHeld(before: HeldBound | undefined, after: HeldBound): boolean {
   return most(after) > most(before);
 }

@@ -1,25 +1,26 @@
 import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { isOver } from "./lease.ts";
+import { isEndedLease } from "./lease.ts";
 import { workDeadlineMs } from "./limits.ts";
 import type { TaskRecord } from "./record.ts";
 import { statusName } from "./state-machine.ts";
 
-/** What a worker is told to do with its lease. */
+/** The instruction to a worker about its lease. */
 export interface Directive {
   readonly directive: WorkerDirective;
-  /** For people; empty when the work goes on. */
+  /** The reason in words for people; empty if the work continues. */
   readonly reason: string;
 }
 
 /**
- * What the worker of a lease, which is the present one or that of a task's end, is to do.
+ * Returns the directive for the worker that names a lease. The lease is the present one, or the last one of an ended
+ * task.
  *
- * @param knownExpireMs when its work has to be over, as far as it knows; undefined where it does not say
+ * @param knownExpireMs the work deadline that the worker knows; undefined if the worker does not state it
  */
 export function directiveOf(record: TaskRecord, lease: Lease, knownExpireMs?: number): Directive {
   const { task } = record;
-  if (isOver(record, lease)) return { directive: WorkerDirective.STOP, reason: endReason(record) };
+  if (isEndedLease(record, lease)) return { directive: WorkerDirective.STOP, reason: endReason(record) };
   if (task.cancellation !== undefined) {
     return { directive: WorkerDirective.CANCEL, reason: task.cancellation.reason };
   }
@@ -33,7 +34,10 @@ export function directiveOf(record: TaskRecord, lease: Lease, knownExpireMs?: nu
   return { directive: WorkerDirective.CONTINUE, reason: "" };
 }
 
-/** Why a worker has to stop: the failure's word and message, or the status of a task that ended well. */
+/**
+ * Returns why a worker must stop: the failure's reason and message, or the status of a task that ended without a
+ * failure.
+ */
 function endReason({ task: { status, failure } }: TaskRecord): string {
   if (failure === undefined) return statusName(status).toUpperCase();
   return failure.message === "" ? failure.reason : `${failure.reason}: ${failure.message}`;

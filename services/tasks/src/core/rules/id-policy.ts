@@ -2,7 +2,7 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { IdConflictPolicy, IdReusePolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { isTerminal } from "./state-machine.ts";
 
-/** What becomes of a draft whose external id is in use: the task that is there, a refusal, or a new task in its place. */
+/** The effect of a draft with a used external id: attach to the existing task, refuse, or replace it. */
 export type IdOutcome = "attach" | "refuse" | "replace";
 
 export interface IdPolicies {
@@ -11,10 +11,10 @@ export interface IdPolicies {
 }
 
 /**
- * What the policies say of an external id that names a task.
+ * Returns the effect of the policies on a draft with a used external id.
  *
- * @param status that task's
- * @param isSame whether it was created by the same draft
+ * @param status the existing task's
+ * @param isSame whether the same draft created it
  */
 export function idOutcome(
   status: TaskStatus,

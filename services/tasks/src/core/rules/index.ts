@@ -1,9 +1,10 @@
-/** The words of the core that need no I/O; the rules of modules import this file alone. */
+/** The definitions of the core that need no I/O. From the core, the rules of modules import only this file. */
 export { failureOf } from "./apply-event.ts";
+export { backoffMs } from "./backoff.ts";
 export { DELEGATE_RIGHT } from "./delegate-right.ts";
 export { requireLease } from "./lease.ts";
 export { limitsMs } from "./limits.ts";
 export type { TaskRecord } from "./record.ts";
 export { isTerminal, stateConflict, statusName } from "./state-machine.ts";
 export { checkValue, MAX_VALUE_BYTES, MAX_VALUE_DEPTH } from "./values.ts";
-export { isVisible, taskNotFound, type Viewer } from "./visibility.ts";
+export { isDelegator, isVisible, taskNotFound, type Viewer } from "./visibility.ts";

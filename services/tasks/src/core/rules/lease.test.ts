@@ -4,23 +4,23 @@ import { ErrorReason } from "@depute/core";
 import { describe, expect, test } from "vitest";
 import { accepted, leaseOf, pending, started, T0 } from "../../testing/tasks.ts";
 import { advance } from "./advance.ts";
-import { isOver, isSettledBy, requireLease } from "./lease.ts";
+import { isEndedLease, isSettledBy, requireLease } from "./lease.ts";
 import { afterRelease } from "./retry.ts";
 import { revokedStep } from "./revoke.ts";
 
 const lease = create(LeaseSchema, { taskId: "t1", epoch: 1n });
-const held = accepted(pending(), T0);
+const acceptedTask = accepted(pending(), T0);
 const released = advance(
-  held,
-  { payload: afterRelease(held.task), by: "worker", settles: "release" },
+  acceptedTask,
+  { payload: afterRelease(acceptedTask.task), by: "worker", settles: "release" },
   T0,
 ).record;
-const revoked = advance(held, revokedStep("taken back"), T0).record;
+const revoked = advance(acceptedTask, revokedStep("taken back"), T0).record;
 
 describe("a lease", () => {
   test.each([
-    ["accepted", held, true],
-    ["running", started(held, T0), true],
+    ["accepted", acceptedTask, true],
+    ["running", started(acceptedTask, T0), true],
     ["given back", released, false],
     ["handed on", accepted(released, T0), false],
     ["ended", revoked, false],
@@ -32,7 +32,9 @@ describe("a lease", () => {
   });
 
   test("a newer epoch than was given out is as wrong as an older one", () => {
-    expect(() => requireLease(held, create(LeaseSchema, { taskId: "t1", epoch: 2n }))).toThrow("lost");
+    expect(() => requireLease(acceptedTask, create(LeaseSchema, { taskId: "t1", epoch: 2n }))).toThrow(
+      "lost",
+    );
   });
 
   test("remembers how it was ended, until another worker ends its own", () => {
@@ -44,10 +46,10 @@ describe("a lease", () => {
   });
 
   test("the last worker of an ended task is told to stop, earlier ones have lost their lease", () => {
-    expect(isOver(revoked, lease)).toBe(true);
-    expect(isOver(held, lease)).toBe(false);
+    expect(isEndedLease(revoked, lease)).toBe(true);
+    expect(isEndedLease(acceptedTask, lease)).toBe(false);
     const ended = advance(accepted(released, T0), revokedStep("taken back"), T0).record;
-    expect(isOver(ended, lease)).toBe(false);
-    expect(isOver(ended, leaseOf(ended))).toBe(true);
+    expect(isEndedLease(ended, lease)).toBe(false);
+    expect(isEndedLease(ended, leaseOf(ended))).toBe(true);
   });
 });

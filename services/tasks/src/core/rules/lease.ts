@@ -4,9 +4,9 @@ import type { Hold, Settlement, TaskRecord } from "./record.ts";
 import { isHeld, isTerminal, statusName } from "./state-machine.ts";
 
 /**
- * The hold that a lease names, if it is the present one.
+ * Returns the hold of a lease.
  *
- * @throws DeputeError LEASE_LOST when the task was handed on, waits again or has ended
+ * @throws DeputeError LEASE_LOST when the task has another lease, is pending or has ended
  */
 export function requireLease(record: TaskRecord, lease: Lease): Hold {
   const { task, epoch, hold } = record;
@@ -21,18 +21,18 @@ export function holdsLease({ task, epoch, hold }: TaskRecord, lease: Lease): boo
   return BigInt(epoch) === lease.epoch && hold !== undefined && isHeld(task.status);
 }
 
-/** Whether this call ended this lease before: then it is answered again, and nothing is done. */
+/** Whether this same call has already ended this lease. The repeated call gets an answer and changes nothing. */
 export function isSettledBy(record: TaskRecord, lease: Lease, by: Settlement): boolean {
   const { settled } = record;
   return settled !== undefined && settled.by === by && BigInt(settled.epoch) === lease.epoch;
 }
 
-/** Whether the lease was the last one of a task that has since ended: its worker is told to stop. */
-export function isOver(record: TaskRecord, lease: Lease): boolean {
+/** Whether the lease was the last one of an ended task. The worker of such a lease must stop. */
+export function isEndedLease(record: TaskRecord, lease: Lease): boolean {
   return BigInt(record.epoch) === lease.epoch && isTerminal(record.task.status);
 }
 
-/** The refusal of a stale lease. */
+/** Returns the refusal of a stale lease. */
 export function leaseLost(lease: Lease, why: string): DeputeError {
   return new DeputeError(ErrorReason.LEASE_LOST, `the lease is lost: ${why}`, {
     metadata: { task: lease.taskId, epoch: String(lease.epoch) },

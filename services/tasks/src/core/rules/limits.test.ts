@@ -26,8 +26,8 @@ describe("limits in force", () => {
     [{ total: 5000, queue: 9000 }, undefined, { total: 5000, queue: 5000, attempt: 5000, heartbeat: 30_000 }],
     [{}, 60_000, { total: 60_000, queue: 60_000, attempt: 60_000, heartbeat: 30_000 }],
     [{ total: 5000 }, 60_000, { total: 5000, queue: 5000, attempt: 5000, heartbeat: 30_000 }],
-  ])("%o of which %s ms are there", (asked, available, inForce) => {
-    const { task } = pending({ limits: limitsInForce(limits(asked), available) });
+  ])("%o of which %s ms are there", (askedLimits, available, inForce) => {
+    const { task } = pending({ limits: limitsInForce(limits(askedLimits), available) });
     expect(limitsMs(task)).toEqual(inForce);
   });
 });
@@ -43,7 +43,7 @@ describe("the next deadline", () => {
     expect(nextDeadline(record)).toEqual({ limit: "context", atMs: T0 + 2000 });
     const { task } = advanceByTime(record, at(T0 + 2000)).record;
     expect([statusName(task.status), task.failure?.reason]).toEqual(["expired", "CONTEXT_EXPIRED"]);
-    // What a worker had once is looked at when another would get it.
+    // The context's expiry does not limit a task that a worker already has.
     expect(nextDeadline(accepted(record, T0 + 500))?.limit).toBe("heartbeat");
   });
 
@@ -55,10 +55,10 @@ describe("the next deadline", () => {
   });
 
   test("of a held task is its heartbeat, then its attempt, then its end", () => {
-    let held = started(accepted(pending({ limits: all }), T0 + 500), T0 + 600);
-    expect(nextDeadline(held)).toEqual({ limit: "heartbeat", atMs: T0 + 1500 });
-    held = extendLease(held, T0 + 3700);
-    expect(nextDeadline(held)).toEqual({ limit: "attempt", atMs: T0 + 4500 });
+    let leasedRecord = started(accepted(pending({ limits: all }), T0 + 500), T0 + 600);
+    expect(nextDeadline(leasedRecord)).toEqual({ limit: "heartbeat", atMs: T0 + 1500 });
+    leasedRecord = extendLease(leasedRecord, T0 + 3700);
+    expect(nextDeadline(leasedRecord)).toEqual({ limit: "attempt", atMs: T0 + 4500 });
     const late = extendLease(accepted(pending({ limits: all }), T0 + 9800), T0 + 9900);
     expect(nextDeadline(late)).toEqual({ limit: "total", atMs: T0 + 10_000 });
   });
@@ -74,8 +74,8 @@ describe("work that has to begin by a time", () => {
   const waiting = newTask("t1", draftOf(), { ...ADMISSION, startByMs: T0 + 5000 }, T0).record;
 
   test("expires when it has not", () => {
-    const held = accepted(waiting, T0);
-    for (const record of [waiting, extendLease(held, T0 + 4000)]) {
+    const acceptedTask = accepted(waiting, T0);
+    for (const record of [waiting, extendLease(acceptedTask, T0 + 4000)]) {
       expect(nextDeadline(record)).toEqual({ limit: "start", atMs: T0 + 5000 });
       expect(advanceByTime(record, at(T0 + 5000)).record.task.status).toBe(TaskStatus.EXPIRED);
     }

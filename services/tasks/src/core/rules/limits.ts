@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type Duration, durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import {
+  type RetryPolicy,
   type Task,
   type TaskLimits,
   TaskLimitsSchema,
@@ -12,46 +13,55 @@ import { isHeld, isTerminal } from "./state-machine.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** The total limit of a task that names none. */
+/** The total limit of a task that states none. */
 export const DEFAULT_TOTAL_MS = HOUR_MS;
 
 /** The longest time that a task may take. */
 export const MAX_TOTAL_MS = 30 * 24 * HOUR_MS;
 
-/** The heartbeat limit of a task that names none. */
+/** The heartbeat limit of a task that states none. */
 export const DEFAULT_HEARTBEAT_MS = 30_000;
 
-/** The limits, in the order in which they are looked at when several have passed. */
+/** The number of attempts of a task whose policy states none. */
+export const DEFAULT_MAX_ATTEMPTS = 3;
+
+/** The kinds of limits. If several limits have passed, the first one in this order applies. */
 export type Limit = "cancellation" | "total" | "start" | "queue" | "context" | "attempt" | "heartbeat";
 
 export interface Deadline {
   readonly limit: Limit;
-  /** Epoch milliseconds; at this moment it has passed. */
+  /** The time at which the limit passes, in epoch milliseconds. */
   readonly atMs: number;
 }
 
-/** The limits of a task that say how long something may take, in milliseconds. */
+/** The limits of a task that bound a duration, in milliseconds. */
 export type LimitsMs = Readonly<Record<Exclude<Limit, "start" | "cancellation" | "context">, number>>;
 
 /**
- * The limits in force, all four set: queue and attempt default to the whole task's and cannot outlast it.
+ * Returns the limits in force, all four set. The queue and attempt limits default to the total limit and cannot exceed
+ * it.
  *
- * @param availableMs how long the whole task may take at most, for a reason other than its own limits
+ * @param availableMs maximum for the total limit: the time until the deadline of the contract or the parent
  */
 export function limitsInForce(
-  asked: TaskLimits | undefined,
+  askedLimits: TaskLimits | undefined,
   availableMs = Number.POSITIVE_INFINITY,
 ): TaskLimits {
-  const total = Math.min(ms(asked?.total) ?? DEFAULT_TOTAL_MS, availableMs);
+  const total = Math.min(ms(askedLimits?.total) ?? DEFAULT_TOTAL_MS, availableMs);
   return create(TaskLimitsSchema, {
     total: durationFromMs(total),
-    queue: durationFromMs(Math.min(ms(asked?.queue) ?? total, total)),
-    attempt: durationFromMs(Math.min(ms(asked?.attempt) ?? total, total)),
-    heartbeat: durationFromMs(ms(asked?.heartbeat) ?? DEFAULT_HEARTBEAT_MS),
+    queue: durationFromMs(Math.min(ms(askedLimits?.queue) ?? total, total)),
+    attempt: durationFromMs(Math.min(ms(askedLimits?.attempt) ?? total, total)),
+    heartbeat: durationFromMs(ms(askedLimits?.heartbeat) ?? DEFAULT_HEARTBEAT_MS),
   });
 }
 
-/** The limits of a stored task, which has all four. */
+/** Maximum number of attempts of a task. */
+export function maxAttempts(policy: RetryPolicy | undefined): number {
+  return policy === undefined || policy.maxAttempts === 0 ? DEFAULT_MAX_ATTEMPTS : policy.maxAttempts;
+}
+
+/** Returns the limits of a stored task, which has all four. */
 export function limitsMs(task: Task): LimitsMs {
   const { total, queue, attempt, heartbeat } = task.limits ?? {};
   const totalMs = ms(total) ?? DEFAULT_TOTAL_MS;
@@ -63,12 +73,12 @@ export function limitsMs(task: Task): LimitsMs {
   };
 }
 
-/** How often a worker has to say that it lives: a third of its limit, in milliseconds. */
+/** Returns the interval in which a worker must send heartbeats: a third of the heartbeat limit, in milliseconds. */
 export function heartbeatIntervalMs(task: Task): number {
   return Math.floor(limitsMs(task).heartbeat / 3);
 }
 
-/** The deadline that a task meets next in the status that it is in; undefined once it has ended. */
+/** Returns the next deadline of a task in its present status; undefined once the task has ended. */
 export function nextDeadline(record: TaskRecord): Deadline | undefined {
   const { task, hold } = record;
   if (isTerminal(task.status)) return undefined;
@@ -84,13 +94,13 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   }
   if (task.status === TaskStatus.PENDING) {
     candidates.push({ limit: "queue", atMs: record.queuedMs + limitsMs(task).queue });
-    // What a worker had once may go on at its endpoint without the context, see `claim.ts`.
+    // A task that a worker once had may continue without the context, see `claim.ts`.
     if (record.epoch === 0 && record.contextExpireMs !== undefined) {
       candidates.push({ limit: "context", atMs: record.contextExpireMs });
     }
   }
   if (isHeld(task.status) && hold !== undefined) {
-    // Whoever waits for an answer does not use up its time.
+    // While the worker waits for an answer, the limit of the attempt does not run.
     if (task.status !== TaskStatus.INPUT_REQUIRED) {
       candidates.push({ limit: "attempt", atMs: hold.attemptDeadlineMs });
     }
@@ -102,7 +112,7 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   );
 }
 
-/** When the attempt, or the whole task, has taken too long, or what was called off has to be over; epoch milliseconds. */
+/** Returns when the attempt, the whole task, or the grace of a cancellation ends; epoch milliseconds. */
 export function workDeadlineMs({ expireTime, cancellation }: Task, { attemptDeadlineMs }: Hold): number {
   const times = [expireTime, cancellation?.expireTime].map((time) =>
     time === undefined ? attemptDeadlineMs : fromTimestamp(time),
@@ -111,10 +121,10 @@ export function workDeadlineMs({ expireTime, cancellation }: Task, { attemptDead
 }
 
 /**
- * The limits of a task that is to end at another time: those for queue and attempt that were as long as the total one go
- * along with it, and none is longer.
+ * Returns the limits of a task whose deadline moves. A queue or attempt limit that equals the total limit gets the new
+ * total limit. No limit may be longer than the total limit.
  *
- * @param totalMs from the task's creation
+ * @param totalMs the new total limit, in milliseconds from the task's creation
  */
 export function movedLimits(task: Task, totalMs: number): TaskLimits {
   const before = limitsMs(task);
@@ -127,7 +137,7 @@ export function movedLimits(task: Task, totalMs: number): TaskLimits {
   });
 }
 
-/** The deadline that has passed at a time, if one has. */
+/** Returns the deadline that has passed at this time; undefined if none has. */
 export function passedDeadline(record: TaskRecord, nowMs: number): Deadline | undefined {
   const next = nextDeadline(record);
   return next !== undefined && next.atMs <= nowMs ? next : undefined;

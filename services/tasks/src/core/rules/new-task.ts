@@ -11,54 +11,57 @@ import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_p
 import { TokenBudgetSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { toTimestamp } from "@depute/core";
 import { type Advance, advance } from "./advance.ts";
-import { limitsInForce } from "./limits.ts";
+import { limitsInForce, maxAttempts } from "./limits.ts";
 import type { TaskRecord } from "./record.ts";
-import { maxAttempts } from "./retry.ts";
 import type { Place } from "./tree.ts";
 
-/** The budget of a task that names none. (NEKTE 3) */
+/** The budget of a task that states none. (NEKTE 3) */
 export const DEFAULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
-/** What admission found out about a draft. */
+/** The findings of admission about a draft. */
 export interface Admission {
   readonly delegator: string;
   readonly agentId: string;
   readonly agentPrincipal: string;
-  /** Without the agent's name; empty for free work. */
+  /** Id of the capability without the agent's name; empty for free work. */
   readonly capabilityId: string;
   readonly capabilityHash: string;
-  /** Names the schema that outputs have to fit; empty for none. */
+  /** The digest of the schema that outputs must fit; empty for none. */
   readonly outputSchema: string;
   readonly delegationId: string;
-  /** Who has to approve results; empty for nobody. */
+  /** The overseer that must approve results; empty for none. */
   readonly overseerId: string;
   readonly overseerPrincipal: string;
-  /** When the contract has to be fulfilled, epoch milliseconds; undefined without a contract. */
+  /** The deadline of the contract, epoch milliseconds; undefined without a contract. */
   readonly contractDeadlineMs: number | undefined;
-  /** When the work has to have begun, epoch milliseconds; absent for no such time. */
+  /** The time by which the work must have begun, epoch milliseconds; absent for no such time. */
   readonly startByMs?: number;
-  /** The execution request that the task carries out; absent for none. */
+  /** The organization that owns the task, as owningOrganization determines it; absent for none. */
+  readonly organization?: string;
+  /** Id of the execution request that the task carries out; absent for none. */
   readonly executionRequestId?: string;
 }
 
 /** The contexts that a task carries. */
 export interface CarriedAlong {
-  /** The one whose data is the task's input; empty for none. */
+  /** Id of the context whose data is the task's input; empty for none. */
   readonly inputId: string;
-  /** When the first of them expires, epoch milliseconds; undefined without contexts. */
+  /** When the first of the contexts expires, epoch milliseconds; undefined without contexts. */
   readonly expireMs: number | undefined;
 }
 
 const NOTHING_CARRIED: CarriedAlong = { inputId: "", expireMs: undefined };
 
-/** What a task gets from the one that it is a part of. */
+/** The data that a child task inherits from its parent. */
 export interface Above {
   readonly place: Place;
-  /** Its share of what may be used up; undefined for no bound. */
+  /** The owner of the parent; empty for none. */
+  readonly organization: string;
+  /** The child's share of the budget; undefined for no bound. */
   readonly spend: SpendBudget | undefined;
 }
 
-/** A task as its creation fixes it, before the first event of its log. */
+/** Returns a task with the fields that its creation fixes, before the first event of its log. */
 export function draftedTask(
   id: string,
   draft: TaskDraft,
@@ -97,12 +100,14 @@ export function draftedTask(
     overseerId: admission.overseerId,
     executionRequestId: admission.executionRequestId ?? "",
     inputContextId: carried.inputId,
+    organization: admission.organization ?? "",
+    isConversation: draft.message !== undefined,
     ...(spend && { spend }),
     ...(admission.startByMs !== undefined && { startExpireTime: toTimestamp(admission.startByMs) }),
   });
 }
 
-/** A new task with the first event of its log. */
+/** Returns a new task with the first event of its log. */
 export function newTask(
   id: string,
   draft: TaskDraft,
@@ -122,6 +127,8 @@ export function newTask(
     overseerPrincipal: admission.overseerPrincipal,
     outputSchema: admission.outputSchema,
   };
-  const value = create(TaskCreatedSchema, { delegator: admission.delegator, agentId: admission.agentId });
+  const { delegator, agentId } = admission;
+  const { message } = draft;
+  const value = create(TaskCreatedSchema, { delegator, agentId, ...(message && { message }) });
   return advance(record, { payload: { case: "created", value }, by: "delegator" }, nowMs);
 }

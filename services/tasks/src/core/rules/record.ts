@@ -2,45 +2,51 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
 /** A worker's hold on a task. */
 export interface Hold {
-  /** The stream that the task was given out on. */
+  /** The stream to which the task was dispatched. */
   readonly holder: string;
-  /** When the lease ends without a sign of life, epoch milliseconds. */
+  /** The time at which the lease expires unless a heartbeat extends it, epoch milliseconds. */
   readonly leaseExpireMs: number;
-  /** When the attempt has taken too long, epoch milliseconds. */
+  /** The time limit of the attempt, epoch milliseconds. */
   readonly attemptDeadlineMs: number;
 }
 
 /** The calls by which a worker ends its hold. */
 export type Settlement = "complete" | "fail" | "reject" | "release" | "suspend";
 
-/** What is known of a task: its log's fold, and what the log does not say. */
+/** A task's stored state: the fold of its log, and the fields that the log does not have. */
 export interface TaskRecord {
-  /** The fold of the log. Without the input, which never changes and may be large. */
+  /** The task as folded from the log. It lacks the input, which never changes and may be large. */
   readonly task: Task;
-  /** The delegate's key; empty for an agent without one. */
+  /** The delegate's key; empty for an agent without a key. */
   readonly agentPrincipal: string;
-  /** Counts the times that the task was handed to a worker; the newest one's number is the fencing epoch. */
+  /** The number of times that the task was dispatched to a worker. The number is the epoch of the newest lease. */
   readonly epoch: number;
-  /** Present while a worker holds it. */
+  /** The hold of the present worker; undefined without one. */
   readonly hold: Hold | undefined;
-  /** Since when a worker may take it, or might have; epoch milliseconds, ahead of the clock while it backs off. */
+  /**
+   * The time from which a worker may take the task, in epoch milliseconds. It is in the future while the task backs
+   * off.
+   */
   readonly queuedMs: number;
-  /** When the first of the contexts that it carries expires, epoch milliseconds; undefined without contexts. */
+  /** When the first context of the task expires, epoch milliseconds; undefined without contexts. */
   readonly contextExpireMs: number | undefined;
-  /** How the last hold that a worker itself ended was ended, and its epoch; repeating that call is answered again. */
+  /**
+   * The last call by which a worker itself ended its hold, and the epoch of that hold. A replay of the call gets an
+   * answer and changes nothing.
+   */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
-  /** The key of the overseer; empty for one without a key, and where there is no overseer. */
+  /** The overseer's key; empty for no overseer, or for one without a key. */
   readonly overseerPrincipal: string;
-  /** Names the schema that outputs have to fit; empty for none. */
+  /** The digest of the schema that outputs must fit; empty for none. */
   readonly outputSchema: string;
 }
 
-/** A task's log with nothing in it but that it was created, handed out and begun, at most. */
+/** Number of events in a log that has only creation, dispatch and start. */
 const BEGINNING = 3n;
 
 /**
- * Whether a task's log is so short that no report, checkpoint or answer can be in it; what is kept of those need not be
- * looked for then. Each of them is an event, and comes after these three.
+ * Whether the log is too short to have a report, checkpoint or answer, because each of them is a later event. Their
+ * tables then need no read.
  */
 export function hasOnlyBegun({ task, epoch }: TaskRecord): boolean {
   return epoch <= 1 && task.lastSequence <= BEGINNING;

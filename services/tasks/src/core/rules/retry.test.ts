@@ -40,10 +40,10 @@ describe("the wait before another attempt", () => {
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         fc.integer({ min: 1, max: 100 }),
         (jitter, chance, attempt) => {
-          const whole = backoffMs(retry({ initialMs: 1000 }), attempt, () => chance);
+          const backoff = backoffMs(retry({ initialMs: 1000 }), attempt, () => chance);
           const waitMs = backoffMs(retry({ initialMs: 1000, jitter }), attempt, () => chance);
-          expect(waitMs).toBeLessThanOrEqual(whole);
-          expect(waitMs).toBeGreaterThanOrEqual(Math.floor(whole * (1 - jitter)));
+          expect(waitMs).toBeLessThanOrEqual(backoff);
+          expect(waitMs).toBeGreaterThanOrEqual(Math.floor(backoff * (1 - jitter)));
         },
       ),
     );
@@ -55,9 +55,9 @@ describe("an attempt that failed", () => {
 
   test("is followed by another when the wait is over, and the queue limit begins with it", () => {
     const policy = { initialBackoff: durationFromMs(7000) };
-    const held = accepted(pending({ retry: policy }), T0);
-    const payload = afterFailedAttempt(held.task, broken, NOW);
-    const { record } = advance(held, { payload, by: "worker" }, T0);
+    const acceptedTask = accepted(pending({ retry: policy }), T0);
+    const payload = afterFailedAttempt(acceptedTask.task, broken, NOW);
+    const { record } = advance(acceptedTask, { payload, by: "worker" }, T0);
     expect(record.queuedMs).toBe(T0 + 7000);
     expect(
       payload.case === "requeued" &&

@@ -11,34 +11,24 @@ import type {
   TaskCancellation,
   TaskFailure,
 } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { toTimestamp } from "@depute/core";
+import { type Random, toTimestamp } from "@depute/core";
 import { failureOf, type TaskPayload } from "./apply-event.ts";
+import { maxAttempts } from "./limits.ts";
 
-/** The attempts of a task whose policy names no number. */
-export const DEFAULT_MAX_ATTEMPTS = 3;
-
-/** How much longer each wait is than the one before, where the policy does not say. */
+/** The factor by which each wait is longer than the previous one, if the policy does not state it. */
 export const DEFAULT_BACKOFF_FACTOR = 2;
 
-/** The longest wait before another attempt, where the policy does not say; milliseconds. */
+/** The longest wait before another attempt in milliseconds, if the policy does not state it. */
 export const DEFAULT_MAX_BACKOFF_MS = 3_600_000;
 
-/** A number from 0 up to but not including 1, as Math.random. */
-export type Random = () => number;
-
-/** When something happens, and the chance that it happens by. */
+/** The time of a step, and the source of randomness for its jitter. */
 export interface Circumstances {
-  /** Epoch milliseconds. */
+  /** The time of the step, in epoch milliseconds. */
   readonly nowMs: number;
   readonly random: Random;
 }
 
-/** How often a task is tried at most. */
-export function maxAttempts(policy: RetryPolicy | undefined): number {
-  return policy === undefined || policy.maxAttempts === 0 ? DEFAULT_MAX_ATTEMPTS : policy.maxAttempts;
-}
-
-/** Milliseconds before the attempt after the `attempt`th one. */
+/** Returns the milliseconds to wait after attempt number `attempt` and before the next one. */
 export function backoffMs(policy: RetryPolicy | undefined, attempt: number, random: Random): number {
   if (policy?.initialBackoff === undefined) return 0;
   const longest = policy.maxBackoff === undefined ? DEFAULT_MAX_BACKOFF_MS : durationMs(policy.maxBackoff);
@@ -47,7 +37,7 @@ export function backoffMs(policy: RetryPolicy | undefined, attempt: number, rand
   return Math.round(whole * (1 - policy.jitter * random()));
 }
 
-/** What becomes of a task whose attempt ended by this failure: it waits again, is suspended as asked for, or has failed. */
+/** Returns the event that follows a failed attempt: the task waits again, is suspended as requested, or has failed. */
 export function afterFailedAttempt(
   task: Task,
   cause: TaskFailure,
@@ -67,7 +57,10 @@ export function afterFailedAttempt(
   return { case: "requeued", value };
 }
 
-/** What becomes of a task that its worker gives back unharmed: it waits again, and the attempt does not count. */
+/**
+ * Returns the event for a task that its worker releases. The task returns to the queue, and the attempt does not count
+ * towards the maximum of attempts.
+ */
 export function afterRelease(task: Task): TaskPayload {
   if (task.cancellation !== undefined) return cancelled(task.cancellation);
   if (task.suspensionRequest !== undefined) return suspended(task, task.suspensionRequest, false);
@@ -78,14 +71,14 @@ export function afterRelease(task: Task): TaskPayload {
   };
 }
 
-/** The end of work that its delegator has called off. */
+/** Ends a task that its delegator cancelled. */
 export function cancelled({
   reason,
 }: Pick<TaskCancellation, "reason">): Extract<TaskPayload, { case: "cancelled" }> {
   return { case: "cancelled", value: create(TaskCancelledSchema, { reason }) };
 }
 
-/** The interruption of an attempt. What was called off is not interrupted: it is over. */
+/** Interrupts an attempt. A task with a requested cancellation ends instead. */
 export function suspended(
   { attempt, checkpointAvailable, cancellation }: Task,
   reason: string,

@@ -1,10 +1,10 @@
 import type { Step } from "./advance.ts";
 import { failureOf } from "./apply-event.ts";
 
-/** The failure's word when authority was taken back. */
+/** The failure reason of a task whose authority was revoked. */
 export const REVOKED = "REVOKED";
 
-/** The step by which a task ends whose authority was taken back. */
+/** Returns the step that ends a task whose authority was revoked. */
 export function revokedStep(message: string): Step {
   return { payload: { case: "revoked", value: failureOf(REVOKED, message) }, by: "authority" };
 }

@@ -5,11 +5,11 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   type Account,
+  available,
   boundsOf,
   changeLimit,
   endAttempt,
   endChild,
-  left,
   noteAttempt,
   openAccount,
   reserve,
@@ -23,19 +23,19 @@ const budget = (tokens?: number, cost?: number) =>
   });
 const account = (tokens?: number, cost?: number) => openAccount(boundsOf(budget(tokens, cost)));
 const usage = (tokensUsed: number, cost = 0) =>
-  create(TaskUsageSchema, { tokensUsed, costMicrocents: BigInt(cost) });
+  create(TaskUsageSchema, { tokensUsed: BigInt(tokensUsed), costMicrocents: BigInt(cost) });
 
 describe("a part's share", () => {
   test("is set aside from what the whole has left", () => {
     const { parent, limit } = reserve(account(100, 50), budget(30, 20));
     expect(limit).toEqual({ tokens: 30, cost: 20 });
-    expect(left(parent)).toEqual({ tokens: 70, cost: 30 });
+    expect(available(parent)).toEqual({ tokens: 70, cost: 30 });
   });
 
   test("is all that is left, of what the part does not bound", () => {
     const { parent, limit } = reserve(account(100), undefined);
     expect(limit).toEqual({ tokens: 100, cost: Number.POSITIVE_INFINITY });
-    expect(left(parent).tokens).toBe(0);
+    expect(available(parent).tokens).toBe(0);
   });
 
   test.each([
@@ -46,21 +46,27 @@ describe("a part's share", () => {
       undefined,
       { needed: "1", allowed: "0", unit: "microcents" },
     ],
-  ])("is refused when it is %s", (_name, parent, asked, metadata) => {
-    expect(() => reserve(parent, asked)).toThrow(expect.objectContaining({ metadata }));
+  ])("is refused when it is %s", (_name, parent, askedBudget, metadata) => {
+    expect(() => reserve(parent, askedBudget)).toThrow(expect.objectContaining({ metadata }));
   });
 
   test("comes back, but for what it used", () => {
     const { parent, limit } = reserve(account(100), budget(30));
     const child = endAttempt(noteAttempt(openAccount(limit), usage(12)).account);
-    expect(left(endChild(parent, child)).tokens).toBe(88);
+    expect(available(endChild(parent, child)).tokens).toBe(88);
   });
+});
+
+test("what unbounded parts cost together stays a number that a column holds", () => {
+  const part = endAttempt(noteAttempt(account(), usage(1, Number.MAX_SAFE_INTEGER)).account);
+  const rootAccount = endChild(endChild(account(100), part), part);
+  expect(rootAccount.spent).toEqual({ tokens: 2, cost: Number.MAX_SAFE_INTEGER });
 });
 
 test("an attempt that used more than is left holds all that was left, and says so", () => {
   const { account: after, over } = noteAttempt(account(10), usage(11));
   expect(over).toEqual({ unit: "tokens", needed: 11, allowed: 10 });
-  expect(left(after).tokens).toBe(0);
+  expect(available(after).tokens).toBe(0);
 });
 
 test.each([
@@ -73,7 +79,7 @@ test.each([
   if (metadata !== undefined) expect(change).toThrow(expect.objectContaining({ metadata }));
   else {
     const { parent } = change();
-    expect(parent && 100 - left(parent).tokens).toBe(then);
+    expect(parent && 100 - available(parent).tokens).toBe(then);
     expect(parentLeft).toBeDefined();
   }
 });
@@ -117,15 +123,15 @@ test("no tree uses more than its root was given, whatever is created, used, ende
             const used = { tokens: 0, cost: 0 };
             nodes.push({ account: openAccount(limit), parent: node, open: true, used });
           } else if (kind === "use") {
-            const { account: noted, over } = noteAttempt(node.account, usage(tokens ?? 0, cost));
-            node.account = noted;
+            const { account: notedAccount, over } = noteAttempt(node.account, usage(tokens ?? 0, cost));
+            node.account = notedAccount;
             if (over !== undefined) return;
-            node.account = endAttempt(noted);
+            node.account = endAttempt(notedAccount);
             node.used.tokens += tokens ?? 0;
             node.used.cost += cost ?? 0;
           } else if (kind === "change") {
             const changed = changeLimit(node.account, budget(tokens, cost), node.parent?.account);
-            // The root's own limit is what the property is about.
+            // The test asserts that no tree exceeds its root's initial limit, so only the limits of children change.
             if (node.parent === undefined || changed.parent === undefined) return;
             node.account = changed.account;
             node.parent.account = changed.parent;
@@ -140,7 +146,8 @@ test("no tree uses more than its root was given, whatever is created, used, ende
       }
       for (const unit of UNITS) {
         expect(nodes.reduce((sum, { used }) => sum + used[unit], 0)).toBeLessThanOrEqual(100);
-        for (const node of nodes) if (node.open) expect(left(node.account)[unit]).toBeGreaterThanOrEqual(0);
+        for (const node of nodes)
+          if (node.open) expect(available(node.account)[unit]).toBeGreaterThanOrEqual(0);
       }
     }),
     { numRuns: 500 },

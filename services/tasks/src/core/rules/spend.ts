@@ -6,94 +6,97 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** What is counted, each in its own unit: tokens, and microcents. */
+/** The counted units: language-model tokens, and microcents. */
 export const UNITS = ["tokens", "cost"] as const;
 export type Unit = (typeof UNITS)[number];
 
-/** An amount of each. */
+/** An amount of each unit. */
 export type Amounts = Readonly<Record<Unit, number>>;
 
-/** A bound of each; infinite where there is none. */
+/** A bound for each unit; infinite for no bound. */
 export type Bounds = Amounts;
 
 /**
- * What a task may use up, and where that went. At every moment `spent + reserved + attempt <= limit`, and a child's limit
- * is within its parent's `reserved`: so no tree uses more than its root's limit.
+ * The budget of a task and its use. `spent + reserved + attempt <= limit` always holds, and a child's limit is within
+ * its parent's `reserved`: no tree exceeds its root's limit.
  */
 export interface Account {
   readonly limit: Bounds;
-  /** Set aside for children that have not ended. */
+  /** The amounts that are set aside for children that have not ended. */
   readonly reserved: Amounts;
-  /** Used up by attempts that are over, and by children that have ended. */
+  /** The amounts that finished attempts and ended children have used. */
   readonly spent: Amounts;
-  /** Used up by the present attempt, as far as its worker said. */
+  /** The amounts that the present attempt has used, as reported by its worker. */
   readonly attempt: Amounts;
 }
 
 export const NOTHING: Amounts = { tokens: 0, cost: 0 };
 
-/** The account of a new task. */
+/** Returns the account of a new task. */
 export function openAccount(limit: Bounds): Account {
   return { limit, reserved: NOTHING, spent: NOTHING, attempt: NOTHING };
 }
 
-/** What can still be used up, or given to children. */
-export function left({ limit, reserved, spent, attempt }: Account): Bounds {
+/** Returns the amounts that can still be used, or reserved for children. */
+export function available({ limit, reserved, spent, attempt }: Account): Bounds {
   return each((unit) => limit[unit] - reserved[unit] - spent[unit] - attempt[unit]);
 }
 
 /**
- * Sets a child's share aside. What the child's draft leaves open it gets whole, as far as it is left.
+ * Reserves a child's share of the budget. A unit that the child does not bound gets all that the parent has left.
  *
  * @returns the parent's account after it, and the child's limit
- * @throws DeputeError BUDGET_EXCEEDED when the parent has not so much left, or nothing
+ * @throws DeputeError BUDGET_EXCEEDED when the parent has less left
  */
-export function reserve(parent: Account, asked: SpendBudget | undefined): { parent: Account; limit: Bounds } {
-  const rest = left(parent);
-  const wanted = boundsOf(asked);
+export function reserve(
+  parent: Account,
+  askedBudget: SpendBudget | undefined,
+): { parent: Account; limit: Bounds } {
+  const remaining = available(parent);
+  const wantedBounds = boundsOf(askedBudget);
   const limit = each((unit) => {
-    if (wanted[unit] !== Number.POSITIVE_INFINITY) {
-      if (wanted[unit] > rest[unit]) throw exceeded(unit, wanted[unit], rest[unit]);
-      return wanted[unit];
+    if (wantedBounds[unit] !== Number.POSITIVE_INFINITY) {
+      if (wantedBounds[unit] > remaining[unit]) throw exceeded(unit, wantedBounds[unit], remaining[unit]);
+      return wantedBounds[unit];
     }
-    if (rest[unit] <= 0) throw exceeded(unit, 1, rest[unit]);
-    return rest[unit];
+    if (remaining[unit] <= 0) throw exceeded(unit, 1, remaining[unit]);
+    return remaining[unit];
   });
-  // What has no bound above it is set aside by nobody.
-  const taken = each((unit) => (parent.limit[unit] === Number.POSITIVE_INFINITY ? 0 : limit[unit]));
-  return { parent: { ...parent, reserved: add(parent.reserved, taken) }, limit };
+  // A unit that the parent does not bound needs no reservation.
+  const reservation = each((unit) => (parent.limit[unit] === Number.POSITIVE_INFINITY ? 0 : limit[unit]));
+  return { parent: { ...parent, reserved: add(parent.reserved, reservation) }, limit };
 }
 
 /**
- * Notes what the present attempt has used up so far.
+ * Records the use of the present attempt so far.
  *
- * @returns the account, and the first unit of which more was used than was left; the account then holds no more than that
+ * @returns the account, and the first exceeded unit; the account then holds no more than the limit
  */
 export function noteAttempt(
   account: Account,
   usage: TaskUsage,
 ): { account: Account; over: Overdraft | undefined } {
-  const used: Amounts = { tokens: usage.tokensUsed, cost: Number(usage.costMicrocents) };
-  const allowed = left({ ...account, attempt: NOTHING });
+  const used: Amounts = { tokens: Number(usage.tokensUsed), cost: Number(usage.costMicrocents) };
+  const allowed = available({ ...account, attempt: NOTHING });
   const unit = UNITS.find((one) => used[one] > allowed[one]);
   const attempt = each((one) => Math.min(used[one], allowed[one]));
   const over = unit && { unit, needed: used[unit], allowed: allowed[unit] };
   return { account: { ...account, attempt }, over };
 }
 
-/** More than there is. */
+/** An amount that exceeds a budget. */
 export interface Overdraft {
   readonly unit: Unit;
   readonly needed: number;
   readonly allowed: number;
 }
 
-/** The account when an attempt is over. */
+/** Returns the account after the end of an attempt. */
 export function endAttempt(account: Account): Account {
   return { ...account, spent: add(account.spent, account.attempt), attempt: NOTHING };
 }
 
-/** The parent's account when a child has ended: what it did not use comes back. */
+/** Returns the parent's account after a child's end, with the child's unused share returned. */
 export function endChild(parent: Account, child: Account): Account {
   const returned = each((unit) => (parent.limit[unit] === Number.POSITIVE_INFINITY ? 0 : child.limit[unit]));
   return {
@@ -104,22 +107,24 @@ export function endChild(parent: Account, child: Account): Account {
 }
 
 /**
- * Sets another limit, and moves the difference from or to the parent.
+ * Changes a task's limit. For a child, the difference moves between its account and its parent's.
  *
- * @throws DeputeError BUDGET_EXCEEDED when it is less than what is used up or set aside, or more than the parent has left
+ * @throws DeputeError BUDGET_EXCEEDED when the new limit is below the use and reservations, or above what the parent
+ * can give
  */
 export function changeLimit(
   account: Account,
-  asked: SpendBudget,
+  askedBudget: SpendBudget,
   parent: Account | undefined,
 ): { account: Account; parent: Account | undefined } {
-  const wanted = boundsOf(asked);
+  const wantedBounds = boundsOf(askedBudget);
   const used = add(add(account.spent, account.reserved), account.attempt);
-  const above = parent && left(parent);
+  const above = parent && available(parent);
   const limit = each((unit) => {
-    // What the parent bounds cannot be set free.
+    // If the request states no bound for a unit that the parent bounds, the child keeps its present limit.
     const isBounded = parent !== undefined && parent.limit[unit] !== Number.POSITIVE_INFINITY;
-    const next = wanted[unit] === Number.POSITIVE_INFINITY && isBounded ? account.limit[unit] : wanted[unit];
+    const next =
+      wantedBounds[unit] === Number.POSITIVE_INFINITY && isBounded ? account.limit[unit] : wantedBounds[unit];
     if (next < used[unit]) throw exceeded(unit, used[unit], next);
     if (isBounded && above !== undefined && next - account.limit[unit] > above[unit]) {
       throw exceeded(unit, next, account.limit[unit] + above[unit]);
@@ -136,7 +141,7 @@ export function changeLimit(
   return { account: { ...account, limit }, parent: parent && reserved && { ...parent, reserved } };
 }
 
-/** A budget as bounds. */
+/** Converts a budget to bounds. */
 export function boundsOf(budget: SpendBudget | undefined): Bounds {
   return {
     tokens: budget?.maxTokens === undefined ? Number.POSITIVE_INFINITY : Number(budget.maxTokens),
@@ -145,7 +150,7 @@ export function boundsOf(budget: SpendBudget | undefined): Bounds {
   };
 }
 
-/** Bounds as a budget; undefined where nothing is bounded. */
+/** Converts bounds to a budget; undefined if no unit is bounded. */
 export function budgetOf({ tokens, cost }: Bounds): SpendBudget | undefined {
   if (tokens === Number.POSITIVE_INFINITY && cost === Number.POSITIVE_INFINITY) return undefined;
   return create(SpendBudgetSchema, {
@@ -154,7 +159,7 @@ export function budgetOf({ tokens, cost }: Bounds): SpendBudget | undefined {
   });
 }
 
-/** The refusal of more than there is. */
+/** Returns the refusal of an amount that exceeds a budget. */
 export function exceeded(unit: Unit, needed: number, allowed: number): DeputeError {
   const word = unit === "tokens" ? "tokens" : "microcents";
   return new DeputeError(
@@ -166,8 +171,9 @@ export function exceeded(unit: Unit, needed: number, allowed: number): DeputeErr
   );
 }
 
+/** Returns the sum of two amounts, at most 2^53-1. A larger sum is not exact, and no column can hold it. */
 function add(a: Amounts, b: Amounts): Amounts {
-  return each((unit) => a[unit] + b[unit]);
+  return each((unit) => Math.min(a[unit] + b[unit], Number.MAX_SAFE_INTEGER));
 }
 
 function each(amount: (unit: Unit) => number): Amounts {

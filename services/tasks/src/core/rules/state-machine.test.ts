@@ -15,7 +15,8 @@ import {
 
 const ALL = Object.values(TaskStatus).filter((status) => status !== TaskStatus.UNSPECIFIED);
 
-// Written out a second time, as the picture of the life cycle shows it, so that a slip in the table is seen.
+// A copy of the transitions, taken from the diagram of the life cycle. The test compares it with the table, so a
+// mistake in the table fails the test.
 const PICTURE: Record<string, string[]> = {
   pending: ["accepted", "in_review", "completed", "rejected", "failed", "cancelled", "expired", "revoked"],
   accepted: [

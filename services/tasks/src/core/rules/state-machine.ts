@@ -1,21 +1,21 @@
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** Who can bring a transition about. */
+/** The actors that can cause transitions. */
 export type Actor =
-  /** Who created the task. */
+  /** The principal that created the task. */
   | "delegator"
   /** The delegate, under a lease. */
   | "worker"
   /** The delegate, by a signed attestation that the verifier checked; it needs no lease. */
   | "attestation"
-  /** Who decides on results that are held for review. */
+  /** The reviewer of held results. */
   | "overseer"
-  /** The time limits. */
+  /** A time limit of the task. */
   | "clock"
-  /** The token that the work runs under. */
+  /** The token under which the work runs, when it is revoked or expires. */
   | "authority"
-  /** The task that it is a part of. */
+  /** The parent of the task. */
   | "parent";
 
 export interface Transition {
@@ -36,16 +36,21 @@ export const TERMINAL_STATUSES = [COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRE
 /** The statuses in which a worker holds the task under a lease. */
 export const HELD_STATUSES = [ACCEPTED, RUNNING, INPUT_REQUIRED] as const;
 
-/** The statuses in which an attestation may end a task: a result that is held already is for the overseer to decide. */
+/**
+ * The statuses in which an attestation may end a task. The others are missing because the overseer decides on a result
+ * that is already held.
+ */
 export const ATTESTABLE_STATUSES = [PENDING, ACCEPTED, RUNNING, SUSPENDED, INPUT_REQUIRED] as const;
 
-/** A worker and the clock end only what the delegator has called off. */
+/**
+ * The actors that may cancel a held task. The worker and the clock may do so only after the delegator has requested it.
+ */
 const CANCEL_HELD: readonly Actor[] = ["delegator", "parent", "worker", "clock"];
 
 const FAIL_ATTESTABLE: readonly Actor[] = ["worker", "attestation", "overseer", "clock"];
 const FAIL_HELD_RESULT: readonly Actor[] = ["worker", "overseer", "clock"];
 
-/** Every transition that there is. Creation is not one: a task begins as PENDING. */
+/** Every allowed transition. Creation is not a transition: a task begins as PENDING. */
 export const TRANSITIONS: readonly Transition[] = [
   { from: PENDING, to: ACCEPTED, by: ["worker"] },
   { from: PENDING, to: REJECTED, by: ["worker"] },
@@ -54,7 +59,8 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: ACCEPTED, to: PENDING, by: ["worker", "clock"] },
   { from: RUNNING, to: PENDING, by: ["worker", "clock"] },
   { from: RUNNING, to: SUSPENDED, by: ["worker", "clock"] },
-  // Nobody holds a suspended task, nor one whose result is looked at: to go on, it needs a worker first.
+  // A suspended task has no lease, like a task with a held result. It becomes pending first, because it needs a worker
+  // to continue.
   { from: SUSPENDED, to: PENDING, by: ["delegator"] },
   { from: RUNNING, to: INPUT_REQUIRED, by: ["worker"] },
   { from: INPUT_REQUIRED, to: RUNNING, by: ["delegator"] },
@@ -76,7 +82,7 @@ export const TRANSITIONS: readonly Transition[] = [
 
 const actors = new Map(TRANSITIONS.map(({ from, to, by }) => [key(from, to), by]));
 
-/** Whether there is such a transition; with `by`, whether that actor may bring it about. */
+/** Whether the table has the transition; with `by`, whether that actor may make it. */
 export function canTransition(from: TaskStatus, to: TaskStatus, by?: Actor): boolean {
   const allowed = actors.get(key(from, to));
   return allowed !== undefined && (by === undefined || allowed.includes(by));
@@ -103,14 +109,14 @@ function mayDeliver(status: TaskStatus): boolean {
 }
 
 /**
- * Whether a worker may deliver the result of this task without StartAssignment: an execution may go from accepted to
- * completed (Agenta protocol manifest, `state_transitions.allowed`).
+ * Whether a worker may complete this task without StartAssignment. An execution may go from accepted to completed.
+ * (Agenta protocol manifest, `state_transitions.allowed`)
  */
 export function deliversUnstarted({ executionRequestId }: Pick<Task, "executionRequestId">): boolean {
   return executionRequestId !== "";
 }
 
-/** A status as people and metadata name it, e.g. `in_review`. */
+/** Returns a status as people and metadata write it, e.g. `in_review`. */
 export function statusName(status: TaskStatus): string {
   return NAMES.get(status) ?? "unspecified";
 }
@@ -119,7 +125,7 @@ const NAMES = new Map<TaskStatus, string>(
   Object.entries(TaskStatus).map(([name, value]) => [value, name.toLowerCase()]),
 );
 
-/** The refusal of a transition that is not in the table. */
+/** Returns the refusal of a transition that is not in the table. */
 export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus): DeputeError {
   const names = { from: statusName(from), to: statusName(to) };
   return new DeputeError(
@@ -129,7 +135,7 @@ export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus):
   );
 }
 
-/** What moves a task on from a status, for the messages of refusals. */
+/** Returns the action that moves a task on from a status, for messages of refusals. */
 function nextStep(from: TaskStatus): string {
   switch (from) {
     case PENDING:

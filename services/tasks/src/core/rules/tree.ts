@@ -5,25 +5,25 @@ import { isTerminal, stateConflict } from "./state-machine.ts";
 
 /** How large a tree of tasks may grow. */
 export interface TreeLimits {
-  /** Tasks above a task, at most. */
+  /** Maximum number of tasks above a task. */
   readonly maxDepth: number;
-  /** Parts that a task may ever have. */
+  /** Maximum number of children that a task may ever have. */
   readonly maxChildren: number;
-  /** Tasks below one root that have not ended; they end in one transaction with it. */
+  /** Maximum number of open tasks below one root. They all end in one transaction with the root. */
   readonly maxOpen: number;
 }
 
-/** A tree as it is, where something is to be added. */
+/** The present tree, before a child task is added. */
 export interface TreeState {
-  /** The task that shall have another part, and those above it, the root last. */
+  /** The new child's parent first, then the parent's ancestors up to the root. */
   readonly lineage: readonly [Task, ...Task[]];
-  /** Parts that it has had so far. */
+  /** Number of children that the parent has had so far. */
   readonly children: number;
-  /** Tasks below the root that have not ended. */
+  /** Number of open tasks below the root. */
   readonly open: number;
 }
 
-/** Where a new task stands. */
+/** The position of a new task in its tree. */
 export interface Place {
   readonly parentTaskId: string;
   readonly rootTaskId: string;
@@ -34,20 +34,21 @@ export interface Place {
 }
 
 /**
- * The place of a new part of a task. Depute's choice: work is held to be going round when an agent is asked for the same
- * capability (or, in free work, with the same words) as further up, because whoever waits for itself waits for ever.
+ * Returns the position of a new child task. A cycle is two tasks on one path with the same agent and capability, or
+ * with the same agent and description if they have no capability. Depute's choice: cycles are refused, because a task
+ * that waits for itself never ends.
  *
  * @throws DeputeError TASK_STATE_CONFLICT (the parent has ended), TASK_CYCLE, LIMIT_EXCEEDED
  */
 export function placeUnder(
   { lineage, children, open }: TreeState,
-  asked: { agentId: string; capabilityId: string; description: string },
+  draft: { agentId: string; capabilityId: string; description: string },
   { maxDepth, maxChildren, maxOpen }: TreeLimits,
 ): Place {
   const [parent] = lineage;
   const root = lineage.at(-1) ?? parent;
   if (isTerminal(parent.status)) throw stateConflict(parent.id, parent.status, parent.status);
-  for (const above of lineage) if (isSameWork(above, asked)) throw cycle(above);
+  for (const above of lineage) if (isSameWork(above, draft)) throw cycle(above);
   if (lineage.length > maxDepth) throw exceeded("depth", maxDepth);
   if (children >= maxChildren) throw exceeded("children", maxChildren);
   if (open >= maxOpen) throw exceeded("open_tasks", maxOpen);
@@ -60,7 +61,10 @@ export function placeUnder(
   };
 }
 
-/** What is told of a task to somebody who may not see it, but sees one of its tree: its place and its standing. */
+/**
+ * Returns a task without its content, for a viewer that may see its tree but not the task. The position in the tree and
+ * the status remain.
+ */
 export function outlineOf(task: Task): Task {
   const { externalId: _id, description: _words, input: _input, output: _output, ...rest } = task;
   const outline: Task = { ...rest, externalId: "", description: "", contractId: "", delegationId: "" };
@@ -94,10 +98,10 @@ function cycle({ id, agentId, capabilityId }: Task): DeputeError {
   });
 }
 
-function exceeded(what: string, max: number): DeputeError {
-  const description = `the tree would have more than ${max} (${what})`;
+function exceeded(bound: string, max: number): DeputeError {
+  const description = `the tree would have more than ${max} (${bound})`;
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, description, {
-    metadata: { limit: `tree.${what}`, max: String(max) },
+    metadata: { limit: `tree.${bound}`, max: String(max) },
     violations: [{ field: "draft.parent_task_id", description }],
   });
 }

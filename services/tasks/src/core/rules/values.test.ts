@@ -19,7 +19,7 @@ describe("a value", () => {
   test("is measured as its JSON, to the byte", () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false, maxDepth: 5 }), (json) => {
-        // A number that is -0 is written as 0 in both.
+        // Both bytesOf and checkValue count -0 as 0.
         const bytes = bytesOf(json);
         checkValue(toValue(json as JsonValue), "input", bytes);
         expect(() => checkValue(toValue(json as JsonValue), "input", bytes - 1)).toThrow(

@@ -1,37 +1,37 @@
 import type { Value } from "@bufbuild/protobuf/wkt";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 
-/** Bytes that an input or an output may have as JSON. */
+/** Maximum size of an input or output as JSON, in bytes. */
 export const MAX_VALUE_BYTES = 1024 * 1024;
 
-/** Bytes that a preliminary result may have as JSON. */
+/** Maximum size of a partial result as JSON, in bytes. */
 export const MAX_PARTIAL_BYTES = 256 * 1024;
 
-/** Bytes that a checkpoint may have as JSON. */
+/** Maximum size of a checkpoint as JSON, in bytes. */
 export const MAX_CHECKPOINT_BYTES = 512 * 1024;
 
-/** Bytes that the details of a question may have as JSON. */
+/** Maximum size of the details of a question as JSON, in bytes. */
 export const MAX_QUESTION_BYTES = 32 * 1024;
 
-/** Bytes that an answer to a question may have as JSON. */
+/** Maximum size of an answer to a question as JSON, in bytes. */
 export const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Bytes that all answers of a task may have together, as they are stored; they travel in one assignment. */
+/** Maximum total size of a task's answers as stored, in bytes. One assignment contains all of them. */
 export const MAX_ANSWERS_BYTES = 256 * 1024;
 
 /**
- * Deepest nesting of objects and arrays. A level costs up to three levels of protobuf, and readers in every language
- * stop at a hundred.
+ * Maximum nesting of objects and arrays. One JSON level becomes up to three protobuf levels, and protobuf parsers
+ * refuse more than 100 levels.
  */
 export const MAX_VALUE_DEPTH = 30;
 
 const utf8 = new TextEncoder();
 
 /**
- * Refuses a value that is no JSON, or larger or deeper than allowed.
+ * Refuses a value that is not JSON, or that is larger or deeper than allowed.
  *
- * @param field where it stands in the request, e.g. `draft.input`
- * @throws DeputeError LIMIT_EXCEEDED; INVALID_REQUEST for a value without a kind or a number that JSON cannot say
+ * @param field the place of the value in the request, e.g. `draft.input`
+ * @throws DeputeError LIMIT_EXCEEDED; INVALID_REQUEST for a value without a kind or a number that JSON cannot write
  */
 export function checkValue(value: Value, field: string, maxBytes: number): void {
   const meter: Meter = { field, maxBytes, bytes: 0 };
@@ -81,7 +81,7 @@ function measure({ kind }: Value, depth: number, meter: Meter): void {
 }
 
 function countText(text: string, meter: Meter): void {
-  // A text that is too long as it is needs no exact count.
+  // The length in characters alone exceeds the limit, so an exact count of bytes is not needed.
   if (text.length > meter.maxBytes) count(text.length, meter);
   count(utf8.encode(JSON.stringify(text)).length, meter);
 }
@@ -95,10 +95,10 @@ function deeper(depth: number, meter: Meter): void {
   if (depth >= MAX_VALUE_DEPTH) throw exceeded(meter.field, "depth", MAX_VALUE_DEPTH);
 }
 
-function exceeded(field: string, what: "bytes" | "depth", max: number): DeputeError {
-  const description = what === "bytes" ? `more than ${max} bytes as JSON` : `nested deeper than ${max}`;
+function exceeded(field: string, bound: "bytes" | "depth", max: number): DeputeError {
+  const description = bound === "bytes" ? `more than ${max} bytes as JSON` : `nested deeper than ${max}`;
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${field}: ${description}`, {
-    metadata: { limit: `${field}.${what}`, max: String(max) },
+    metadata: { limit: `${field}.${bound}`, max: String(max) },
     violations: [{ field, description }],
   });
 }

@@ -1,13 +1,16 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { TaskRecord } from "./record.ts";
 
-/** Who looks at a task, or works on it. */
+/** A caller that reads a task, or works on it. */
 export interface Viewer {
-  /** Whether the viewer is, or may act for, this principal; never for the empty one unless it may act for anybody. */
+  /**
+   * Whether the viewer is this principal, or may act for it. For the empty principal, true only if the viewer may act
+   * for every principal.
+   */
   mayActFor(principal: string): boolean;
 }
 
-/** Whether the task is the viewer's own, as its delegator. */
+/** Whether the viewer is the task's delegator. */
 export function isDelegator(viewer: Viewer, { task }: TaskRecord): boolean {
   return viewer.mayActFor(task.delegator);
 }
@@ -17,7 +20,7 @@ export function isDelegate(viewer: Viewer, { agentPrincipal }: TaskRecord): bool
   return viewer.mayActFor(agentPrincipal);
 }
 
-/** Whether the viewer decides on the task's results. */
+/** Whether the viewer is the overseer of the task's results. */
 export function isOverseer(viewer: Viewer, { task, overseerPrincipal }: TaskRecord): boolean {
   return task.overseerId !== "" && viewer.mayActFor(overseerPrincipal);
 }
@@ -28,16 +31,16 @@ export function isVisible(viewer: Viewer, record: TaskRecord): boolean {
 }
 
 /**
- * Refuses who is neither the task's delegator nor its delegate nor its overseer.
+ * Requires the task's delegator, delegate or overseer.
  *
- * @throws DeputeError TASK_NOT_FOUND: what is not the caller's looks like what does not exist
+ * @throws DeputeError TASK_NOT_FOUND, as for a task that does not exist
  */
 export function requireVisible(viewer: Viewer, record: TaskRecord): void {
   if (!isVisible(viewer, record)) throw taskNotFound(record.task.id);
 }
 
 /**
- * Refuses who may not work on the task.
+ * Requires a viewer that may work on the task.
  *
  * @throws DeputeError TASK_NOT_FOUND
  */
@@ -45,7 +48,7 @@ export function requireDelegate(viewer: Viewer, record: TaskRecord): void {
   if (!isDelegate(viewer, record)) throw taskNotFound(record.task.id);
 }
 
-/** The refusal of a task that is not there for this caller. */
+/** Returns the refusal of a task that does not exist, or that the caller may not see. */
 export function taskNotFound(task: string): DeputeError {
   return new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", { metadata: { task } });
 }

@@ -1,19 +1,23 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, flag, integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 import type { ArtifactRecord } from "../rules/artifact.ts";
 
-interface ArtifactRow {
-  artifact_id: string;
-  task_id: string;
-  name: string;
-  media_type: string;
-  size: number;
-  sha256: string;
-  written: number;
-  whole: number;
-  maker: string;
-  is_result: number;
-  create_ms: number;
-}
+const PIECE_ROW = row({ start: integer, data: bytes });
+
+const ARTIFACT_ROW = row({
+  artifact_id: text,
+  task_id: text,
+  name: text,
+  media_type: text,
+  size: integer,
+  sha256: text,
+  written: integer,
+  whole: flag,
+  maker: text,
+  organization: text,
+  is_result: flag,
+  create_ms: integer,
+});
+type ArtifactRow = RowOf<typeof ARTIFACT_ROW>;
 
 const toRecord = (row: ArtifactRow): ArtifactRecord => ({
   id: row.artifact_id,
@@ -25,18 +29,20 @@ const toRecord = (row: ArtifactRow): ArtifactRecord => ({
   written: row.written,
   isWhole: row.whole === 1,
   maker: row.maker,
+  organization: row.organization,
   isResult: row.is_result === 1,
   createMs: row.create_ms,
 });
 
 export async function readArtifact(tx: ReadTx, id: string): Promise<ArtifactRecord | undefined> {
-  const row = await tx.get<ArtifactRow>("SELECT * FROM task_artifacts WHERE artifact_id = ?", [id]);
+  const row = await tx.get(ARTIFACT_ROW, "SELECT * FROM task_artifacts WHERE artifact_id = ?", [id]);
   return row && toRecord(row);
 }
 
-/** A task's artifacts, oldest first; there are at most as many as a task may have. */
+/** Returns a task's artifacts, oldest first. Their number is bounded, so no page is needed. */
 export async function listArtifacts(tx: ReadTx, taskId: string): Promise<ArtifactRecord[]> {
-  const rows = await tx.all<ArtifactRow>(
+  const rows = await tx.all(
+    ARTIFACT_ROW,
     "SELECT * FROM task_artifacts WHERE task_id = ? ORDER BY artifact_id",
     [taskId],
   );
@@ -45,9 +51,9 @@ export async function listArtifacts(tx: ReadTx, taskId: string): Promise<Artifac
 
 export async function insertArtifact(tx: WriteTx, artifact: ArtifactRecord): Promise<void> {
   await tx.run(
-    `INSERT INTO task_artifacts (artifact_id, task_id, name, media_type, size, sha256, written, whole, maker, is_result,
-       create_ms)
-     VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?)`,
+    `INSERT INTO task_artifacts (artifact_id, task_id, name, media_type, size, sha256, written, whole, maker, organization,
+       is_result, create_ms)
+     VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?)`,
     [
       artifact.id,
       artifact.taskId,
@@ -56,13 +62,14 @@ export async function insertArtifact(tx: WriteTx, artifact: ArtifactRecord): Pro
       artifact.size,
       artifact.sha256,
       artifact.maker,
+      artifact.organization,
       artifact.isResult ? 1 : 0,
       artifact.createMs,
     ],
   );
 }
 
-/** Keeps the next bytes of an artifact. */
+/** Stores the next bytes of an artifact. */
 export async function appendBytes(tx: WriteTx, artifact: ArtifactRecord, data: Uint8Array): Promise<void> {
   const { id, taskId, written } = artifact;
   await tx.run("INSERT INTO task_artifact_bytes (artifact_id, task_id, start, data) VALUES (?, ?, ?, ?)", [
@@ -74,9 +81,10 @@ export async function appendBytes(tx: WriteTx, artifact: ArtifactRecord, data: U
   await tx.run("UPDATE task_artifacts SET written = ? WHERE artifact_id = ?", [written + data.length, id]);
 }
 
-/** The piece that holds a byte, and where it begins. */
+/** Reads the stored piece that contains the byte at an offset, and the offset at which the piece begins. */
 export async function readPiece(tx: ReadTx, id: string, offset: number) {
-  return tx.get<{ start: number; data: Uint8Array }>(
+  return tx.get(
+    PIECE_ROW,
     "SELECT start, data FROM task_artifact_bytes WHERE artifact_id = ? AND start <= ? ORDER BY start DESC LIMIT 1",
     [id, offset],
   );
@@ -86,7 +94,7 @@ export async function markWhole(tx: WriteTx, id: string): Promise<void> {
   await tx.run("UPDATE task_artifacts SET whole = 1 WHERE artifact_id = ?", [id]);
 }
 
-/** Drops the bytes of an artifact, so that they can be written anew. */
+/** Deletes the bytes of an artifact, so that they can be written again. */
 export async function dropBytes(tx: WriteTx, id: string): Promise<void> {
   await tx.run("DELETE FROM task_artifact_bytes WHERE artifact_id = ?", [id]);
   await tx.run("UPDATE task_artifacts SET written = 0 WHERE artifact_id = ?", [id]);

@@ -1,7 +1,8 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 
-// A partial index is used only by a statement that holds its condition to the letter, so both draw it from here. The
-// numbers are the contract's and never change, so neither does the text of a migration.
+// A database uses a partial index only for a statement that repeats the index's condition literally. So indexes and
+// statements share these conditions. Status numbers come from the protobuf contract and never change, so the text of a
+// released migration never changes either.
 
-/** Of tasks that wait for a worker. */
+/** The condition for tasks that wait for a worker. */
 export const IS_PENDING = `status = ${TaskStatus.PENDING}`;

@@ -1,29 +1,35 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, flag, integer, oneOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { ContextRecord, DataPlace, Reader } from "../rules/context.ts";
 
-interface ContextRow {
-  context_id: string;
-  owner: string;
-  external_id: string;
-  request_id: string;
-  digest: string;
-  envelope: Uint8Array;
-  create_ms: number;
-  expire_ms: number;
-  revoked: number;
-  data_in: DataPlace;
-}
+const READER_ROW = row({ agent_id: text, principal: text });
+const SOURCE_ID_ROW = row({ source_id: text });
+const CONTEXT_ID_ROW = row({ context_id: text });
+const TASK_ID_ROW = row({ task_id: text });
 
-/** The data of contexts that may not be persisted, by their ids. */
+const CONTEXT_ROW = row({
+  context_id: text,
+  owner: text,
+  organization: text,
+  external_id: text,
+  request_id: text,
+  digest: text,
+  envelope: bytes,
+  create_ms: integer,
+  expire_ms: integer,
+  revoked: flag,
+  data_in: oneOf<DataPlace>("store", "memory", "nowhere"),
+});
+
+/** The data of contexts that may not be stored, by context id. It is in this process's memory. */
 export interface HeldData {
   find(id: string): { readonly digest: string; readonly data: Uint8Array } | undefined;
 }
 
 const NO_DATA = new Uint8Array();
 
-/** A context with its data, wherever that is. */
+/** Reads a context with its data, which may be in the store or in memory. */
 export async function readContext(
   tx: ReadTx,
   memory: HeldData,
@@ -32,12 +38,12 @@ export async function readContext(
   return readWhere(tx, memory, "context_id = ?", [id]);
 }
 
-/** An owner's context by its own id for it. */
+/** Finds an owner's context by the owner's own id for it. */
 export async function findContext(tx: ReadTx, memory: HeldData, owner: string, externalId: string) {
   return readWhere(tx, memory, "owner = ? AND external_id = ? AND external_id <> ''", [owner, externalId]);
 }
 
-/** The context that a request of an owner's shared. */
+/** Finds the context that an owner's request created. */
 export async function findContextOfRequest(tx: ReadTx, memory: HeldData, owner: string, requestId: string) {
   return readWhere(tx, memory, "owner = ? AND request_id = ?", [owner, requestId]);
 }
@@ -48,45 +54,50 @@ async function readWhere(
   where: string,
   params: string[],
 ): Promise<ContextRecord | undefined> {
-  const row = await tx.get<ContextRow>(`SELECT * FROM contexts WHERE ${where}`, params);
+  const row = await tx.get(CONTEXT_ROW, `SELECT * FROM contexts WHERE ${where}`, params);
   if (row === undefined) return undefined;
   const id = row.context_id;
-  const readers = await tx.all<{ agent_id: string; principal: string }>(
+  const readers = await tx.all(
+    READER_ROW,
     "SELECT agent_id, principal FROM context_readers WHERE context_id = ? ORDER BY agent_id",
     [id],
   );
-  const sources = await tx.all<{ source_id: string }>(
+  const sources = await tx.all(
+    SOURCE_ID_ROW,
     "SELECT source_id FROM context_sources WHERE context_id = ? ORDER BY source_id",
     [id],
   );
   const stored = fromBinary(ContextEnvelopeSchema, row.envelope);
-  const held = row.data_in === "memory" ? memory.find(id) : undefined;
+  const memoryRecord = row.data_in === "memory" ? memory.find(id) : undefined;
   return {
     id,
     externalId: row.external_id,
     owner: row.owner,
+    organization: row.organization,
     requestId: row.request_id,
-    digest: held?.digest ?? row.digest,
-    envelope: held === undefined ? stored : { ...stored, data: held.data },
+    digest: memoryRecord?.digest ?? row.digest,
+    envelope: memoryRecord === undefined ? stored : { ...stored, data: memoryRecord.data },
     readers: readers.map(({ agent_id, principal }) => ({ agentId: agent_id, principal })),
     derivedFrom: sources.map(({ source_id }) => source_id),
     createMs: row.create_ms,
     expireMs: row.expire_ms,
     isRevoked: row.revoked === 1,
-    dataIn: row.data_in === "memory" && held === undefined ? "nowhere" : row.data_in,
+    dataIn: row.data_in === "memory" && memoryRecord === undefined ? "nowhere" : row.data_in,
   };
 }
 
-/** Stores a context; one whose data is in memory without the data and its digest. */
+/** Stores a context. If its data is in memory, the row has neither the data nor the digest. */
 export async function insertContext(tx: WriteTx, record: ContextRecord): Promise<void> {
   const isStored = record.dataIn === "store";
   await tx.run(
     `INSERT INTO contexts
-       (context_id, owner, external_id, request_id, digest, envelope, create_ms, expire_ms, revoked, data_in)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`,
+       (context_id, owner, organization, external_id, request_id, digest, envelope, create_ms, expire_ms, revoked,
+        data_in)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`,
     [
       record.id,
       record.owner,
+      record.organization,
       record.externalId,
       record.requestId,
       isStored ? record.digest : "",
@@ -106,9 +117,10 @@ function withoutData({ envelope }: ContextRecord): Uint8Array {
   return toBinary(ContextEnvelopeSchema, { ...envelope, data: NO_DATA });
 }
 
-/** The contexts that were made of another one. */
+/** Returns the contexts that were derived from a source context. */
 export async function readDerived(tx: ReadTx, memory: HeldData, sourceId: string): Promise<ContextRecord[]> {
-  const rows = await tx.all<{ context_id: string }>(
+  const rows = await tx.all(
+    CONTEXT_ID_ROW,
     "SELECT context_id FROM context_sources WHERE source_id = ? ORDER BY context_id",
     [sourceId],
   );
@@ -128,7 +140,7 @@ export async function insertReader(tx: WriteTx, id: string, { agentId, principal
   );
 }
 
-/** Takes a context back and deletes its data. */
+/** Revokes a context and deletes its data. */
 export async function revokeContext(tx: WriteTx, record: ContextRecord): Promise<void> {
   await tx.run("UPDATE contexts SET revoked = 1 WHERE context_id = ?", [record.id]);
   await deleteData(tx, record);
@@ -149,7 +161,7 @@ async function deleteData(tx: WriteTx, record: ContextRecord): Promise<void> {
 /**
  * Deletes the data of contexts whose time has passed.
  *
- * @returns how many contexts
+ * @returns the number of contexts
  */
 export async function deleteExpiredData(
   tx: WriteTx,
@@ -159,7 +171,8 @@ export async function deleteExpiredData(
 ): Promise<number> {
   let deleted = 0;
   for (const place of ["store", "memory"] as const) {
-    const rows = await tx.all<{ context_id: string }>(
+    const rows = await tx.all(
+      CONTEXT_ID_ROW,
       `SELECT context_id FROM contexts WHERE data_in = ? AND data_in <> 'nowhere' AND expire_ms <= ?
        ORDER BY expire_ms, context_id LIMIT ?`,
       [place, nowMs, limit - deleted],
@@ -176,10 +189,11 @@ export async function deleteExpiredData(
 /**
  * Deletes the rows of contexts that expired before a time.
  *
- * @returns how many
+ * @returns the number of deleted rows
  */
 export async function deleteContexts(tx: WriteTx, expireMs: number, limit: number): Promise<number> {
-  const rows = await tx.all<{ context_id: string }>(
+  const rows = await tx.all(
+    CONTEXT_ID_ROW,
     "SELECT context_id FROM contexts WHERE expire_ms <= ? ORDER BY expire_ms, context_id LIMIT ?",
     [expireMs, limit],
   );
@@ -191,9 +205,10 @@ export async function deleteContexts(tx: WriteTx, expireMs: number, limit: numbe
   return rows.length;
 }
 
-/** Ids of contexts whose data was in the memory of a process that has ended. */
+/** Returns the ids of contexts whose data was in the memory of a process that has ended. */
 export async function lostContexts(tx: ReadTx, memory: HeldData, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ context_id: string }>(
+  const rows = await tx.all(
+    CONTEXT_ID_ROW,
     `SELECT context_id FROM contexts WHERE data_in = 'memory' AND data_in <> 'nowhere'
      ORDER BY expire_ms, context_id LIMIT ?`,
     [limit],
@@ -201,12 +216,12 @@ export async function lostContexts(tx: ReadTx, memory: HeldData, limit: number):
   return rows.map(({ context_id }) => context_id).filter((id) => memory.find(id) === undefined);
 }
 
-/** Notes that the data of a context is gone with the process that held it. */
+/** Records that the data of a context was lost with the process that held it. */
 export async function noteLost(tx: WriteTx, id: string): Promise<void> {
   await tx.run("UPDATE contexts SET data_in = 'nowhere' WHERE context_id = ?", [id]);
 }
 
-/** Notes which contexts go along with a task: their ids only. */
+/** Stores the ids of the contexts that a task carries. */
 export async function insertTaskContexts(tx: WriteTx, taskId: string, ids: readonly string[]): Promise<void> {
   for (const [number, id] of ids.entries()) {
     await tx.run("INSERT INTO task_contexts (task_id, number, context_id) VALUES (?, ?, ?)", [
@@ -218,16 +233,18 @@ export async function insertTaskContexts(tx: WriteTx, taskId: string, ids: reado
 }
 
 export async function readTaskContexts(tx: ReadTx, taskId: string): Promise<string[]> {
-  const rows = await tx.all<{ context_id: string }>(
+  const rows = await tx.all(
+    CONTEXT_ID_ROW,
     "SELECT context_id FROM task_contexts WHERE task_id = ? ORDER BY number",
     [taskId],
   );
   return rows.map((row) => row.context_id);
 }
 
-/** Ids of the tasks that carry a context. */
+/** Returns the ids of the tasks that carry a context. */
 export async function readCarriers(tx: ReadTx, contextId: string): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>(
+  const rows = await tx.all(
+    TASK_ID_ROW,
     "SELECT task_id FROM task_contexts WHERE context_id = ? ORDER BY task_id",
     [contextId],
   );

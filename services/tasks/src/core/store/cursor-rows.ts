@@ -1,17 +1,19 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
 
-/** A position in a log of another service; it never goes back. */
+const SEQUENCE_ROW = row({ sequence: integer });
+
+/** The last processed position in another service's log. It never goes back. */
 export interface Cursor {
-  /** The sequence that was seen last; 0 at first. */
+  /** Returns the last sequence that was processed; 0 at first. */
   read(tx: ReadTx): Promise<number>;
   advance(tx: WriteTx, sequence: number): Promise<void>;
 }
 
-/** The cursor of this name. */
+/** Returns the cursor of this name. */
 export function cursorOf(name: string): Cursor {
   return {
     async read(tx) {
-      const row = await tx.get<{ sequence: number }>("SELECT sequence FROM cursors WHERE name = ?", [name]);
+      const row = await tx.get(SEQUENCE_ROW, "SELECT sequence FROM cursors WHERE name = ?", [name]);
       return row?.sequence ?? 0;
     },
     async advance(tx, sequence) {

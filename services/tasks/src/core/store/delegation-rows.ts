@@ -1,17 +1,28 @@
-import type { Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { memberOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** How a delegation ended, to be told to the tokens service. */
+const TASK_ID_ROW = row({ taskId: text });
+const BLOCK_TASK_ROW = row({ task_id: text });
+
+/** The end of a delegation, to be reported to the tokens service. */
 export interface EndedDelegation {
   taskId: string;
   delegationId: string;
-  /** Names the delegation's block; empty for a task that was created before this was kept. */
+  /** The revocation id of the delegation's block. Empty for a task that was created before this column existed. */
   revocationId: string;
   status: TaskStatus;
   attestationId: string;
 }
 
-/** Remembers the delegation that a task runs under. */
+const ENDED_DELEGATION_ROW = row({
+  taskId: text,
+  delegationId: text,
+  revocationId: text,
+  status: memberOf(TaskStatus),
+  attestationId: text,
+});
+
+/** Stores the delegation under which a task runs. */
 export async function insertDelegation(
   tx: WriteTx,
   taskId: string,
@@ -26,10 +37,9 @@ export async function insertDelegation(
 }
 
 /**
- * Notes the end of a task that ran under a delegation. While another task under it is open, the delegation goes on: the
- * last to end says how it ended.
+ * Records the end of a task under a delegation. The delegation ends with its last open task.
  *
- * @returns whether there is something to tell
+ * @returns whether the end must be reported to the tokens service
  */
 export async function endDelegation(tx: WriteTx, task: Task): Promise<boolean> {
   await tx.run(
@@ -48,13 +58,14 @@ export async function endDelegation(tx: WriteTx, task: Task): Promise<boolean> {
   return changes === 0;
 }
 
-/** The tasks under a delegation's block: those that are open, and those whose end is still to be told; two of each at most. */
+/** Returns the tasks under a delegation's block: at most 2 open ones, and at most 2 whose end is not yet reported. */
 export async function tasksUnderDelegation(
   tx: ReadTx,
   revocationId: string,
 ): Promise<{ open: string[]; ended: string[] }> {
   const select = (place: "IS NULL" | "IS NOT NULL") =>
-    tx.all<{ taskId: string }>(
+    tx.all(
+      TASK_ID_ROW,
       `SELECT task_id AS "taskId" FROM task_delegations WHERE revocation_id = ? AND place ${place} ORDER BY task_id LIMIT 2`,
       [revocationId],
     );
@@ -62,9 +73,10 @@ export async function tasksUnderDelegation(
   return { open: ids(await select("IS NULL")), ended: ids(await select("IS NOT NULL")) };
 }
 
-/** Up to so many ends that are still to be told, the first of them first. */
+/** Returns the oldest unreported ends, up to `limit`. */
 export function firstEnded(tx: ReadTx, limit: number): Promise<EndedDelegation[]> {
-  return tx.all<EndedDelegation>(
+  return tx.all(
+    ENDED_DELEGATION_ROW,
     `SELECT task_id AS "taskId", delegation_id AS "delegationId", revocation_id AS "revocationId", status,
        attestation_id AS "attestationId"
      FROM task_delegations WHERE place IS NOT NULL ORDER BY place LIMIT ?`,
@@ -72,7 +84,33 @@ export function firstEnded(tx: ReadTx, limit: number): Promise<EndedDelegation[]
   );
 }
 
-/** Forgets an end that was told. */
+/** Deletes a reported end. */
 export async function dropEnded(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_delegations WHERE task_id = ?", [taskId]);
+}
+
+/** Stores the blocks of tokens that a task depends on. */
+export async function insertBlocks(
+  tx: WriteTx,
+  taskId: string,
+  revocationIds: readonly string[],
+): Promise<void> {
+  for (const revocationId of new Set(revocationIds)) {
+    await tx.run("INSERT INTO task_blocks (revocation_id, task_id) VALUES (?, ?)", [revocationId, taskId]);
+  }
+}
+
+/** Returns the ids of open tasks that depend on a block. */
+export async function tasksUnderBlock(tx: ReadTx, revocationId: string, limit: number): Promise<string[]> {
+  const rows = await tx.all(
+    BLOCK_TASK_ROW,
+    "SELECT task_id FROM task_blocks WHERE revocation_id = ? ORDER BY task_id LIMIT ?",
+    [revocationId, limit],
+  );
+  return rows.map((row) => row.task_id);
+}
+
+/** Deletes the blocks of an ended task, because a revocation can no longer affect it. */
+export async function deleteBlocks(tx: WriteTx, taskId: string): Promise<void> {
+  await tx.run("DELETE FROM task_blocks WHERE task_id = ?", [taskId]);
 }

@@ -1,11 +1,13 @@
 import type { Migration } from "@depute/store";
 import { IS_PENDING } from "./conditions.ts";
 
-// Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
+// Partial indexes contain open tasks only, so that the indexes for the queue, for deadlines and for lease holders stay
+// small.
 const TASKS = `
 CREATE TABLE tasks (
   task_id TEXT PRIMARY KEY,
   delegator TEXT NOT NULL,
+  organization TEXT NOT NULL,
   external_id TEXT NOT NULL,
   draft_digest TEXT NOT NULL,
   correlation_id TEXT NOT NULL,
@@ -102,7 +104,8 @@ CREATE TABLE cursors (
 );
 `;
 
-// What attempts leave for the next one, results that wait for their overseer, what bounds a task, and what bounds an agent.
+// Tables for checkpoints and other work state between attempts, for held results, for budgets of tasks, and for limits
+// of agents.
 const WORK = `
 CREATE TABLE task_checkpoints (
   task_id TEXT PRIMARY KEY,
@@ -150,12 +153,14 @@ CREATE TABLE delegate_limits (
 );
 `;
 
-// `data_in` is where the data of a context is: in the envelope (`store`), in the memory of this process (`memory`), or deleted
-// (`nowhere`). The row of a context that may not be persisted has neither its data nor a digest of it.
+// `data_in` names the location of a context's data: the column `envelope` (`store`), the memory of this process
+// (`memory`), or none after deletion (`nowhere`). A context that must not be stored has a row without its data and its
+// digest.
 const CONTEXTS = `
 CREATE TABLE contexts (
   context_id TEXT PRIMARY KEY,
   owner TEXT NOT NULL,
+  organization TEXT NOT NULL,
   external_id TEXT NOT NULL,
   request_id TEXT NOT NULL,
   digest TEXT NOT NULL,
@@ -204,6 +209,7 @@ CREATE TABLE task_artifacts (
   written BIGINT NOT NULL,
   whole BIGINT NOT NULL,
   maker TEXT NOT NULL,
+  organization TEXT NOT NULL,
   is_result BIGINT NOT NULL,
   create_ms BIGINT NOT NULL
 );
@@ -219,7 +225,8 @@ CREATE TABLE task_artifact_bytes (
 CREATE INDEX task_artifact_bytes_by_task ON task_artifact_bytes (task_id);
 `;
 
-// A row whose place is set waits to be told to the tokens service; it outlives what the task held.
+// A row with a `place` has a state that is not yet reported to the tokens service. `place` gives the order of the
+// reports. The purge of a task's content keeps this row, so that no report is lost.
 const DELEGATIONS = `
 CREATE TABLE task_delegations (
   task_id TEXT PRIMARY KEY,

@@ -1,12 +1,15 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { toTimestamp } from "@depute/core";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { readTask } from "./task-rows.ts";
 
-/** Ids of tasks that ended before a time and are whole, the oldest end first. */
+const TASK_ID_ROW = row({ task_id: text });
+
+/** Returns the ids of tasks that ended before a time and are not yet purged, the oldest end first. */
 export async function endedBefore(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>(
+  const rows = await tx.all(
+    TASK_ID_ROW,
     `SELECT task_id FROM tasks WHERE end_ms IS NOT NULL AND purged = 0 AND end_ms <= ?
      ORDER BY end_ms, task_id LIMIT ?`,
     [endMs, limit],
@@ -14,7 +17,7 @@ export async function endedBefore(tx: ReadTx, endMs: number, limit: number): Pro
   return rows.map((row) => row.task_id);
 }
 
-/** What hangs on a task, by its id. */
+/** The tables that hold a task's content by the task's id. */
 const PARTS = [
   "task_events",
   "task_inputs",
@@ -30,7 +33,7 @@ const PARTS = [
   "task_artifact_bytes",
 ];
 
-/** Forgets what an ended task held. That it was there and how it ended stays, without a word of its content. */
+/** Deletes the content of an ended task. Its tombstone keeps its id and status. */
 export async function purgeTask(tx: WriteTx, taskId: string, nowMs: number): Promise<void> {
   const record = await readTask(tx, taskId);
   if (record === undefined) return;
@@ -62,7 +65,7 @@ export async function purgeTask(tx: WriteTx, taskId: string, nowMs: number): Pro
   if (record.outputSchema !== "") await forgetSchema(tx, record.outputSchema);
 }
 
-/** Forgets a schema that no task needs any more. */
+/** Deletes an output schema that no task uses any more. */
 async function forgetSchema(tx: WriteTx, digest: string): Promise<void> {
   await tx.run(
     `DELETE FROM output_schemas WHERE digest = ? AND NOT EXISTS (
@@ -72,12 +75,13 @@ async function forgetSchema(tx: WriteTx, digest: string): Promise<void> {
 }
 
 /**
- * Forgets that tasks were there which ended before a time.
+ * Deletes the tombstones of tasks that ended before a time.
  *
- * @returns how many
+ * @returns the number of deleted tombstones
  */
 export async function deleteTombstones(tx: WriteTx, endMs: number, limit: number): Promise<number> {
-  const rows = await tx.all<{ task_id: string }>(
+  const rows = await tx.all(
+    TASK_ID_ROW,
     `SELECT task_id FROM tasks WHERE end_ms IS NOT NULL AND purged = 1 AND end_ms <= ?
      ORDER BY end_ms, task_id LIMIT ?`,
     [endMs, limit],

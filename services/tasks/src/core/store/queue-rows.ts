@@ -1,25 +1,27 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { flag, integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 import { IS_PENDING } from "./conditions.ts";
 
-/** What a worker takes. */
+const HELD_ROW = row({ held: integer });
+const TASK_ID_ROW = row({ task_id: text });
+const LIMITS_ROW = row({ max_held: integer, draining: flag });
+const AGENT_ID_ROW = row({ agent_id: text });
+
+/** Selects the tasks that a worker accepts. */
 export interface QueueFilter {
   readonly agentId: string;
-  /** Empty for all, free work too. */
+  /** The capabilities that the worker accepts; empty for all, including tasks without a capability. */
   readonly capabilityIds: readonly string[];
 }
 
-interface Waiting {
-  task_id: string;
-  urgency: number;
-  create_ms: number;
-}
+const WAITING_ROW = row({ task_id: text, urgency: integer, create_ms: integer });
+type Waiting = RowOf<typeof WAITING_ROW>;
 
 const WAITING = `${IS_PENDING} AND queued_ms <= ? AND next_deadline_ms > ?`;
 
 /**
- * Ids of tasks that wait for this worker, may be taken by now, and whose time has not passed: by priority, then oldest
- * first.
+ * Returns the ids of pending tasks for this worker, highest priority first, then oldest first. Their backoff is over,
+ * and their deadline has not passed.
  */
 export async function waitingTasks(
   tx: ReadTx,
@@ -28,54 +30,60 @@ export async function waitingTasks(
   limit: number,
 ): Promise<string[]> {
   if (capabilityIds.length === 0) {
-    const rows = await tx.all<Waiting>(
+    const rows = await tx.all(
+      WAITING_ROW,
       `SELECT task_id, urgency, create_ms FROM tasks WHERE agent_id = ? AND ${WAITING}
        ORDER BY urgency, create_ms, task_id LIMIT ?`,
       [agentId, nowMs, nowMs, limit],
     );
     return rows.map((row) => row.task_id);
   }
-  const found: Waiting[] = [];
+  const waitingRows: Waiting[] = [];
   for (const capabilityId of new Set(capabilityIds)) {
-    found.push(
-      ...(await tx.all<Waiting>(
+    waitingRows.push(
+      ...(await tx.all(
+        WAITING_ROW,
         `SELECT task_id, urgency, create_ms FROM tasks WHERE agent_id = ? AND capability_id = ? AND ${WAITING}
          ORDER BY urgency, create_ms, task_id LIMIT ?`,
         [agentId, capabilityId, nowMs, nowMs, limit],
       )),
     );
   }
-  return found
+  return waitingRows
     .sort((a, b) => a.urgency - b.urgency || a.create_ms - b.create_ms || (a.task_id < b.task_id ? -1 : 1))
     .slice(0, limit)
     .map((row) => row.task_id);
 }
 
-/** How many tasks a stream holds. */
+/** Returns the number of tasks that a holder (one worker's stream) has under leases. */
 export async function countHeld(tx: ReadTx, holder: string): Promise<number> {
-  const row = await tx.get<{ held: number }>("SELECT count(*) AS held FROM tasks WHERE holder = ?", [holder]);
+  const row = await tx.get(HELD_ROW, "SELECT count(*) AS held FROM tasks WHERE holder = ?", [holder]);
   return row?.held ?? 0;
 }
 
-/** Ids of tasks that a holder has, whose leases last, and of which the work has not begun, or has if that counts too. */
+/**
+ * Returns the ids of tasks that a holder has under unexpired leases and has not started. With `orBegun`, started tasks
+ * are included.
+ */
 export async function acceptedBy(
   tx: ReadTx,
   holder: string,
   orBegun: boolean,
   nowMs: number,
 ): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>(
+  const rows = await tx.all(
+    TASK_ID_ROW,
     "SELECT task_id FROM tasks WHERE holder = ? AND (status = ? OR status = ?) AND next_deadline_ms > ?",
     [holder, TaskStatus.ACCEPTED, orBegun ? TaskStatus.RUNNING : TaskStatus.ACCEPTED, nowMs],
   );
   return rows.map((row) => row.task_id);
 }
 
-/** What an agent bounds its work by. */
+/** The limits that an agent has set for its own work. */
 export interface DelegateLimitsRow {
-  /** Tasks that its workers may hold together; 0 for no bound. */
+  /** Maximum number of tasks that the agent's workers may hold together; 0 for no bound. */
   readonly maxHeld: number;
-  /** Whether nothing is handed out. */
+  /** Whether dispatch is paused. */
   readonly draining: boolean;
 }
 
@@ -83,10 +91,9 @@ export async function readDelegateLimits(
   tx: ReadTx,
   agentId: string,
 ): Promise<DelegateLimitsRow | undefined> {
-  const row = await tx.get<{ max_held: number; draining: number }>(
-    "SELECT max_held, draining FROM delegate_limits WHERE agent_id = ?",
-    [agentId],
-  );
+  const row = await tx.get(LIMITS_ROW, "SELECT max_held, draining FROM delegate_limits WHERE agent_id = ?", [
+    agentId,
+  ]);
   return row && { maxHeld: row.max_held, draining: row.draining === 1 };
 }
 
@@ -102,52 +109,55 @@ export async function writeDelegateLimits(
   );
 }
 
-/** How many tasks all workers of an agent hold. */
+/** Returns the number of tasks that all workers of an agent hold. */
 export async function countHeldByAgent(tx: ReadTx, agentId: string): Promise<number> {
-  const row = await tx.get<{ held: number }>(
+  const row = await tx.get(
+    HELD_ROW,
     "SELECT count(*) AS held FROM tasks WHERE agent_id = ? AND holder IS NOT NULL",
     [agentId],
   );
   return row?.held ?? 0;
 }
 
-/** The first agents after this one, in the order of their ids, for which a task waits. */
+/** Lists ids of agents that have a pending task, in order, starting after `afterAgentId`. */
 export async function agentsWithWork(
   tx: ReadTx,
   afterAgentId: string,
   nowMs: number,
   limit: number,
 ): Promise<string[]> {
-  const found: string[] = [];
-  for (let after = afterAgentId; found.length < limit; ) {
-    // One step of the index for each agent, however many tasks wait for it.
-    const row = await tx.get<{ agent_id: string }>(
+  const taskIds: string[] = [];
+  for (let after = afterAgentId; taskIds.length < limit; ) {
+    // One index look-up per agent, however many tasks wait for the agent.
+    const row = await tx.get(
+      AGENT_ID_ROW,
       `SELECT agent_id FROM tasks WHERE agent_id > ? AND ${WAITING} ORDER BY agent_id LIMIT 1`,
       [after, nowMs, nowMs],
     );
     if (row === undefined) break;
-    found.push(row.agent_id);
+    taskIds.push(row.agent_id);
     after = row.agent_id;
   }
-  return found;
+  return taskIds;
 }
 
-/** Ids of up to `limit` tasks of a holder whose leases end before a time. */
+/** Returns the ids of up to `limit` tasks of a holder whose leases end before a time. */
 export async function leasesDueOf(
   tx: ReadTx,
   holder: string,
   beforeMs: number,
   limit: number,
 ): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>(
+  const rows = await tx.all(
+    TASK_ID_ROW,
     "SELECT task_id FROM tasks WHERE holder = ? AND lease_expire_ms <= ? LIMIT ?",
     [holder, beforeMs, limit],
   );
   return rows.map(({ task_id }) => task_id);
 }
 
-/** The tasks that a holder has. */
+/** Returns the tasks that a holder has under leases. */
 export async function heldBy(tx: ReadTx, holder: string): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>("SELECT task_id FROM tasks WHERE holder = ?", [holder]);
+  const rows = await tx.all(TASK_ID_ROW, "SELECT task_id FROM tasks WHERE holder = ?", [holder]);
   return rows.map(({ task_id }) => task_id);
 }

@@ -1,8 +1,13 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The task that a delegator's request created, and the digest of what it asked for. */
+const CREATED_ROW = row({ task_id: text, draft_digest: text });
+const REPORT_ROW = row({ digest: text, sequence: integer });
+const COMMAND_ROW = row({ digest: text, task_id: text });
+
+/** Finds the task that a delegator's request created, and the digest of the request. */
 export async function findRequest(tx: ReadTx, delegator: string, requestId: string) {
-  return tx.get<{ task_id: string; draft_digest: string }>(
+  return tx.get(
+    CREATED_ROW,
     "SELECT task_id, draft_digest FROM task_requests WHERE delegator = ? AND request_id = ?",
     [delegator, requestId],
   );
@@ -18,16 +23,17 @@ export async function insertRequest(
   );
 }
 
-/** Names a worker's report, under one lease. */
+/** Identifies a worker's report under one lease. */
 export interface ReportKey {
   readonly taskId: string;
   readonly epoch: number;
   readonly requestId: string;
 }
 
-/** Where a worker's report stands in the log, and the digest of what it said. */
+/** Finds the sequence of a worker's report, and the digest of the report. */
 export async function findReport(tx: ReadTx, { taskId, epoch, requestId }: ReportKey) {
-  return tx.get<{ digest: string; sequence: number }>(
+  return tx.get(
+    REPORT_ROW,
     "SELECT digest, sequence FROM task_reports WHERE task_id = ? AND epoch = ? AND request_id = ?",
     [taskId, epoch, requestId],
   );
@@ -45,20 +51,21 @@ export async function insertReport(
   );
 }
 
-/** Forgets the reports of leases that are over: none of them can be repeated. */
+/** Deletes the reports of ended leases, because those calls can no longer be repeated. */
 export async function deleteReports(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_reports WHERE task_id = ?", [taskId]);
 }
 
-/** Names a call that changes a task that is there. */
+/** Identifies a call that changes an existing task. */
 export interface CommandKey {
   readonly caller: string;
   readonly requestId: string;
 }
 
-/** The digest of what a call of this name asked for, and of which task. */
+/** Finds the digest and task of an earlier call with this key. */
 export async function findCommand(tx: ReadTx, { caller, requestId }: CommandKey) {
-  return tx.get<{ digest: string; task_id: string }>(
+  return tx.get(
+    COMMAND_ROW,
     "SELECT digest, task_id FROM task_commands WHERE caller = ? AND request_id = ?",
     [caller, requestId],
   );

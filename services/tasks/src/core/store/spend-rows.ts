@@ -1,20 +1,21 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, nullable, type ReadTx, row, type WriteTx } from "@depute/store";
 import type { Account } from "../rules/spend.ts";
 
-interface SpendRow {
-  max_tokens: number | null;
-  max_cost: number | null;
-  reserved_tokens: number;
-  reserved_cost: number;
-  spent_tokens: number;
-  spent_cost: number;
-  attempt_tokens: number;
-  attempt_cost: number;
-}
+const SPEND_ROW = row({
+  max_tokens: nullable(integer),
+  max_cost: nullable(integer),
+  reserved_tokens: integer,
+  reserved_cost: integer,
+  spent_tokens: integer,
+  spent_cost: integer,
+  attempt_tokens: integer,
+  attempt_cost: integer,
+});
 
-/** The account of a task; undefined for one that nothing bounds. */
+/** Returns the account of a task; undefined for a task without a budget. */
 export async function readAccount(tx: ReadTx, taskId: string): Promise<Account | undefined> {
-  const row = await tx.get<SpendRow>(
+  const row = await tx.get(
+    SPEND_ROW,
     `SELECT max_tokens, max_cost, reserved_tokens, reserved_cost, spent_tokens, spent_cost, attempt_tokens,
        attempt_cost FROM task_spend WHERE task_id = ?`,
     [taskId],
@@ -32,7 +33,7 @@ export async function readAccount(tx: ReadTx, taskId: string): Promise<Account |
   );
 }
 
-/** Stores an account as it is now. */
+/** Writes an account. */
 export async function writeAccount(tx: WriteTx, taskId: string, account: Account): Promise<void> {
   const { limit, reserved, spent, attempt } = account;
   const bound = (amount: number) => (amount === Number.POSITIVE_INFINITY ? null : amount);

@@ -1,52 +1,81 @@
-import { fromBinary } from "@bufbuild/protobuf";
-import { type Task, TaskSchema, type TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { type Task, TaskSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { fromTimestamp } from "@depute/core";
-import { encode } from "@depute/core/encode";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import {
+  bytes,
+  integer,
+  memberOf,
+  nullable,
+  oneOf,
+  type ReadTx,
+  type RowOf,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import { nextDeadline } from "../rules/limits.ts";
 import type { Settlement, TaskRecord } from "../rules/record.ts";
+import type { ListPosition } from "./list-rows.ts";
 
-/** The store counts from the highest priority, so that the first in the queue is the smallest. */
+const TASK_ID_ROW = row({ task_id: text });
+const NEXT_DEADLINE_ROW = row({ next_deadline_ms: integer });
+const INPUT_ROW = row({ input: nullable(bytes), worker_token: text });
+const WORKER_TOKEN_ROW = row({ worker_token: text });
+const SCHEMA_ROW = row({ schema: bytes });
+
+/**
+ * The highest priority. The store writes this number minus a task's priority, so that the most urgent task sorts first.
+ */
 const MOST_URGENT = 9;
 
-/** What a new task is stored with beside its record. */
+/** Columns of a new task that are not in its record. */
 export interface NewTaskColumns {
   readonly draftDigest: string;
   readonly createMs: number;
 }
 
-interface TaskRow {
-  task: Uint8Array;
-  agent_principal: string;
-  output_schema: string;
-  queued_ms: number;
-  epoch: number;
-  holder: string | null;
-  lease_expire_ms: number | null;
-  attempt_deadline_ms: number | null;
-  settled_by: string | null;
-  settled_epoch: number | null;
-  overseer_principal: string;
-  context_expire_ms: number | null;
-}
+const TASK = {
+  task: bytes,
+  agent_principal: text,
+  output_schema: text,
+  queued_ms: integer,
+  epoch: integer,
+  holder: nullable(text),
+  lease_expire_ms: nullable(integer),
+  attempt_deadline_ms: nullable(integer),
+  settled_by: nullable(oneOf<Settlement>("complete", "fail", "reject", "release", "suspend")),
+  settled_epoch: nullable(integer),
+  overseer_principal: text,
+  context_expire_ms: nullable(integer),
+};
+const TASK_ROW = row(TASK);
+const POSITIONED_ROW = row({ ...TASK, task_id: text, create_ms: integer });
+type TaskRow = RowOf<typeof TASK_ROW>;
 
 const COLUMNS =
   "task, agent_principal, output_schema, queued_ms, epoch, holder, lease_expire_ms, attempt_deadline_ms, " +
   "settled_by, settled_epoch, overseer_principal, context_expire_ms";
 
-/** A task's record; undefined when there is none. */
+/** Returns a task's record; undefined when there is none. */
 export async function readTask(tx: ReadTx, taskId: string): Promise<TaskRecord | undefined> {
-  const row = await tx.get<TaskRow>(`SELECT ${COLUMNS} FROM tasks WHERE task_id = ?`, [taskId]);
+  const row = await tx.get(TASK_ROW, `SELECT ${COLUMNS} FROM tasks WHERE task_id = ?`, [taskId]);
   return row && toRecord(row);
 }
 
-/** Records with their positions, by the rest of a statement; only for conditions that an index answers. */
+/**
+ * Reads records and their list positions. `where` is the rest of the statement after WHERE; use only conditions that an
+ * index covers.
+ */
 export async function readRecords(
   tx: ReadTx,
   where: string,
   params: readonly SqlValue[],
 ): Promise<{ record: TaskRecord; position: ListPosition }[]> {
-  const rows = await tx.all<TaskRow & { task_id: string; create_ms: number }>(
+  const rows = await tx.all(
+    POSITIONED_ROW,
     `SELECT task_id, create_ms, ${COLUMNS} FROM tasks WHERE ${where}`,
     params,
   );
@@ -56,35 +85,39 @@ export async function readRecords(
   }));
 }
 
-/** A task as its delegator's own id names it. */
+/** A task that a delegator's external id identifies. */
 export interface NamedTask {
   readonly task_id: string;
   readonly draft_digest: string;
   readonly status: TaskStatus;
 }
 
-/** The task that a delegator gave this id of its own, for one delegate. */
+const NAMED_TASK_ROW = row({ task_id: text, draft_digest: text, status: memberOf(TaskStatus) });
+
+/** Finds a delegator's task by external id and delegate. */
 export async function findByExternalId(
   tx: ReadTx,
   delegator: string,
   externalId: string,
   agentId: string,
 ): Promise<NamedTask | undefined> {
-  return tx.get<NamedTask>(
+  return tx.get(
+    NAMED_TASK_ROW,
     `SELECT task_id, draft_digest, status FROM tasks
      WHERE delegator = ? AND external_id = ? AND external_id <> '' AND agent_id = ?`,
     [delegator, externalId, agentId],
   );
 }
 
-/** Up to `limit` tasks that a delegator gave this id of its own, whoever their delegates are. */
+/** Finds up to `limit` tasks of a delegator by external id, for any delegate. */
 export async function findAllByExternalId(
   tx: ReadTx,
   delegator: string,
   externalId: string,
   limit: number,
 ): Promise<NamedTask[]> {
-  return tx.all<NamedTask>(
+  return tx.all(
+    NAMED_TASK_ROW,
     `SELECT task_id, draft_digest, status FROM tasks
      WHERE delegator = ? AND external_id = ? AND external_id <> '' ORDER BY agent_id LIMIT ?`,
     [delegator, externalId, limit],
@@ -94,14 +127,15 @@ export async function findAllByExternalId(
 export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTaskColumns): Promise<void> {
   const { task } = record;
   await tx.run(
-    `INSERT INTO tasks (task_id, delegator, external_id, draft_digest, correlation_id, agent_id, agent_principal,
+    `INSERT INTO tasks (task_id, delegator, organization, external_id, draft_digest, correlation_id, agent_id, agent_principal,
        capability_id, output_schema, create_ms, status, last_sequence, queued_ms, epoch, next_deadline_ms, task,
        parent_id, root_id, urgency, overseer_id, overseer_principal, holder, lease_expire_ms, attempt_deadline_ms,
        context_expire_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       task.id,
       task.delegator,
+      task.organization,
       task.externalId,
       columns.draftDigest,
       task.correlationId,
@@ -129,15 +163,15 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
   );
 }
 
-/** Takes a task's external id away, so that another can have it. What the task itself says of it stays. */
+/** Clears a task's external id in its column, so that another task can use it. The task's own message keeps the id. */
 export async function freeExternalId(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("UPDATE tasks SET external_id = '' WHERE task_id = ?", [taskId]);
 }
 
 /**
- * Stores a record that has moved on.
+ * Writes a changed record.
  *
- * @returns false when the stored one is not `before` any more: somebody else was first
+ * @returns false when the stored record is no longer `before`
  */
 export async function updateTask(tx: WriteTx, before: TaskRecord, after: TaskRecord): Promise<boolean> {
   const { task, hold, settled } = after;
@@ -166,7 +200,7 @@ export async function updateTask(tx: WriteTx, before: TaskRecord, after: TaskRec
   return changes === 1;
 }
 
-/** Stores a longer lease; the log is untouched. */
+/** Stores an extended lease. No event is appended. */
 export async function updateLease(tx: WriteTx, after: TaskRecord): Promise<void> {
   await tx.run("UPDATE tasks SET lease_expire_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
     after.hold?.leaseExpireMs ?? null,
@@ -176,7 +210,7 @@ export async function updateLease(tx: WriteTx, after: TaskRecord): Promise<void>
   ]);
 }
 
-/** Stores from when on a task that waits may be taken; the log is untouched. */
+/** Stores the time from which a pending task may be dispatched. No event is appended. */
 export async function updateQueued(tx: WriteTx, after: TaskRecord): Promise<void> {
   await tx.run("UPDATE tasks SET queued_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
     after.queuedMs,
@@ -186,9 +220,10 @@ export async function updateQueued(tx: WriteTx, after: TaskRecord): Promise<void
   ]);
 }
 
-/** Ids of tasks whose next deadline has passed, the longest overdue first. */
+/** Returns the ids of tasks whose next deadline has passed, the longest overdue first. */
 export async function dueTasks(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>(
+  const rows = await tx.all(
+    TASK_ID_ROW,
     `SELECT task_id FROM tasks WHERE next_deadline_ms IS NOT NULL AND next_deadline_ms <= ?
      ORDER BY next_deadline_ms, task_id LIMIT ?`,
     [nowMs, limit],
@@ -196,87 +231,14 @@ export async function dueTasks(tx: ReadTx, nowMs: number, limit: number): Promis
   return rows.map((row) => row.task_id);
 }
 
-/** The earliest deadline of all tasks, epoch milliseconds. */
+/** Returns the earliest deadline of all tasks, epoch milliseconds. */
 export async function earliestDeadline(tx: ReadTx): Promise<number | undefined> {
-  const row = await tx.get<{ next_deadline_ms: number }>(
+  const row = await tx.get(
+    NEXT_DEADLINE_ROW,
     `SELECT next_deadline_ms FROM tasks WHERE next_deadline_ms IS NOT NULL
      ORDER BY next_deadline_ms, task_id LIMIT 1`,
   );
   return row?.next_deadline_ms;
-}
-
-/** Which tasks a list is of. */
-export interface ListFilter {
-  readonly delegator: string;
-  readonly agentId: string;
-  readonly correlationId: string;
-  readonly statuses: readonly TaskStatus[];
-  /** Empty for any. */
-  readonly capabilityId: string;
-  /** When they were created: from the one on, and before the other; epoch milliseconds, undefined for any time. */
-  readonly fromMs: number | undefined;
-  readonly beforeMs: number | undefined;
-}
-
-/** Whether a task is one of those that a list is of, whoever's they are. */
-export function isListed(filter: Omit<ListFilter, "delegator">, task: Task, createMs: number): boolean {
-  const { agentId, correlationId, capabilityId, statuses, fromMs, beforeMs } = filter;
-  return (
-    (agentId === "" || task.agentId === agentId) &&
-    (correlationId === "" || task.correlationId === correlationId) &&
-    (capabilityId === "" || task.capabilityId === capabilityId) &&
-    (statuses.length === 0 || statuses.includes(task.status)) &&
-    (fromMs === undefined || createMs >= fromMs) &&
-    (beforeMs === undefined || createMs < beforeMs)
-  );
-}
-
-/** A place in a list, newest first. */
-export interface ListPosition {
-  readonly createMs: number;
-  readonly taskId: string;
-}
-
-export interface ListedTask extends ListPosition {
-  readonly task: Task;
-  /** Whether the task is of the list; one that is not only moves the position on. */
-  readonly matches: boolean;
-}
-
-/** Up to `limit` tasks after a position, read along one index; those that another filter leaves out do not match. */
-export async function listTasks(
-  tx: ReadTx,
-  filter: ListFilter,
-  after: ListPosition | undefined,
-  limit: number,
-): Promise<ListedTask[]> {
-  const [column, value] =
-    filter.correlationId !== ""
-      ? (["correlation_id", filter.correlationId] as const)
-      : filter.agentId !== ""
-        ? (["agent_id", filter.agentId] as const)
-        : [undefined, ""];
-  const rows = await tx.all<{ task_id: string; create_ms: number; task: Uint8Array }>(
-    `SELECT task_id, create_ms, task FROM tasks
-     WHERE delegator = ?
-       ${column === undefined ? "" : `AND ${column} = ?`}
-       ${after === undefined ? "" : "AND (create_ms, task_id) < (?, ?)"}
-       ${filter.fromMs === undefined ? "" : "AND create_ms >= ?"}
-       ${filter.beforeMs === undefined ? "" : "AND create_ms < ?"}
-     ORDER BY create_ms DESC, task_id DESC LIMIT ?`,
-    [
-      filter.delegator,
-      ...(column === undefined ? [] : [value]),
-      ...(after === undefined ? [] : [after.createMs, after.taskId]),
-      ...(filter.fromMs === undefined ? [] : [filter.fromMs]),
-      ...(filter.beforeMs === undefined ? [] : [filter.beforeMs]),
-      limit,
-    ],
-  );
-  return rows.map(({ task_id, create_ms, task: blob }) => {
-    const task = fromBinary(TaskSchema, blob);
-    return { taskId: task_id, createMs: create_ms, task, matches: isListed(filter, task, create_ms) };
-  });
 }
 
 function toRecord(row: TaskRow): TaskRecord {
@@ -296,16 +258,93 @@ function toRecord(row: TaskRow): TaskRecord {
             leaseExpireMs: row.lease_expire_ms ?? 0,
             attemptDeadlineMs: row.attempt_deadline_ms ?? 0,
           },
-    settled:
-      row.settled_by === null
-        ? undefined
-        : { by: row.settled_by as Settlement, epoch: row.settled_epoch ?? 0 },
+    settled: row.settled_by === null ? undefined : { by: row.settled_by, epoch: row.settled_epoch ?? 0 },
   };
 }
 
-/** Input and output may be large and do not change with every event: they stand elsewhere. */
+/**
+ * Encodes a task without its input and output. They may be large and do not change with every event, so other rows
+ * store them.
+ */
 function toBlob(task: Task): Uint8Array {
-  if (task.input === undefined && task.output === undefined) return encode(TaskSchema, task);
+  if (task.input === undefined && task.output === undefined) return toBinary(TaskSchema, task);
   const { input: _input, output: _output, ...rest } = task;
-  return encode(TaskSchema, rest);
+  return toBinary(TaskSchema, rest);
+}
+
+/** The fields of a task that are fixed at its creation. */
+export interface TaskInput {
+  readonly input: Value | undefined;
+  /** The worker token; empty for none. */
+  readonly workerToken: string;
+}
+
+const NOTHING: TaskInput = { input: undefined, workerToken: "" };
+
+/** Stores the input and the worker token, if there are any. A task with neither has no row. */
+export async function insertInput(tx: WriteTx, taskId: string, provided: TaskInput): Promise<void> {
+  if (provided.input === undefined && provided.workerToken === "") return;
+  await tx.run("INSERT INTO task_inputs (task_id, input, worker_token) VALUES (?, ?, ?)", [
+    taskId,
+    provided.input === undefined ? null : toBinary(ValueSchema, provided.input),
+    provided.workerToken,
+  ]);
+}
+
+export async function readInput(tx: ReadTx, taskId: string): Promise<TaskInput> {
+  const row = await tx.get(INPUT_ROW, "SELECT input, worker_token FROM task_inputs WHERE task_id = ?", [
+    taskId,
+  ]);
+  if (row === undefined) return NOTHING;
+  const input = row.input === null ? undefined : fromBinary(ValueSchema, row.input);
+  return { input, workerToken: row.worker_token };
+}
+
+/** Returns the token under which a task is worked on; empty for none. */
+export async function readWorkerToken(tx: ReadTx, taskId: string): Promise<string> {
+  const row = await tx.get(WORKER_TOKEN_ROW, "SELECT worker_token FROM task_inputs WHERE task_id = ?", [
+    taskId,
+  ]);
+  return row?.worker_token ?? "";
+}
+
+/** Stores a schema under its digest, once for each digest. */
+export async function insertOutputSchema(tx: WriteTx, digest: string, schema: Uint8Array): Promise<void> {
+  await tx.run("INSERT INTO output_schemas (digest, schema) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING", [
+    digest,
+    schema,
+  ]);
+}
+
+/** Returns a schema as JSON text in UTF-8. */
+export async function readOutputSchema(tx: ReadTx, digest: string): Promise<Uint8Array | undefined> {
+  const row = await tx.get(SCHEMA_ROW, "SELECT schema FROM output_schemas WHERE digest = ?", [digest]);
+  return row?.schema;
+}
+
+const EVENT_ROW = row({ event: bytes });
+
+/** Appends events to logs, in their order. */
+export async function insertEvents(tx: WriteTx, events: readonly TaskEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  const rows = events.map(() => "(?, ?, ?)").join(", ");
+  await tx.run(
+    `INSERT INTO task_events (task_id, sequence, event) VALUES ${rows}`,
+    events.flatMap((event) => [event.taskId, event.sequence, toBinary(TaskEventSchema, event)]),
+  );
+}
+
+/** Returns up to `limit` events of a task's log after a sequence, in order. */
+export async function readEvents(
+  tx: ReadTx,
+  taskId: string,
+  after: bigint,
+  limit: number,
+): Promise<TaskEvent[]> {
+  const rows = await tx.all(
+    EVENT_ROW,
+    "SELECT event FROM task_events WHERE task_id = ? AND sequence > ? ORDER BY sequence LIMIT ?",
+    [taskId, after, limit],
+  );
+  return rows.map((row) => fromBinary(TaskEventSchema, row.event));
 }

@@ -1,30 +1,41 @@
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { ReadTx } from "@depute/store";
+import { integer, type ReadTx, row, text } from "@depute/store";
 import type { TaskRecord } from "../rules/record.ts";
-import type { ListPosition } from "./task-rows.ts";
+import type { ListPosition } from "./list-rows.ts";
 import { readRecords, readTask } from "./task-rows.ts";
 
-/** Ids of the parts of a task that have not ended. A task that has not ended has a deadline, always. */
+const TASK_ID_ROW = row({ task_id: text });
+const NUMBER_ROW = row({ number: integer });
+
+/**
+ * Returns the ids of a task's open children. Only open tasks have a next deadline, so the condition on it selects them.
+ */
 export async function openChildren(tx: ReadTx, taskId: string): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>(
+  const rows = await tx.all(
+    TASK_ID_ROW,
     "SELECT task_id FROM tasks WHERE parent_id = ? AND parent_id <> '' AND next_deadline_ms IS NOT NULL",
     [taskId],
   );
   return rows.map((row) => row.task_id);
 }
 
-/** How many parts a task has had. */
+/** Returns the number of children that a task has had. */
 export async function countChildren(tx: ReadTx, taskId: string): Promise<number> {
-  const row = await tx.get<{ number: number }>(
+  const row = await tx.get(
+    NUMBER_ROW,
     "SELECT count(*) AS number FROM tasks WHERE parent_id = ? AND parent_id <> ''",
     [taskId],
   );
   return row?.number ?? 0;
 }
 
-/** How many tasks below a root have not ended: they have a deadline, which is said so that their own index is taken. */
+/**
+ * Returns the number of open tasks below a root. The condition on the next deadline lets the database use the index of
+ * open tasks.
+ */
 export async function countOpenInTree(tx: ReadTx, rootTaskId: string): Promise<number> {
-  const row = await tx.get<{ number: number }>(
+  const row = await tx.get(
+    NUMBER_ROW,
     `SELECT count(*) AS number FROM tasks
      WHERE root_id = ? AND parent_id <> '' AND next_deadline_ms IS NOT NULL AND next_deadline_ms > 0`,
     [rootTaskId],
@@ -32,7 +43,7 @@ export async function countOpenInTree(tx: ReadTx, rootTaskId: string): Promise<n
   return row?.number ?? 0;
 }
 
-/** A task and those above it, the root last; as many as there are steps up to the root. */
+/** Returns a task and its ancestors, the root last, with one read per level. */
 export async function readLineage(tx: ReadTx, from: TaskRecord): Promise<TaskRecord[]> {
   const lineage = [from];
   for (let at: Task = from.task; at.parentTaskId !== "" && lineage.length <= from.task.depth; ) {
@@ -44,7 +55,7 @@ export async function readLineage(tx: ReadTx, from: TaskRecord): Promise<TaskRec
   return lineage;
 }
 
-/** Up to `limit` parts of a task after a position, newest first. */
+/** Returns up to `limit` children of a task after a position, newest first. */
 export async function listChildren(
   tx: ReadTx,
   taskId: string,
@@ -59,7 +70,7 @@ export async function listChildren(
   );
 }
 
-/** Up to `limit` tasks below a root after a position, newest first. */
+/** Returns up to `limit` tasks below a root after a position, newest first. */
 export async function listBelow(
   tx: ReadTx,
   rootTaskId: string,

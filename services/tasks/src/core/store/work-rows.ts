@@ -1,27 +1,30 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type TaskCompleted, TaskCompletedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { hasOnlyBegun, type TaskRecord } from "../rules/record.ts";
 
-/** What was saved for another attempt to go on from. */
+const CHECKPOINT_ROW = row({ checkpoint: bytes });
+const DIGEST_ROW = row({ digest: text });
+const INPUT_ROW = row({ input: bytes });
+const MEASURE_ROW = row({ number: integer, bytes: integer });
+const RESULT_ROW = row({ result: bytes });
+
+/** Returns the checkpoint that the last attempt saved. */
 export async function readCheckpoint(tx: ReadTx, taskId: string): Promise<Value | undefined> {
-  const row = await tx.get<{ checkpoint: Uint8Array }>(
-    "SELECT checkpoint FROM task_checkpoints WHERE task_id = ?",
-    [taskId],
-  );
+  const row = await tx.get(CHECKPOINT_ROW, "SELECT checkpoint FROM task_checkpoints WHERE task_id = ?", [
+    taskId,
+  ]);
   return row && fromBinary(ValueSchema, row.checkpoint);
 }
 
-/** The digest of the saved checkpoint; undefined when there is none. */
+/** Returns the digest of the saved checkpoint; undefined when there is none. */
 export async function readCheckpointDigest(tx: ReadTx, taskId: string): Promise<string | undefined> {
-  const row = await tx.get<{ digest: string }>("SELECT digest FROM task_checkpoints WHERE task_id = ?", [
-    taskId,
-  ]);
+  const row = await tx.get(DIGEST_ROW, "SELECT digest FROM task_checkpoints WHERE task_id = ?", [taskId]);
   return row?.digest;
 }
 
-/** Keeps a checkpoint in place of the one before. */
+/** Stores a checkpoint in place of the previous one. */
 export async function writeCheckpoint(
   tx: WriteTx,
   taskId: string,
@@ -35,18 +38,20 @@ export async function writeCheckpoint(
   );
 }
 
-/** What a delegator answered to the worker's questions, after the first `after` ones, in order. */
+/** Returns the delegator's answers to the worker's questions, in order, without the first `after` answers. */
 export async function readProvidedInputs(tx: ReadTx, taskId: string, after = 0): Promise<Value[]> {
-  const rows = await tx.all<{ input: Uint8Array }>(
+  const rows = await tx.all(
+    INPUT_ROW,
     "SELECT input FROM task_provided_inputs WHERE task_id = ? AND number > ? ORDER BY number",
     [taskId, after],
   );
   return rows.map((row) => fromBinary(ValueSchema, row.input));
 }
 
-/** How many answers there are, and how long they are together as they are stored. */
+/** Returns the number of answers of a task, and their total size as stored. */
 export async function measureProvidedInputs(tx: ReadTx, taskId: string) {
-  const row = await tx.get<{ number: number; bytes: number }>(
+  const row = await tx.get(
+    MEASURE_ROW,
     `SELECT count(*) AS number, coalesce(sum(length(input)), 0) AS bytes FROM task_provided_inputs WHERE task_id = ?`,
     [taskId],
   );
@@ -67,9 +72,9 @@ export async function insertProvidedInput(
 }
 
 /**
- * Forgets what only further attempts would need.
+ * Deletes the data that only another attempt would need.
  *
- * @param record of the task before it ended
+ * @param record the task's record from before its end
  */
 export async function deleteWorkState(tx: WriteTx, record: TaskRecord): Promise<void> {
   const { task } = record;
@@ -78,11 +83,9 @@ export async function deleteWorkState(tx: WriteTx, record: TaskRecord): Promise<
   if (task.overseerId !== "") await deleteHeldResult(tx, task.id);
 }
 
-/** The result that is held for review. */
+/** Returns the result that is held for review. */
 export async function readHeldResult(tx: ReadTx, taskId: string): Promise<TaskCompleted | undefined> {
-  const row = await tx.get<{ result: Uint8Array }>("SELECT result FROM task_results WHERE task_id = ?", [
-    taskId,
-  ]);
+  const row = await tx.get(RESULT_ROW, "SELECT result FROM task_results WHERE task_id = ?", [taskId]);
   return row && fromBinary(TaskCompletedSchema, row.result);
 }
 

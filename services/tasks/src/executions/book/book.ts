@@ -44,14 +44,14 @@ import {
 } from "../store/execution-rows.ts";
 import { insertReceipt, insertSettlement, readReceipt } from "../store/receipt-rows.ts";
 
-/** Wakes the watchers of an execution; the key is its request's id. */
+/** Wakes the watchers of an execution. The key is the id of the execution's request. */
 export const EXECUTION_TOPIC = "executions";
 
-/** What is done for an execution outside of its transaction; each is noted within it. */
+/** Receives changes of executions. Each call runs in the transaction of its change. */
 export interface BookListener {
-  /** A receipt was issued, and somebody may want to be told. */
+  /** Called when a receipt was issued, because the buyer may have requested a callback for it. */
   issued(tx: WriteTx, record: ExecutionRecord): Promise<void>;
-  /** The seller's own word on a result is to be recorded. */
+  /** Called when the platform must record the seller's own verification of a result. */
   attested(tx: WriteTx, record: ExecutionRecord, result: VerificationResult): Promise<void>;
 }
 
@@ -59,11 +59,11 @@ export interface BookOptions {
   readonly bus: Bus;
   readonly clock: Clock;
   readonly engine: Pick<TaskEngine, "find">;
-  /** How long a verification is waited for, milliseconds. */
+  /** How long a completed execution waits for a verification, in milliseconds. */
   readonly verificationMs: number;
 }
 
-/** Keeps executions: each status is a receipt of its own, written with what it comes from. */
+/** Keeps executions. Each status is a receipt, written with the change that causes it. */
 export class ExecutionBook {
   readonly #bus: Bus;
   readonly #clock: Clock;
@@ -79,20 +79,20 @@ export class ExecutionBook {
     this.#verificationMs = verificationMs;
   }
 
-  /** Tells the listener of everything from now on. */
+  /** Registers the listener. */
   listen(listener: BookListener): void {
     this.#listeners.push(listener);
   }
 
-  /** Tells the listener when time may do something to an execution sooner than before. */
+  /** Registers a listener that is called when a new deadline is earlier than all others. */
   onDue(listener: () => void): void {
     this.#onDue = listener;
   }
 
   /**
-   * Enters a request with its first receipt.
+   * Stores a request with its first receipt.
    *
-   * @param offer undefined for one that is rejected
+   * @param offer undefined for a rejected request
    */
   async enter(
     tx: WriteTx,
@@ -108,12 +108,16 @@ export class ExecutionBook {
       const reason = "the request was accepted";
       await insertSettlement(tx, record.request.requestId, { state, amount, reason, timeMs });
     }
-    const receipt = receiptOf(record.request, { ...content, receiptId: newId(), issuedMs: record.createMs });
+    const receipt = receiptOf(record.request, {
+      ...content,
+      receiptId: newId(this.#clock.now()),
+      issuedMs: record.createMs,
+    });
     await this.#issue(tx, record, receipt, false);
     return receipt;
   }
 
-  /** Makes receipts of what happens to tasks. A `TaskObserver`. */
+  /** Issues receipts for the events of tasks. This is a `TaskObserver`. */
   async observe(tx: WriteTx, { before, after, events }: TaskChange): Promise<void> {
     if (after.task.executionRequestId === "" || before === undefined) return;
     let record: ExecutionRecord | undefined;
@@ -134,7 +138,9 @@ export class ExecutionBook {
     }
   }
 
-  /** Issues the receipt of an outcome other than completion. What was held goes back when it is the end. */
+  /**
+   * Issues the receipt of an outcome other than completion. If the execution ends, the held money returns to the buyer.
+   */
   async #move(tx: WriteTx, before: ExecutionRecord, outcome: Outcome): Promise<ExecutionRecord> {
     const { status, reason, error } = outcome;
     const nowMs = this.#clock.now();
@@ -147,7 +153,7 @@ export class ExecutionBook {
     };
     if (hasEnded) await this.#noteUnpaid(tx, record, `the execution is ${statusWord(status)}`);
     return this.#follow(tx, before, record, {
-      receiptId: newId(),
+      receiptId: newId(this.#clock.now()),
       executionId: before.taskId,
       status,
       issuedMs: nowMs,
@@ -172,7 +178,7 @@ export class ExecutionBook {
     const nowMs = this.#clock.now();
     const isAwaited = needsVerification(request, offer);
     const verifyBy = nowMs + this.#verificationMs;
-    const captureId = isAwaited ? "" : newId();
+    const captureId = isAwaited ? "" : newId(this.#clock.now());
     const record: ExecutionRecord = {
       ...before,
       status: ExecutionStatus.COMPLETED,
@@ -185,7 +191,7 @@ export class ExecutionBook {
     if (!isAwaited) await this.#notePaid(tx, record, "no verification is required");
     const result = done.output?.full === undefined ? undefined : toJson(ValueSchema, done.output.full);
     const mode = verificationPolicy?.mode ?? VerificationMode.UNSPECIFIED;
-    const receiptId = newId();
+    const receiptId = newId(this.#clock.now());
     const followed = await this.#follow(tx, before, record, {
       receiptId,
       executionId: before.taskId,
@@ -202,7 +208,11 @@ export class ExecutionBook {
       },
     });
     if (isSelfAttested(request, offer)) {
-      const attested = attestation(followed, offer, { verificationId: newId(), receiptId, nowMs });
+      const attested = attestation(followed, offer, {
+        verificationId: newId(this.#clock.now()),
+        receiptId,
+        nowMs,
+      });
       for (const listener of this.#listeners) await listener.attested(tx, followed, attested);
     }
     if (isAwaited) tx.afterCommit(() => this.#onDue());
@@ -210,8 +220,8 @@ export class ExecutionBook {
   }
 
   /**
-   * Settles the payment of a completed execution by a verification; an inconclusive one settles nothing, and neither does any
-   * that comes after it is settled.
+   * Settles the payment of a completed execution by a verification. Nothing changes if the verification is
+   * inconclusive, or if the payment was settled before.
    */
   async settleBy(tx: WriteTx, before: ExecutionRecord, result: VerificationResult): Promise<ExecutionRecord> {
     const { decision, verificationId } = result;
@@ -223,7 +233,7 @@ export class ExecutionBook {
     return this.#settle(tx, before, `did not pass: ${verificationId}`, error);
   }
 
-  /** Gives back what was held for an execution that nobody verified in time. */
+  /** Returns the held money of an execution that was not verified in time. */
   async settleOverdue(tx: WriteTx, before: ExecutionRecord): Promise<ExecutionRecord> {
     const { verifyBy, settlement } = before;
     if (verifyBy === undefined || verifyBy > this.#clock.now() || isSettled(settlement)) return before;
@@ -231,7 +241,7 @@ export class ExecutionBook {
     return this.#settle(tx, before, message, failed(ErrorCode.VERIFICATION_PENDING, message));
   }
 
-  /** Issues the receipt that says how a completed execution was settled. It brings no new status. */
+  /** Issues the receipt that reports the settlement of a completed execution. The status does not change. */
   async #settle(
     tx: WriteTx,
     before: ExecutionRecord,
@@ -239,7 +249,7 @@ export class ExecutionBook {
     error?: ExecutionError,
   ): Promise<ExecutionRecord> {
     const isPaid = error === undefined;
-    const captureId = isPaid ? newId() : "";
+    const captureId = isPaid ? newId(this.#clock.now()) : "";
     const lastNumber = before.lastNumber + 1;
     const settlement = settle(before.settlement, isPaid);
     const record: ExecutionRecord = { ...before, settlement, captureId, lastNumber, verifyBy: undefined };
@@ -249,7 +259,7 @@ export class ExecutionBook {
     const completed = await readReceipt(tx, requestId, before.lastNumber);
     const receipt = create(ExecutionReceiptSchema, {
       ...completed,
-      receiptId: newId(),
+      receiptId: newId(this.#clock.now()),
       issuedAt: formatTime(this.#clock.now()),
       statusReason: reason,
       financials: create(FinancialsSchema, {
@@ -302,8 +312,8 @@ export class ExecutionBook {
 }
 
 /**
- * Refuses to call off what the offer says is not called off. What ends with the whole that it is a part of is let through, and
- * so is what a person did not let begin.
+ * Requires that the offer permits cancellation. If a parent has ended or an approval was refused, cancellation is
+ * always permitted.
  */
 async function requireCancellable(
   tx: WriteTx,
@@ -319,7 +329,7 @@ async function requireCancellable(
   throw stateConflict(record, "the offer does not support cancellation");
 }
 
-/** What the verifier says went wrong, in its words. */
+/** The verifier's reasons for a failed verification. */
 function reasonsOf({ failureReasons, summary }: VerificationResult): string[] {
   const reasons = failureReasons?.values ?? [];
   return reasons.length > 0 ? [...reasons] : summary === undefined ? [] : [summary];

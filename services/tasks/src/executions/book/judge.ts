@@ -21,9 +21,8 @@ export interface JudgeOptions {
 }
 
 /**
- * Looks at what a seller delivers for an execution: the result has to fit the offer's schema, the required evidence has to be
- * there, digests have to be right, and the price has to be within what the buyer allowed. What is not fails the task, with a
- * word that `outcome.ts` knows.
+ * Checks the delivery of an execution: the offer's schema, the required evidence, the digests, and the price within the
+ * buyer's limit. A violation fails the task with a reason that `outcome.ts` maps to an execution error.
  */
 export function executionJudge({ engine, results, verification }: JudgeOptions): ResultCheck {
   const { store } = engine;
@@ -38,7 +37,7 @@ export function executionJudge({ engine, results, verification }: JudgeOptions):
     const unfit = await outputFault(offer, output, options);
     if (unfit !== undefined) return failureOf("OUTPUT_SCHEMA_VIOLATION", unfit);
     const { artifacts = [], usage, quotedAmount } = delivery ?? {};
-    // Refused rather than failed: the seller can say it otherwise.
+    // A malformed address is refused instead of failing the task, because the seller can correct it.
     checkForms(artifacts.map(({ uri }, at) => [`delivery.artifacts[${at}].uri`, "uri", uri]));
     const checked =
       artifacts.length === 0 ? [] : (await results.checkArtifacts({ artifacts }, options)).artifacts;
@@ -50,14 +49,18 @@ export function executionJudge({ engine, results, verification }: JudgeOptions):
     return "error" in price ? failureOf(ErrorReason.BUDGET_EXCEEDED, price.error.message) : undefined;
   };
 
-  /** Why an output does not fit the offer's schema; a check that could not run to its end is none that passed. */
+  /**
+   * Returns why an output does not fit the offer's schema; undefined if it fits. A check that timed out counts as not
+   * passed.
+   */
   async function outputFault(
     { outputSchema: schema }: Offer,
     output: TaskOutput | undefined,
     options: CallOptions,
   ): Promise<string | undefined> {
     const value = output?.full;
-    // A receipt's result is an object, whatever the schema allows. (Agenta execution_receipt.schema.json `result`)
+    // A receipt's result is an object, even if the schema allows other values. (Agenta execution_receipt.schema.json
+    // `result`)
     if (value?.kind.case !== "structValue") return "the result has to be an object";
     if (schema === undefined) return undefined;
     try {

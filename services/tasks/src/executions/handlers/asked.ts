@@ -5,23 +5,23 @@ import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { Identity } from "@depute/service";
 import type { Admitted } from "../../core/index.ts";
 
-/** The first receipt of a request, and whether it was issued before. */
+/** The first receipt of a request, and whether an earlier identical call already got that receipt. */
 export interface Answered {
   readonly receipt: ExecutionReceipt;
   readonly repeated: boolean;
 }
 
-/** A request with who asks, as far as nothing of it changes while it is looked at. */
+/** A request with its caller's identity. Neither changes during the admission. */
 export interface Asked {
   readonly request: ExecutionRequest;
   readonly digest: string;
   readonly identity: Identity;
   readonly buyer: Agent;
-  /** Whose the execution is: the buyer's key, or whoever calls for a buyer without one. */
+  /** The owner of the execution: the buyer's principal, or the caller for a buyer without one. */
   readonly principal: string;
 }
 
-/** What is needed to accept a request. */
+/** The facts that are needed to accept a request. */
 export interface Acceptable {
   readonly offer: Offer;
   readonly seller: Agent;

@@ -13,7 +13,9 @@ import type { Acceptable, Asked } from "./asked.ts";
 import type { ExecutionsContext } from "./context.ts";
 import { lookUpOffer, resolveWork } from "./look-up.ts";
 
-/** What the other services say to a request: what is needed to accept it, or why it is refused. */
+/**
+ * Checks a request with the other services. Returns the facts that are needed to accept the request, or the refusal.
+ */
 export async function consider(
   executions: ExecutionsContext,
   asked: Asked,
@@ -52,7 +54,7 @@ export async function consider(
     return { offer, seller, admitted: { ...rest, admission: { ...admission, ...own, ...more } } };
   } catch (error) {
     const reason = reasonOf(error);
-    // The manifest of the buyer does not let it buy here, or nobody could look at the seller's results.
+    // The buyer's manifest does not allow this seller, or no overseer could review the results.
     if (reason === ErrorReason.CALLER_NOT_ALLOWED) {
       return failed(ErrorCode.BUYER_NOT_ALLOWED, "the buyer's own manifest does not allow it");
     }
@@ -63,7 +65,10 @@ export async function consider(
   }
 }
 
-/** Why the third parties that the request names are refused; they do not count where another one verifies. */
+/**
+ * Returns why the third-party verifiers that the request names are refused. Undefined if they are accepted, or if the
+ * buyer or the seller verifies.
+ */
 async function verifiersFault(
   { organizations }: ExecutionsContext,
   request: ExecutionRequest,
@@ -78,7 +83,10 @@ async function verifiersFault(
   return verifiersRefusal(request, named, (id) => affiliations.find(({ agentId }) => agentId === id));
 }
 
-/** Whether the input does not fit the offer's schema, which no code but the verifier's runs. */
+/**
+ * Returns the refusal of an input that does not fit the offer's schema. The verifier service makes the check, because
+ * only it runs users' schemas.
+ */
 async function inputRefusal(
   { verification }: ExecutionsContext,
   request: ExecutionRequest,
@@ -102,7 +110,7 @@ async function inputRefusal(
   }
 }
 
-/** An agent by somebody's sight; undefined for one that is not there for it. */
+/** Returns an agent as a viewer sees it; undefined if the agent is unknown or hidden from the viewer. */
 export async function findAgent(
   { agents }: Pick<ExecutionsContext, "agents">,
   id: string,
@@ -110,7 +118,7 @@ export async function findAgent(
   options: CallOptions,
 ): Promise<Agent | undefined> {
   try {
-    return (await agents.getAgent({ id, viewer }, options)).agent;
+    return (await agents.getAgent({ agentId: id, viewer }, options)).agent;
   } catch (error) {
     if (reasonOf(error) === ErrorReason.AGENT_NOT_FOUND) return undefined;
     throw error;

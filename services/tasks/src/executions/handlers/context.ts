@@ -12,13 +12,13 @@ import type { ExecutionBook } from "../book/book.ts";
 import type { Approvals } from "../outbox/approvals.ts";
 import type { CallbackKey } from "../outbox/callback-key.ts";
 
-/** What the handlers of executions work with. */
+/** The dependencies of the handlers. */
 export interface ExecutionsContext {
   readonly engine: TaskEngine;
   readonly authority: Authority;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Milliseconds between looks of a stream that nothing wakes. */
+  /** Milliseconds between two polls of a stream that no wake-up reaches. */
   readonly pollMs: number;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
@@ -34,7 +34,7 @@ export interface ExecutionsContext {
   readonly callbackKey: CallbackKey;
 }
 
-/** The caller, as a viewer of tasks and executions. */
+/** Returns the caller's identity, by which the visibility of tasks and executions is decided. */
 export async function callerOf(
   { authority }: Pick<ExecutionsContext, "authority">,
   context: HandlerContext,
@@ -42,7 +42,7 @@ export async function callerOf(
   return asCaller(await authority.identify(context));
 }
 
-/** The options of this service's own calls while it serves one. */
+/** The options of the calls that this service itself makes while it serves a request. */
 export function callOptions(
   { clock }: Pick<ExecutionsContext, "clock">,
   context: HandlerContext,

@@ -4,7 +4,7 @@ import {
 } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
-import { DeputeError, ErrorReason, newId } from "@depute/core";
+import { DeputeError, ErrorReason, newId, owningOrganization } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import { asCaller } from "../../core/index.ts";
 import { loadRefusal, type ParentFacts, parentRefusal } from "../rules/admission.ts";
@@ -19,10 +19,12 @@ import { countRejected, findExecution, loadOf, spentOnParts } from "../store/exe
 import type { Acceptable, Answered, Asked } from "./asked.ts";
 import type { ExecutionsContext } from "./context.ts";
 
-/** Rejected requests that are kept of one buyer at once. */
+/** Largest number of rejected requests that are kept for one buyer. */
 const MAX_REJECTED = 10_000;
 
-/** What only the transaction knows: the execution that this one is a part of, and how busy the seller is. */
+/**
+ * Returns the refusal that depends on data of the current transaction: the parent execution, and the load of the offer.
+ */
 export async function refusalNow(
   tx: ReadTx,
   { clock }: ExecutionsContext,
@@ -51,7 +53,7 @@ async function parentFacts(tx: ReadTx, requestId: string): Promise<ParentFacts |
   };
 }
 
-/** A tree of work that grew too large, or goes round: refusals of the task engine in the protocol's words. */
+/** Converts the task engine's refusal of a cycle, or of a tree that is too large, to the protocol's error. */
 export function treeRefusal(error: unknown): ExecutionError | undefined {
   if (!(error instanceof DeputeError)) return undefined;
   const path = { path: "/parent_request_id" };
@@ -78,22 +80,25 @@ export async function accepted(
   const { request, principal, identity } = asked;
   const nowMs = clock.now();
   const { startFrom, startBy, deadline } = timesOf(request, offer, nowMs);
-  const parent = request.parentRequestId && (await findExecution(tx, request.parentRequestId));
-  const draft = draftOf(request, offer, nowMs, parent ? parent.taskId : "");
-  // The request's own ids are compared with all of its content; this one is the task's alone.
+  const parent = await parentOf(tx, asked);
+  const organization = owningOrganization(identity, parent);
+  const draft = draftOf(request, offer, nowMs, parent?.taskId ?? "");
+  // The execution's own ids already detect a repeated request, so the engine gets a new request id.
   const { taskId } = await engine.create(tx, {
     draft,
     admitted: { ...admitted, admission: { ...admitted.admission, startByMs: startBy } },
     delegator: principal,
-    requestId: newId(),
+    organization,
+    requestId: newId(nowMs),
     viewer: asCaller(identity),
   });
   const needsApproval = request.executionConstraints?.requiresHumanApprovalBeforeStart === true;
-  // What waits for a person is held back until it has to have begun: then it is over anyway.
+  // Work that waits for approval is not dispatched before its end deadline. Without approval it expires earlier, at its
+  // start deadline.
   if (needsApproval) await engine.delay(tx, taskId, deadline);
   else if (startFrom > nowMs) await engine.delay(tx, taskId, startFrom);
   const record: ExecutionRecord = {
-    ...blank(asked, nowMs),
+    ...blank(asked, organization, nowMs),
     sellerPrincipal: seller.principal,
     sellerOrganization: seller.organization,
     taskId,
@@ -133,7 +138,8 @@ export async function rejected(
       },
     );
   }
-  const receipt = await book.enter(tx, blank(asked, nowMs), {
+  const organization = owningOrganization(asked.identity, await parentOf(tx, asked));
+  const receipt = await book.enter(tx, blank(asked, organization, nowMs), {
     executionId: "",
     status: ExecutionStatus.REJECTED,
     reason: error.message,
@@ -143,12 +149,19 @@ export async function rejected(
   return { receipt, repeated: false };
 }
 
-/** The record of a request that is rejected. */
-function blank({ request, digest, principal }: Asked, nowMs: number): ExecutionRecord {
+/** The parent execution of a request; undefined if the request names none, or an unknown one. */
+async function parentOf(tx: ReadTx, { request }: Asked): Promise<ExecutionRecord | undefined> {
+  const { parentRequestId = "" } = request;
+  return parentRequestId === "" ? undefined : findExecution(tx, parentRequestId);
+}
+
+/** Returns a new record in the state of a rejected request. */
+function blank({ request, digest, principal }: Asked, organization: string, nowMs: number): ExecutionRecord {
   return {
     request,
     digest,
     buyerPrincipal: principal,
+    organization,
     sellerPrincipal: "",
     sellerOrganization: "",
     taskId: "",

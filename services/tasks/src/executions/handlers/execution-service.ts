@@ -8,6 +8,7 @@ import {
   type ExecutionService,
   type ListExecutionsRequest,
   type NumberedReceipt,
+  NumberedReceiptSchema,
   SettlementSchema,
   type WatchReceiptsRequest,
 } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
@@ -20,7 +21,7 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { bytesOf, cutPage, follow, linkSignals, mayActFor } from "@depute/service";
+import { bytesOf, cutPage, follow, linkSignals, mayActFor, pageOfList } from "@depute/service";
 import type { Caller } from "../../core/index.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { isTerminal } from "../rules/machine.ts";
@@ -33,10 +34,13 @@ import { callerOf, callOptions, type ExecutionsContext } from "./context.ts";
 import { requestExecution } from "./request.ts";
 import { submitVerification } from "./submit-verification.ts";
 
-/** How many of a stream's ordinary intervals a watcher waits between looks that nothing wakes. */
+/**
+ * Number of ordinary poll intervals between two polls of a receipt watcher. Wake-ups deliver new receipts, so polls are
+ * rare.
+ */
 const IDLE_POLLS = 10;
 
-/** What buyers, sellers and verifiers call. */
+/** Handles the calls of buyers, sellers and verifiers. */
 export function executionService(executions: ExecutionsContext): ServiceImpl<typeof ExecutionService> {
   const { engine } = executions;
   const { store } = engine;
@@ -57,14 +61,15 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
         const name = request.name.value ?? "";
         const found = request.name.case === "requestId" ? findExecution(tx, name) : findByTask(tx, name);
         const record = requireVisible(caller, await found, name);
-        const { createMs, endMs, approval, lastNumber, taskId } = record;
+        const { createMs, endMs, approval, lastNumber, taskId, organization } = record;
         return {
           execution: {
             request: record.request,
             receipt: await readReceipt(tx, record.request.requestId, lastNumber),
             taskId,
             approval,
-            lastNumber,
+            organization,
+            lastSequence: BigInt(lastNumber),
             createTime: toTimestamp(createMs),
             ...(endMs !== undefined && { endTime: toTimestamp(endMs) }),
           },
@@ -74,17 +79,25 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
 
     listExecutions: (request, context) => listPage(executions, request, context),
 
-    async listReceipts({ requestId }, context) {
+    async listReceipts(request, context) {
+      const { requestId } = request;
       const caller = await callerOf(executions, context);
       await find(caller, requestId);
-      return { receipts: await store.read((tx) => readReceipts(tx, requestId)) };
+      const page = pageOfList(
+        await store.read((tx) => readReceipts(tx, requestId)),
+        request,
+        { list: "receipts", requestId },
+        ({ sequence }) => String(sequence),
+        (receipt) => bytesOf(NumberedReceiptSchema, receipt),
+      );
+      return { receipts: page.items, nextPageToken: page.nextPageToken };
     },
 
     async *watchReceipts(request, context) {
       const caller = await callerOf(executions, context);
       const record = await find(caller, request.requestId);
       requireNumber(record, request);
-      if (request.tellStart) yield {};
+      if (request.sendStart) yield {};
       for await (const receipt of watch(executions, request, context)) yield { receipt };
     },
 
@@ -152,7 +165,7 @@ async function listPage(
   const identity = await executions.authority.identify(context);
   const id = party.value ?? "";
   const options = callOptions(executions, context);
-  const { agent } = await executions.agents.getAgent({ id, viewer: identity.principal }, options);
+  const { agent } = await executions.agents.getAgent({ agentId: id, viewer: identity.principal }, options);
   if (agent === undefined || !mayActFor(identity, agent.principal)) {
     const field = party.case === "buyerAgentId" ? "buyer_agent_id" : "seller_agent_id";
     throw new DeputeError(
@@ -180,19 +193,20 @@ async function listPage(
 }
 
 /** @throws DeputeError INVALID_REQUEST for a cursor beyond the newest receipt */
-function requireNumber({ lastNumber }: ExecutionRecord, { afterNumber }: WatchReceiptsRequest): void {
-  if (afterNumber <= lastNumber) return;
-  throw invalid("after_number", `is beyond the newest receipt, which is ${lastNumber}`);
+function requireNumber({ lastNumber }: ExecutionRecord, { afterSequence }: WatchReceiptsRequest): void {
+  if (afterSequence <= lastNumber) return;
+  throw invalid("after_sequence", `is beyond the newest receipt, which is ${lastNumber}`);
 }
 
 async function* watch(
   { engine, timers, pollMs, stopping, wakeUps }: ExecutionsContext,
-  { requestId, afterNumber }: WatchReceiptsRequest,
+  { requestId, afterSequence }: WatchReceiptsRequest,
   context: Pick<HandlerContext, "signal">,
 ): AsyncGenerator<NumberedReceipt, void, undefined> {
   const { store } = engine;
   const link = linkSignals(context.signal, stopping);
-  // Whether anything may still come is read with the receipts, so that the newest one is known to be the last.
+  const afterNumber = Number(afterSequence);
+  // Each batch is read with the number of the last receipt, so that the stream ends after that receipt.
   const last = await store.read((tx) => lastOf(tx, requestId));
   if (last === afterNumber) return link.release();
   let end = last;
@@ -203,20 +217,20 @@ async function* watch(
           end = await lastOf(tx, requestId);
           return (await readReceipts(tx, requestId, after)).slice(0, limit);
         }),
-      position: ({ number }) => number,
+      position: ({ sequence }) => Number(sequence),
       after: afterNumber,
       wake: (listener) => wakeUps.on(requestId, listener),
       pollMs: IDLE_POLLS * pollMs,
       timers,
       signal: link.signal,
-      done: ({ number }) => number === end,
+      isLast: ({ sequence }) => Number(sequence) === end,
     });
   } finally {
     link.release();
   }
 }
 
-/** The number of the last receipt that there will ever be; undefined while more may come. */
+/** The number of the last receipt of an execution; undefined while more receipts may come. */
 async function lastOf(
   tx: Parameters<typeof findExecution>[0],
   requestId: string,
@@ -226,7 +240,7 @@ async function lastOf(
   return isTerminal(record.status) && isSettled(record.settlement) ? record.lastNumber : undefined;
 }
 
-/** @throws DeputeError EXECUTION_NOT_FOUND: what is not the caller's looks like what does not exist */
+/** @throws DeputeError EXECUTION_NOT_FOUND, also for another caller's execution */
 function requireVisible(caller: Caller, record: ExecutionRecord | undefined, name: string): ExecutionRecord {
   if (record === undefined) throw executionNotFound(name);
   if (caller.mayActFor(record.buyerPrincipal) || caller.mayActFor(record.sellerPrincipal)) return record;

@@ -9,12 +9,12 @@ import type { Target } from "../../core/index.ts";
 import type { Found } from "../rules/admission.ts";
 import type { ExecutionsContext } from "./context.ts";
 
-/** Words of an offer that the registry is asked about, to find the capability that is sold. */
+/** Maximum number of an offer's capability names that are looked up in the registry. */
 const MAX_WORDS = 8;
 
 /**
- * The offer that a request names, by the sight of its buyer. An offer that is for other buyers is told from none only where
- * the buyer may know of the seller.
+ * Returns the offer that a request names, as the buyer may see it. An offer for other buyers is answered as unknown,
+ * unless the buyer may see the seller.
  *
  * @param viewer the buyer's principal
  */
@@ -34,7 +34,7 @@ export async function lookUpOffer(
   const hidden = await look("", "");
   if (hidden?.offer?.sellerAgent?.agentId !== sellerAgentId) return { kind: "no_offer" };
   try {
-    await executions.agents.getAgent({ id: sellerAgentId, viewer }, options);
+    await executions.agents.getAgent({ agentId: sellerAgentId, viewer }, options);
     return { kind: "not_for_buyer" };
   } catch (error) {
     if (reasonOf(error) === ErrorReason.AGENT_NOT_FOUND) return { kind: "no_offer" };
@@ -58,8 +58,8 @@ async function getOffer(
 }
 
 /**
- * Whom the work is for, and which of the seller's capabilities it is: the first word of the offer that the seller has
- * published as one, or free work, which any of the seller's workers does that takes everything.
+ * Returns the delegate and the capability of an execution: the first of the offer's capability names that is the id of
+ * a capability of the seller. If there is none, any worker of the seller may do the work.
  */
 export async function resolveWork(
   { discovery }: ExecutionsContext,
@@ -79,7 +79,7 @@ export async function resolveWork(
   return { ...target, capability: undefined };
 }
 
-/** What the registry says of words that are no capability of the seller's. */
+/** The registry's refusals for a name that is no capability of the seller. */
 const NO_CAPABILITY: ReadonlySet<ErrorReason | undefined> = new Set([
   ErrorReason.CAPABILITY_NOT_FOUND,
   ErrorReason.CAPABILITY_AMBIGUOUS,

@@ -20,8 +20,8 @@ import { callOptions, type ExecutionsContext } from "./context.ts";
 import { accepted, refusalNow, rejected, treeRefusal } from "./enter.ts";
 
 /**
- * Answers a request with its first receipt. What the platform's other services know is asked first; everything that
- * executions of others decide, the transaction decides.
+ * Answers a request with its first receipt. The checks with other services come first. Every decision that depends on
+ * other executions is made in the transaction.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, INVALID_REQUEST, LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE
  */
@@ -57,7 +57,10 @@ export async function requestExecution(
   }
 }
 
-/** Who asks: the buyer is an agent of the caller's. Its organization is judged with the request. */
+/**
+ * Returns the buyer, which must be an agent of the caller. A later check compares the buyer's organization with the
+ * request.
+ */
 async function identifyBuyer(
   executions: ExecutionsContext,
   request: ExecutionRequest,
@@ -83,7 +86,7 @@ async function identifyBuyer(
   };
 }
 
-/** @throws DeputeError REQUEST_ID_REUSED when the key or the id came with another request */
+/** @throws DeputeError REQUEST_ID_REUSED if another request had the same key or id */
 async function findAnswered(tx: ReadTx, { request, digest }: Asked): Promise<Answered | undefined> {
   const { idempotencyKey, requestId } = request;
   const byKey = await findByKey(tx, request.buyerAgent?.agentId ?? "", idempotencyKey);

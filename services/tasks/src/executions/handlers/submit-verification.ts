@@ -14,10 +14,10 @@ import { needsVerification } from "../rules/terms.ts";
 import { deleteVerification, insertVerification } from "../store/outbox-rows.ts";
 import { callOptions, type ExecutionsContext } from "./context.ts";
 
-/** The wait before a judgement that the verifier has not answered is sent again, milliseconds. */
+/** Milliseconds before a verification result is sent to the verifier service again, if the service has not answered. */
 const RETRY_MS = 60_000;
 
-/** Takes a verifier's judgement: the verifier service says whether it counts, and what counts settles the payment. */
+/** Accepts a verification result. If the verifier service accepts the result too, the result settles the payment. */
 export async function submitVerification(
   executions: ExecutionsContext,
   result: VerificationResult,
@@ -41,7 +41,10 @@ export async function submitVerification(
   return { result, receipt: await conclude(executions, result) };
 }
 
-/** Why there is nothing more to decide, because the payment was settled by time, or is about to be; else undefined. */
+/**
+ * Returns why a result cannot settle the payment: the time for verification has passed, or the payment is already
+ * settled without a verification. Undefined if the result is in time.
+ */
 async function whyOver(
   { clock, results }: ExecutionsContext,
   { record, offer, receipt: { receiptId } }: Judged,
@@ -53,7 +56,7 @@ async function whyOver(
     return verifyBy !== undefined && verifyBy <= clock.now() ? tooLate : undefined;
   }
   if (!needsVerification(request, offer)) return undefined;
-  // What was settled by a judgement is the verifier service's to say: it may be this very one again.
+  // If the verifier service has a decided result, that result settled the payment. Then this call may be its repeat.
   for (let pageToken = ""; ; ) {
     const page = await results.listVerificationResults({ receiptId, pageToken }, options);
     if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return undefined;
@@ -62,7 +65,10 @@ async function whyOver(
   }
 }
 
-/** The verifier is an agent of the caller's, of the organization that it is registered with. */
+/**
+ * Requires that the verifier is an agent of the caller, and that the result names the organization with which the agent
+ * is registered.
+ */
 async function identifyVerifier(
   executions: ExecutionsContext,
   { verifierAgent }: VerificationResult,
@@ -71,7 +77,10 @@ async function identifyVerifier(
   const identity = await executions.authority.identify(context);
   const { agentId: id = "", organizationId = "" } = verifierAgent ?? {};
   const viewer = identity.principal;
-  const { agent } = await executions.agents.getAgent({ id, viewer }, callOptions(executions, context));
+  const { agent } = await executions.agents.getAgent(
+    { agentId: id, viewer },
+    callOptions(executions, context),
+  );
   const isOwn = agent?.status === AgentStatus.ACTIVE && mayActFor(identity, agent.principal);
   if (isOwn && agent.organization === organizationId) return;
   const field = isOwn ? "result.verifier_agent.organization_id" : "result.verifier_agent.agent_id";

@@ -1,17 +1,16 @@
-import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { ExecutionReceipt } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import { ApprovalState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import {
   type Review,
   ReviewKind,
-  ReviewService,
   ReviewState,
   ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { type Clock, ErrorReason, type Timers } from "@depute/core";
-import { type Logger, Outbox, ownHeaders, reasonOf, StreamFollower } from "@depute/service";
+import type { Clock } from "@depute/core";
+import { Outbox, optionsForOwner, type ServiceDeps } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import type { Cursor, TaskEngine } from "../../core/index.ts";
+import { isFinalRefusal, ReviewQueue, reviewCallOptions, type TaskEngine } from "../../core/index.ts";
 import type { BookListener } from "../book/book.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { isTerminal } from "../rules/machine.ts";
@@ -28,53 +27,43 @@ import {
 } from "../store/outbox-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 
-/** The cursor's name in the store. */
-const CURSOR = "execution-reviews";
-/** How long the verifier has for an answer, milliseconds. */
-const TIMEOUT_MS = 10_000;
-/** The longest time that a review may take, seconds. */
-const MAX_REVIEW_SECONDS = 31_536_000;
+/** The longest time that a review may take, milliseconds. */
+const MAX_REVIEW_MS = 365 * 86_400_000;
 
 const { AWAITED, GIVEN, REFUSED } = ApprovalState;
 
-export interface ApprovalsOptions {
-  readonly engine: TaskEngine;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly log: Logger;
-  readonly verifier: Transport;
-}
-
 /**
- * Approval before the start: work that waits for it is held back from workers. A person approves by ApproveExecution, or in
- * the queue of reviews; whichever comes first counts, and the other is told.
+ * Approvals before the start of work. A task is not dispatched before its approval. A person approves by
+ * ApproveExecution or in the review queue. The first decision counts. After ApproveExecution, the review in the queue
+ * is closed too.
  */
 export class Approvals {
   readonly #engine: TaskEngine;
   readonly #clock: Clock;
-  readonly #cursor: Cursor;
-  readonly #reviews: Client<typeof ReviewService>;
   readonly #outbox: Outbox<ReviewRow>;
-  readonly #follower: StreamFollower;
+  readonly #queue: ReviewQueue;
 
-  constructor({ engine, clock, timers, log, verifier }: ApprovalsOptions) {
+  constructor(deps: ApprovalsDeps, engine: TaskEngine) {
+    const { clock, timers, log } = deps;
     this.#engine = engine;
     this.#clock = clock;
-    this.#cursor = engine.cursor(CURSOR);
-    this.#reviews = createClient(ReviewService, verifier);
     this.#outbox = new Outbox<ReviewRow>({
       timers,
       log,
-      what: "an approval cannot be told to the verifier",
+      failureMessage: "an approval cannot be told to the verifier",
       first: (limit) => engine.store.read((tx) => reviewsToTell(tx, limit)),
       drop: async () => {},
       tell: (row, signal) => this.#tell(row, signal),
     });
-    this.#follower = new StreamFollower({
-      what: "reviews of executions",
-      timers,
-      log,
-      follow: (signal, heard) => this.#follow(signal, heard),
+    this.#queue = new ReviewQueue(deps, engine, {
+      kind: ReviewKind.START_APPROVAL,
+      cursor: "execution-reviews",
+      streamName: "reviews of executions",
+      apply: (review, advance) =>
+        engine.store.write(async (tx) => {
+          await this.#apply(tx, review);
+          await advance(tx);
+        }),
     });
   }
 
@@ -90,15 +79,15 @@ export class Approvals {
 
   start(): void {
     this.#outbox.start();
-    this.#follower.start();
+    this.#queue.start();
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#outbox.close(), this.#follower.close()]);
+    await Promise.all([this.#outbox.close(), this.#queue.close()]);
   }
 
   /**
-   * Lets the work begin.
+   * Approves an execution, so that its work can begin.
    *
    * @returns the newest receipt
    * @throws DeputeError EXECUTION_NOT_FOUND, EXECUTION_STATE_CONFLICT
@@ -124,7 +113,7 @@ export class Approvals {
     await this.#close(tx, record);
   }
 
-  /** Ends work that a person does not want begun. */
+  /** Ends an execution whose approval a person refused. */
   async #refuse(tx: WriteTx, record: ExecutionRecord, reason: string): Promise<void> {
     if (record.approval !== AWAITED || isTerminal(record.status)) return;
     await updateExecution(tx, { ...record, approval: REFUSED });
@@ -136,48 +125,38 @@ export class Approvals {
     if (await closeReview(tx, request.requestId)) tx.afterCommit(() => this.#outbox.wake());
   }
 
-  /** Puts a review into the queue, or takes one out of it that is decided here. */
+  /**
+   * Creates the review of an execution. If the execution was decided by ApproveExecution or has ended, decides or
+   * withdraws the review.
+   */
   async #tell({ requestId, reviewId }: ReviewRow, signal: AbortSignal): Promise<void> {
     const { store } = this.#engine;
-    const options = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
+    const options = reviewCallOptions(signal);
     const record = await store.read((tx) => findExecution(tx, requestId));
     const isAwaited = record?.approval === AWAITED && !isTerminal(record.status);
     if (record !== undefined && isAwaited && reviewId === "") {
-      const { review } = await this.#reviews.createReview(reviewOf(record, this.#clock.now()), options);
+      const request = reviewOf(record);
+      const { review } = await this.#queue.calls.createReview(request, optionsForOwner(options, record));
       await store.write((tx) => nameReview(tx, requestId, review?.id ?? ""));
       return;
     }
     if (reviewId !== "" && record !== undefined) {
       const decided =
         record.approval === GIVEN
-          ? this.#reviews.decideReview(
-              { id: reviewId, verdict: ReviewVerdict.APPROVED, reviewer: record.buyerPrincipal },
+          ? this.#queue.calls.decideReview(
+              { reviewId, verdict: ReviewVerdict.APPROVED, reviewer: record.buyerPrincipal },
               options,
             )
-          : this.#reviews.withdrawReview({ id: reviewId, reason: "the execution has ended" }, options);
+          : this.#queue.calls.withdrawReview({ reviewId, reason: "the execution has ended" }, options);
       await decided.catch((error: unknown) => {
-        if (!OVER.has(reasonOf(error))) throw error;
+        if (!isFinalRefusal(error)) throw error;
       });
     }
     await store.write((tx) => deleteReview(tx, requestId));
   }
 
-  async #follow(signal: AbortSignal, heard: () => void): Promise<void> {
-    const { store } = this.#engine;
-    const afterSequence = BigInt(await store.read((tx) => this.#cursor.read(tx)));
-    const options = { headers: ownHeaders(""), signal };
-    for await (const { sequence, review } of this.#reviews.watchReviews({ afterSequence }, options)) {
-      heard();
-      await store.write(async (tx) => {
-        if (review !== undefined) await this.#apply(tx, review);
-        await this.#cursor.advance(tx, Number(sequence));
-      });
-    }
-  }
-
-  /** What a decision in the queue of reviews makes of the execution that it is about. */
-  async #apply(tx: WriteTx, { kind, state, subject, reason }: Review): Promise<void> {
-    if (kind !== ReviewKind.START_APPROVAL) return;
+  /** Applies a decision of the review queue to its execution. */
+  async #apply(tx: WriteTx, { state, subject, reason }: Review): Promise<void> {
     const record = await findExecution(tx, subject);
     if (record?.approval !== AWAITED || isTerminal(record.status)) return;
     if (state === ReviewState.APPROVED) {
@@ -188,16 +167,11 @@ export class Approvals {
   }
 }
 
-/** Refusals of a review that is decided already, or never was. */
-const OVER: ReadonlySet<ErrorReason | undefined> = new Set([
-  ErrorReason.REVIEW_CLOSED,
-  ErrorReason.REVIEW_NOT_FOUND,
-  ErrorReason.CALLER_NOT_ALLOWED,
-  ErrorReason.CONFLICT_OF_INTEREST,
-]);
+type ApprovalsDeps = Pick<ServiceDeps, "clock" | "timers" | "log" | "connect">;
 
-function reviewOf({ request, buyerPrincipal, sellerPrincipal, startBy }: ExecutionRecord, nowMs: number) {
-  const seconds = Math.min(Math.max(1, Math.ceil((startBy - nowMs) / 1000)), MAX_REVIEW_SECONDS);
+function reviewOf({ request, buyerPrincipal, sellerPrincipal, startBy, createMs }: ExecutionRecord) {
+  // The timeout depends only on stored times, so that a repeated call is the same request.
+  const timeoutMs = Math.min(Math.max(1, Math.ceil((startBy - createMs) / 1000)) * 1000, MAX_REVIEW_MS);
   return {
     requestId: `execution:${request.requestId}`.slice(0, 128),
     kind: ReviewKind.START_APPROVAL,
@@ -205,6 +179,6 @@ function reviewOf({ request, buyerPrincipal, sellerPrincipal, startBy }: Executi
     title: `Start of ${request.offerId}, version ${request.offerVersion}`.slice(0, 256),
     author: sellerPrincipal === buyerPrincipal ? "" : sellerPrincipal,
     reviewers: [buyerPrincipal],
-    timeoutSeconds: BigInt(seconds),
+    timeout: durationFromMs(timeoutMs),
   };
 }

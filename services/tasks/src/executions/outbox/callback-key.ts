@@ -1,26 +1,25 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
-import { openKeyFile, SettingsError } from "@depute/service";
+import { type KeySource, SettingsError } from "@depute/service";
 
 /** The key that signs callbacks. */
 export interface CallbackKey {
-  /** Its public half in base64url. */
+  /** The public key in base64url. */
   readonly publicKey: string;
-  /** Its thumbprint. (RFC 7638) */
+  /** The thumbprint of the key. (RFC 7638) */
   readonly keyId: string;
   sign(text: string): Uint8Array;
 }
 
 /**
- * The key in `callback.key` of the data folder (PKCS #8, mode 0600), made when it is not there. It signs callbacks and nothing
- * else.
+ * Opens the platform's key `callback` (PKCS #8), and creates it if it does not exist. The key signs only callbacks.
  *
- * @throws SettingsError when the file is no Ed25519 key, or other users can read it
+ * @throws SettingsError if it is no Ed25519 key, or other users can read its file
  */
-export function openCallbackKey(dataDir: string): CallbackKey {
+export async function openCallbackKey(keys: KeySource): Promise<CallbackKey> {
   const danger = "whoever reads it can send receipts in the platform's name";
-  const key = privateKey(openKeyFile({ dataDir, name: "callback.key", danger }, make));
+  const key = privateKey(await keys.open({ name: "callback.key", danger }, make));
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
   const thumbprint = sha256Hex(canonicalBytes({ crv: "Ed25519", kty: "OKP", x: publicKey }));
   return {
@@ -35,9 +34,9 @@ function privateKey(pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // Said below.
+    // A file that contains no key causes the error below.
   }
-  throw new SettingsError("callback.key in the data folder is no Ed25519 key in PKCS #8");
+  throw new SettingsError("the callback key is no Ed25519 key in PKCS #8");
 }
 
 function make(): string {

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { ExecutionReceiptSchema } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { Clock, Timers } from "@depute/core";
-import { type AllowedHosts, DeadlineLoop, type Logger, Outbound } from "@depute/service";
+import { type AllowedHosts, DeadlineLoop, type Logger, Outbound, withTimeout } from "@depute/service";
 import { encode } from "@depute/wire";
-import type { TaskStore } from "../../core/index.ts";
+import { backoffMs, type TaskStore } from "../../core/index.ts";
 import type { BookListener } from "../book/book.ts";
-import { backoffMs } from "../rules/backoff.ts";
+
 import { signatureBase, signatureParams } from "../rules/message-signature.ts";
 import {
   type CallbackRow,
@@ -19,13 +19,13 @@ import { findExecution } from "../store/execution-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 import type { CallbackKey } from "./callback-key.ts";
 
-/** Callbacks at once; one address that is slow holds up no more than its share. */
+/** Largest number of concurrent callbacks, so that a slow address delays only a few others. */
 const AT_ONCE = 16;
-/** The longest time without a look, milliseconds. */
+/** Maximum milliseconds between two reads of the store. */
 const MAX_WAIT_MS = 30_000;
-/** How long an address has for an answer, milliseconds. */
+/** Timeout of a callback, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** What is read of an answer, which nobody looks at, bytes. */
+/** Maximum number of bytes that are read from an answer. The content of the answer is ignored. */
 const MAX_ANSWER_BYTES = 1024;
 const CONTENT_TYPE = "application/json";
 
@@ -36,14 +36,14 @@ export interface CallbacksOptions {
   readonly log: Logger;
   readonly hosts: AllowedHosts;
   readonly key: CallbackKey;
-  /** Chance, for the jitter of backoffs. */
+  /** Source of randomness for the jitter of backoffs. */
   readonly random: () => number;
 }
 
 /**
- * Tells buyers their receipts at the address that their request names (Agenta `callback.url`), each at least once, in their
- * order, signed (RFC 9421), to hosts that configuration lists and to none else. What cannot be told is tried again for some
- * hours, and given up then: the receipts can be read all the same.
+ * Sends receipts to the address in the buyer's request (Agenta `callback.url`): each at least once, in order, signed
+ * (RFC 9421), and only to configured hosts. After several hours of failed attempts a callback is dropped. The receipts
+ * themselves can still be read.
  */
 export class Callbacks {
   readonly #options: CallbacksOptions;
@@ -57,9 +57,9 @@ export class Callbacks {
       clock,
       timers,
       log,
-      what: "callbacks could not be told",
+      failureMessage: "callbacks could not be told",
       maxWaitMs: MAX_WAIT_MS,
-      look: (signal) => this.#look(signal),
+      runDueWork: (signal) => this.#look(signal),
     });
     this.#outbound = new Outbound({ hosts: options.hosts });
   }
@@ -94,7 +94,7 @@ export class Callbacks {
 
   async #look(signal: AbortSignal): Promise<number | undefined> {
     const { store, clock } = this.#options;
-    // The next receipt of a request waits for the one before it, so each round may make others due.
+    // A receipt waits until the previous receipt of its request is sent. So each round may make further receipts due.
     for (let more = true; more && !signal.aborted; ) {
       const due = await store.read((tx) => dueCallbacks(tx, clock.now(), AT_ONCE));
       await Promise.all(due.map((row) => this.#tell(row, signal)));
@@ -104,9 +104,9 @@ export class Callbacks {
   }
 
   async #tell(row: CallbackRow, signal: AbortSignal): Promise<void> {
-    const { store, clock, log, random } = this.#options;
+    const { store, clock, timers, log, random } = this.#options;
     try {
-      const isTold = await this.#send(row, signal);
+      const isTold = await withTimeout(timers, TIMEOUT_MS, signal, (within) => this.#send(row, within));
       if (isTold || signal.aborted) {
         if (isTold) await store.write((tx) => deleteCallback(tx, row));
         return;
@@ -121,8 +121,12 @@ export class Callbacks {
     );
   }
 
-  /** @returns whether the address took the receipt, or there is nothing to tell any more */
-  async #send({ requestId, number }: CallbackRow, closing: AbortSignal): Promise<boolean> {
+  /**
+   * Sends one receipt.
+   *
+   * @returns true if the address accepted the receipt, or the receipt no longer exists; false: try again
+   */
+  async #send({ requestId, number }: CallbackRow, signal: AbortSignal): Promise<boolean> {
     const { store, clock, key } = this.#options;
     const found = await store.read(async (tx) => {
       const record = await findExecution(tx, requestId);
@@ -150,11 +154,11 @@ export class Callbacks {
         "signature-input": `depute=${params}`,
         signature: `depute=:${signature}:`,
         "idempotency-key": found.receipt.receiptId,
-        // The buyer's own word for what the call is to be known by; it is no secret, and may hold anything.
+        // The buyer's own reference for the callback. It is not a secret.
         ...(/^[\x21-\x7e]+$/.test(reference) && { "agenta-auth-reference": reference }),
       },
       body,
-      signal: AbortSignal.any([closing, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal,
       idleMs: TIMEOUT_MS,
       maxBytes: MAX_ANSWER_BYTES,
     });

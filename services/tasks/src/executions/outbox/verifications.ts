@@ -11,7 +11,7 @@ import {
   SubmitVerificationResultRequestSchema,
 } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { type Clock, invalid, Status, statusOf, type Timers } from "@depute/core";
-import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
+import { fromConnectError, type Logger, Outbox, optionsForOwner, ownHeaders } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import type { TaskEngine } from "../../core/index.ts";
 import type { BookListener, ExecutionBook } from "../book/book.ts";
@@ -29,10 +29,10 @@ import {
 } from "../store/outbox-rows.ts";
 import { readReceipt, readReceipts } from "../store/receipt-rows.ts";
 
-/** How long the verifier has for an answer to the platform itself, milliseconds. */
+/** Timeout of the platform's own calls to the verifier, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** What a judgement is about. */
+/** The execution and the receipt that a verification result is about. */
 export interface Judged {
   readonly record: ExecutionRecord;
   readonly offer: Offer;
@@ -40,7 +40,7 @@ export interface Judged {
   readonly receipt: ExecutionReceipt;
 }
 
-/** What is needed to tell the verifier of a judgement, and to settle by it. */
+/** The dependencies of verifications. */
 export interface VerificationOptions {
   readonly engine: Pick<TaskEngine, "store">;
   readonly clock: Clock;
@@ -55,7 +55,7 @@ export async function findJudged(
 ): Promise<Judged> {
   const { requestId, receiptId, executionId } = result;
   const record = await findExecution(tx, requestId);
-  // Who judges need not be a party: that it has the receipt is what entitles it to know of the execution.
+  // The caller need not be a party to the execution. Whoever has the receipt's id may verify it.
   const receipts = record === undefined ? [] : await readReceipts(tx, requestId);
   const found = receipts.find(({ receipt }) => receipt?.receiptId === receiptId);
   if (record === undefined || found?.receipt === undefined) throw executionNotFound(requestId);
@@ -77,7 +77,7 @@ export async function findJudged(
   return { record, offer: await readOffer(tx, record), receipt: found.receipt };
 }
 
-/** Tells the verifier service of a judgement, with what the parties agreed on. */
+/** Reports a verification result to the verifier service, with the agreed terms. */
 export async function tell(
   { results }: VerificationOptions,
   { record, offer, receipt }: Judged,
@@ -98,10 +98,14 @@ export async function tell(
     },
     artifacts: receipt.artifacts?.values ?? [],
   });
-  await results.submitVerificationResult(submission, options);
+  await results.submitVerificationResult(submission, optionsForOwner(options, record));
 }
 
-/** Settles the payment by a judgement that counts. @returns the newest receipt */
+/**
+ * Settles the payment of an execution by an accepted verification result.
+ *
+ * @returns the newest receipt
+ */
 export function conclude(
   { engine, book }: VerificationOptions,
   result: VerificationResult,
@@ -115,13 +119,16 @@ export function conclude(
   });
 }
 
-/** Whether a refusal leaves the judgement undecided, so that it is sent again. */
+/** Whether an error means that the verifier service has not decided. Then the result is sent again. */
 export function mayBeTold(error: unknown): boolean {
   const status = statusOf(fromConnectError(error).reason);
   return status === Status.UNAVAILABLE || status === Status.DEADLINE_EXCEEDED || status === Status.INTERNAL;
 }
 
-/** Judgements that are still to be told: those of sellers on their own work, and those whose answer was lost. */
+/**
+ * The outbox of verification results that the verifier service has not yet decided: sellers' results on their own work,
+ * and results whose answer was lost.
+ */
 export function verificationOutbox(
   executions: VerificationOptions,
   timers: Timers,
@@ -132,7 +139,7 @@ export function verificationOutbox(
   const outbox = new Outbox<VerificationRow>({
     timers,
     log,
-    what: "a verification of an execution cannot be told to the verifier",
+    failureMessage: "a verification of an execution cannot be told to the verifier",
     first: (limit) => store.read((tx) => verificationsToTell(tx, clock.now(), limit)),
     drop: async () => {},
     async tell({ verificationId, result }, signal) {

@@ -8,33 +8,37 @@ import { budgetRefusal, limitOf } from "./price.ts";
 import { failed } from "./refusal.ts";
 import { timesOf } from "./terms.ts";
 
-/** How far clocks may differ before a deadline counts as too late, milliseconds. */
+/**
+ * Tolerance in milliseconds for clock differences, when a deadline is compared with the longest time that an offer
+ * allows.
+ */
 export const CLOCK_SKEW_MS = 5_000;
 
-/** An offer as the registry has it, for a buyer. */
+/** The registry's facts about an offer, for a buyer. */
 export interface OfferFacts {
   readonly offer: Offer;
-  /** Not withdrawn, and within its validity. */
+  /** Whether the offer is not withdrawn and currently valid. */
   readonly open: boolean;
-  /** The version that is on sale now; undefined when none is. */
+  /** The version that is on sale now; undefined for none. */
   readonly openVersion: string | undefined;
 }
 
-/** What the registry knows of what a request names. */
+/** The result of the registry's look-up of a request's offer. */
 export type Found =
   | { readonly kind: "offer"; readonly facts: OfferFacts }
-  /** There is no such offer, or the buyer may not know of it. */
+  /** The offer does not exist, or is hidden from the buyer. */
   | { readonly kind: "no_offer" }
-  /** There is the offer, and not this version. */
+  /** The offer exists, but not in this version. */
   | { readonly kind: "no_version"; readonly openVersion: string | undefined }
   /** The offer is not for this buyer. */
   | { readonly kind: "not_for_buyer" };
 
 /**
- * Why a request is refused by what its offer says, or undefined. The first fault counts: which offer, who, how much, when.
+ * The refusal of a request by its offer's terms; undefined for none. The first fault counts: offer, parties, price,
+ * time.
  *
  * @param nowMs epoch milliseconds
- * @throws DeputeError INVALID_REQUEST for a time that the calendar does not have
+ * @throws DeputeError INVALID_REQUEST for a date that does not exist
  */
 export function offerRefusal(
   request: ExecutionRequest,
@@ -90,24 +94,26 @@ function timeRefusal(request: ExecutionRequest, offer: Offer, nowMs: number): Ex
   return undefined;
 }
 
-/** The execution on whose behalf another one is asked for. */
+/** The facts about the parent execution of a request. */
 export interface ParentFacts {
   readonly sellerId: string;
   readonly status: ExecutionStatus;
   readonly currency: string;
-  /** What may be charged for it, minor units. */
+  /** Maximum charge for the parent execution, in minor units. */
   readonly limit: bigint;
-  /** What its parts may cost or have cost so far, minor units. */
+  /**
+   * Total cost of the parent's child executions so far, in minor units. An open child counts with its maximum charge.
+   */
   readonly spent: bigint;
-  /** Epoch milliseconds. */
+  /** The deadline of the parent execution, in epoch milliseconds. */
   readonly deadline: number;
 }
 
 /**
- * Why a request may not be a part of another, or undefined: the buyer of a part is the seller of the whole, and a part ends
- * within the whole's time and all parts together stay within its money.
+ * The refusal of a child execution; undefined for none. Its buyer must be the seller of the parent execution. It must
+ * end by the parent's deadline. All children together may cost at most the parent's maximum charge.
  *
- * @param parent undefined when there is no such execution
+ * @param parent undefined if there is no such execution
  */
 export function parentRefusal(
   request: ExecutionRequest,
@@ -133,18 +139,21 @@ export function parentRefusal(
   return undefined;
 }
 
-/** How busy an offer is. */
+/** The current load of an offer. */
 export interface Load {
-  /** Executions that were accepted and have not ended. */
+  /** Number of executions that were accepted and have not ended. */
   readonly open: number;
-  /** Requests that were accepted within the last minute. */
+  /** Number of requests that were accepted within the last minute. */
   readonly lastMinute: number;
 }
 
 /** The window of `max_requests_per_minute`. */
 export const RATE_WINDOW_MS = 60_000;
 
-/** Why there is no room for another execution, or undefined. Refused requests take up none. */
+/**
+ * The refusal if the offer has no capacity for another execution; undefined otherwise. Refused requests use no
+ * capacity.
+ */
 export function loadRefusal({ rateLimits }: Offer, { open, lastMinute }: Load): ExecutionError | undefined {
   const { maxConcurrentExecutions: most, maxRequestsPerMinute: rate } = rateLimits ?? {};
   const mode = "capacity_unavailable";

@@ -11,9 +11,8 @@ import { PROTOCOL_VERSION } from "./receipt.ts";
 import type { ExecutionRecord } from "./record.ts";
 
 /**
- * The verification of a result by its seller's own word, as the offer's mode `seller_attested` has it. The platform makes it
- * once it has itself found the output to fit the schema, the required evidence to be there and the digests to be right:
- * these are its checks.
+ * The seller's own verification of a result, for offers in the mode `seller_attested`. The platform creates it after
+ * its checks of the schema, the required evidence and the digests.
  */
 export function attestation(
   { request, taskId }: ExecutionRecord,

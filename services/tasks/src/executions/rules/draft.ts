@@ -13,7 +13,7 @@ const PRIORITIES: ReadonlyMap<Priority, number> = new Map([
   [Priority.URGENT, 9],
 ]);
 
-/** The task that a request is. */
+/** Converts a request to the draft of its task. */
 export function draftOf(request: ExecutionRequest, offer: Offer, nowMs: number, parentTaskId = "") {
   const { deadline } = timesOf(request, offer, nowMs);
   return create(TaskDraftSchema, {

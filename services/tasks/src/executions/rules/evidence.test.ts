@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import { ArtifactSchema } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import { ArtifactVerdict } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { expect, test } from "vitest";

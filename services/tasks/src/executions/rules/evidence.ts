@@ -1,17 +1,19 @@
-import { type ArtifactType, ArtifactTypeSchema } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import {
+  type ArtifactType,
+  ArtifactTypeSchema,
+} from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import type { Artifact } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import { ArtifactVerdict } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 
-/** What is wrong with a delivery: a word of the failures, and why. */
+/** A fault of a delivery: its failure reason, and an explanation. */
 export interface Fault {
   readonly reason: "OUTPUT_SCHEMA_VIOLATION" | "REQUIRED_EVIDENCE_MISSING" | "DIGEST_MISMATCH";
   readonly message: string;
 }
 
 /**
- * What is wrong with the evidence of a delivery, or undefined: every required kind has to be there, with bytes that can be
- * read where they are with the platform, and no digest may be another than that of the bytes. Nothing is fetched from
- * elsewhere, so what lies elsewhere is taken at its word.
+ * The fault of a delivery's evidence; undefined for none. Every required kind must be present. Bytes that the platform
+ * stores must be readable. Each digest must match. Evidence at external addresses is not fetched.
  *
  * @param verdicts of the artifacts, in their order
  */

@@ -2,7 +2,7 @@ import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/ex
 import type { VerificationResult } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
 import { DeputeError, ErrorReason, type FieldViolation, isDateTimeFormat, isUriFormat } from "@depute/core";
 
-/** What a field has to be for the protocol's schema to take the document that it stands in. */
+/** The string format that the protocol's schema requires of a field. */
 type Form = "time" | "uri";
 
 const FORMS: Readonly<Record<Form, { readonly holds: (text: string) => boolean; readonly fault: string }>> = {
@@ -11,7 +11,8 @@ const FORMS: Readonly<Record<Form, { readonly holds: (text: string) => boolean; 
 };
 
 /**
- * Refuses what the contract takes and the protocol's schema does not: what is stored goes out as a document.
+ * Requires the string formats of the protocol's JSON schema, which the protobuf contract does not check. Stored
+ * messages are later sent as JSON and must fit that schema.
  *
  * @throws DeputeError INVALID_REQUEST with every fault
  */

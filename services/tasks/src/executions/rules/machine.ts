@@ -5,10 +5,13 @@ import {
 
 const { ACCEPTED, REJECTED, IN_PROGRESS, COMPLETED, FAILED, CANCELLED, EXPIRED } = ExecutionStatus;
 
-/** The statuses of a first receipt. Depute's choice, since the manifest's table has no entry: a request is taken or not. */
+/**
+ * The statuses that an execution's first receipt may have. Agenta's manifest lists only later transitions. Depute's
+ * choice: the first receipt accepts or rejects the request.
+ */
 export const FIRST_STATUSES: readonly ExecutionStatus[] = [ACCEPTED, REJECTED];
 
-/** Every transition that there is. (Agenta protocol manifest, `state_transitions.allowed`) */
+/** Every allowed transition. (Agenta protocol manifest, `state_transitions.allowed`) */
 export const TRANSITIONS: readonly (readonly [from: ExecutionStatus, to: ExecutionStatus])[] = [
   [ACCEPTED, IN_PROGRESS],
   [ACCEPTED, COMPLETED],
@@ -21,7 +24,7 @@ export const TRANSITIONS: readonly (readonly [from: ExecutionStatus, to: Executi
   [IN_PROGRESS, EXPIRED],
 ];
 
-/** The statuses after which there is none. (Agenta protocol manifest, `state_transitions.terminal`) */
+/** The statuses that no transition leaves. (Agenta protocol manifest, `state_transitions.terminal`) */
 export const TERMINAL_STATUSES: readonly ExecutionStatus[] = [
   REJECTED,
   COMPLETED,
@@ -30,10 +33,12 @@ export const TERMINAL_STATUSES: readonly ExecutionStatus[] = [
   EXPIRED,
 ];
 
-/** The statuses in which an execution takes up the seller's capacity. */
+/** The statuses in which an execution uses the seller's capacity. */
 export const OPEN_STATUSES: readonly ExecutionStatus[] = [ACCEPTED, IN_PROGRESS];
 
-/** Whether a receipt of one status may follow one of another; `undefined` before the first. */
+/**
+ * Whether a receipt with status `to` may follow one with status `from`. `from` is undefined before the first receipt.
+ */
 export function canFollow(from: ExecutionStatus | undefined, to: ExecutionStatus): boolean {
   if (from === undefined) return FIRST_STATUSES.includes(to);
   return TRANSITIONS.some(([before, after]) => before === from && after === to);

@@ -1,11 +1,11 @@
-/** What is signed of a request that the platform sends. (RFC 9421 2.3) */
+/** The signed components of the platform's requests. (RFC 9421 2.3) */
 const COMPONENTS = ["@method", "@target-uri", "content-type", "content-digest"] as const;
 
 export interface SignedRequest {
   readonly method: string;
   readonly url: string;
   readonly contentType: string;
-  /** `sha-256=:base64:`. (RFC 9530) */
+  /** The header value `sha-256=:base64:`. (RFC 9530) */
   readonly contentDigest: string;
 }
 

@@ -7,15 +7,15 @@ import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb"
 import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { type FailureMode, failed } from "./refusal.ts";
 
-/** What a task's event makes of its execution. */
+/** The effect of a task's event on its execution. */
 export interface Outcome {
   readonly status: ExecutionStatus;
-  /** Why, in words for people; empty for no reason. */
+  /** The reason in words for people; empty for none. */
   readonly reason: string;
   readonly error?: ExecutionError;
 }
 
-/** Failures by the words that workers and the engine give them. */
+/** Maps the failure reasons of workers and of the task engine to Agenta's failure modes. */
 const MODES: Readonly<Record<string, FailureMode>> = {
   CAPACITY_UNAVAILABLE: "capacity_unavailable",
   UPSTREAM_DEPENDENCY_FAILED: "upstream_dependency_failed",
@@ -36,16 +36,26 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   REVIEW_REJECTED: ErrorCode.VERIFICATION_FAILED,
 };
 
+/** The task events for which {@link outcomeOf} may return an effect. */
+export const DECISIVE: ReadonlySet<TaskEvent["payload"]["case"]> = new Set([
+  "started",
+  "completed",
+  "failed",
+  "revoked",
+  "rejected",
+  "cancelled",
+  "expired",
+]);
+
 /**
- * What an event of its task makes of an execution in a status; undefined when nothing that the protocol knows.
- *
- * Depute's choice where the protocol has no way: a seller that declines what was accepted has failed it, for want of capacity
- * unless it says otherwise, since nothing that was accepted can be rejected.
+ * Returns the effect of a task's event on an execution that has a status; undefined for none. Depute's choice, where
+ * the protocol has no transition: if the seller declines an accepted execution, the execution fails. The failure mode
+ * is `capacity_unavailable` unless the seller gives another reason.
  */
 export function outcomeOf({ payload }: TaskEvent, status: ExecutionStatus): Outcome | undefined {
   switch (payload.case) {
     case "started":
-      // Another attempt of work that began before is no transition.
+      // The execution is already in progress from an earlier attempt, so this attempt causes no transition.
       if (status !== ExecutionStatus.ACCEPTED) return undefined;
       return { status: ExecutionStatus.IN_PROGRESS, reason: "" };
     case "completed":
@@ -67,7 +77,7 @@ export function outcomeOf({ payload }: TaskEvent, status: ExecutionStatus): Outc
   }
 }
 
-/** What became of an execution whose time is over. */
+/** Returns the outcome of an execution whose deadline has passed. */
 export function expiry(status: ExecutionStatus): Outcome {
   const hasBegun = status === ExecutionStatus.IN_PROGRESS;
   const reason = hasBegun ? "the deadline passed before the work was done" : "the work did not begin in time";

@@ -4,10 +4,10 @@ import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/ex
 import { type Pricing, PricingModel } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import { failed } from "./refusal.ts";
 
-/** The member of a request's metadata that names a quote. */
+/** The key in a request's metadata whose value is the id of a quote. */
 export const QUOTE = "quote_id";
 
-/** The most that may be charged, in minor units: the lesser of what is authorized and what the work may cost. */
+/** Returns the maximum charge, in minor units: the lesser of the authorized amount and the budget. */
 export function limitOf({ payment, executionConstraints }: ExecutionRequest): bigint {
   const authorized = payment?.maxAmount ?? 0n;
   const budget = executionConstraints?.maxBudget;
@@ -15,10 +15,9 @@ export function limitOf({ payment, executionConstraints }: ExecutionRequest): bi
 }
 
 /**
- * Why a request does not pay for what the offer asks; undefined when it may.
- *
- * Depute's choice: the protocol has no message for a quote, so an offer that needs one is bought with the quote's id in the
- * request's metadata (`quote_id`), and refused without. Of a usage-based price one unit has to be covered, unless it is free.
+ * The refusal of a request that does not cover the offer's price; undefined for none. A usage-based price must cover
+ * one unit, unless it is free. Depute's choice: the protocol has no message for a quote, so the request's metadata
+ * names the quote (`quote_id`).
  */
 export function budgetRefusal(request: ExecutionRequest, pricing: Pricing): ExecutionError | undefined {
   const { pricingModel, currency, amount } = pricing;
@@ -38,13 +37,12 @@ export function budgetRefusal(request: ExecutionRequest, pricing: Pricing): Exec
   return failed(mode, `${what} is ${amount} and ${limit} is allowed`, numbers);
 }
 
-/** What work cost, or that it cost more than was allowed. */
+/** The cost of the work, or the error if it exceeds the limit. */
 export type Price = { readonly amount: bigint } | { readonly error: ExecutionError };
 
 /**
- * The final amount of work that was done, in minor units: as offered for a fixed price; the amount for each unit used,
- * rounded up, for a usage-based one; what the seller says was agreed on for a quoted one. Nobody is ever charged more than
- * the limit: work that would cost more has failed.
+ * Returns the final amount of an execution, in minor units: the fixed price; the price for each used unit, rounded up;
+ * or the quoted amount. Work that costs more than the buyer's limit is an error.
  */
 export function priceOf(
   pricing: Pricing,
@@ -70,7 +68,7 @@ function amountOf({ pricingModel, amount, unit }: Pricing, usage: Usage | undefi
   }
 }
 
-/** What was used of the unit that the price names; what a seller does not report is not charged. */
+/** Returns the worker's reported usage in the price's unit. Usage that is not reported is not charged. */
 function unitsOf(usage: Usage | undefined, unit: string | undefined): number {
   switch (unit) {
     case "input_units":
@@ -84,7 +82,7 @@ function unitsOf(usage: Usage | undefined, unit: string | undefined): number {
   }
 }
 
-/** An amount for each unit, rounded up, of the number that the shortest decimal of `units` says: 100 times 1.1 is 110. */
+/** The amount for a number of units, rounded up. `units` counts as its shortest decimal, so 100 times 1.1 is 110. */
 export function timesUnits(amount: bigint, units: number): bigint {
   if (!(units > 0) || !Number.isFinite(units)) return 0n;
   const [digits = "0", exponent = "0"] = String(units).split("e");

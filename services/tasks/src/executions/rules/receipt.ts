@@ -22,15 +22,15 @@ export const PROTOCOL_VERSION = "agenta.delegation.v0";
 /** Longest reason that a receipt carries, in characters. (Agenta execution_receipt.schema.json `status_reason`) */
 const MAX_REASON = 1000;
 
-/** What a receipt says beside what its request says. */
+/** The content of a receipt that does not come from the request. */
 export interface ReceiptContent {
   readonly receiptId: string;
-  /** Empty for a request that was never carried out. */
+  /** The id of the execution; empty for a rejected request. */
   readonly executionId: string;
   readonly status: ExecutionStatus;
-  /** Epoch milliseconds. */
+  /** The time of issue in epoch milliseconds. */
   readonly issuedMs: number;
-  /** Empty for none. */
+  /** The reason in words; empty for none. */
   readonly reason?: string;
   readonly error?: ExecutionError;
   readonly nextAction: NextAction;
@@ -40,7 +40,7 @@ export interface ReceiptContent {
   readonly financials?: Partial<Omit<Financials, "$typeName" | "$unknown">>;
 }
 
-/** A receipt for a request. The request's metadata goes back as it was given. */
+/** Builds a receipt for a request. It repeats the request's metadata unchanged. */
 export function receiptOf(request: ExecutionRequest, content: ReceiptContent): ExecutionReceipt {
   const { receiptId, executionId, status, issuedMs, reason = "", nextAction } = content;
   const { error, result, artifacts, usage, financials } = content;
@@ -67,7 +67,7 @@ export function receiptOf(request: ExecutionRequest, content: ReceiptContent): E
   });
 }
 
-/** Nothing is to be done. */
+/** The next action when nothing remains to be done. */
 export const NOTHING: NextAction = create(NextActionSchema, { type: NextActionType.NONE });
 
 function action(type: NextActionType, by: NextActor, deadlineMs?: number): NextAction {
@@ -75,12 +75,12 @@ function action(type: NextActionType, by: NextActor, deadlineMs?: number): NextA
   return create(NextActionSchema, { type, by, ...(deadlineAt && { deadlineAt }) });
 }
 
-/** A person has to approve before the work begins, by a time. */
+/** The next action while a person must approve the work by a time. */
 export function awaitApproval(startByMs: number): NextAction {
   return action(NextActionType.MANUAL_REVIEW, NextActor.BUYER, startByMs);
 }
 
-/** Somebody has to verify, by a time. */
+/** The next action while a verification is due by a time. */
 export function awaitVerification(mode: VerificationMode, byMs: number): NextAction {
   return action(NextActionType.AWAIT_VERIFICATION, VERIFIERS[mode] ?? NextActor.VERIFIER, byMs);
 }
@@ -91,14 +91,14 @@ const VERIFIERS: Partial<Record<VerificationMode, NextActor>> = {
   [VerificationMode.THIRD_PARTY_VERIFIED]: NextActor.VERIFIER,
 };
 
-/** Refusals that another request, changed, would not change. */
+/** Errors that a changed request cannot avoid. */
 const HOPELESS: readonly ErrorCode[] = [
   ErrorCode.OFFER_NOT_FOUND,
   ErrorCode.BUYER_NOT_ALLOWED,
   ErrorCode.CANCELLED_BY_BUYER,
 ];
 
-/** What is to be done after an execution came to nothing. */
+/** The next action after a failure. */
 export function afterFailure(error: ExecutionError | undefined): NextAction {
   if (error === undefined || HOPELESS.includes(error.code)) return NOTHING;
   if (error.code === ErrorCode.VERIFICATION_FAILED || error.code === ErrorCode.INTERNAL_ERROR) {

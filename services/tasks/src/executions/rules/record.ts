@@ -2,28 +2,33 @@ import type { ExecutionStatus } from "@depute/contracts/agenta/delegation/v0/exe
 import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
 import type { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 
-/** An execution as it stands; its receipts are beside it. Times are epoch milliseconds, amounts minor units. */
+/**
+ * The present state of an execution. Its receipts are stored separately. Times are epoch milliseconds, amounts minor
+ * units.
+ */
 export interface ExecutionRecord {
   readonly request: ExecutionRequest;
-  /** Tells requests with one idempotency key apart. */
+  /** Digest of the request. A second request with the same idempotency key must have the same digest. */
   readonly digest: string;
-  /** The buyer's key; empty for one without. */
+  /** The buyer's key; empty for a buyer without a key. */
   readonly buyerPrincipal: string;
+  /** The organization that owns the execution; empty for none. */
+  readonly organization: string;
   readonly sellerPrincipal: string;
   readonly sellerOrganization: string;
-  /** Empty for a rejected request. */
+  /** The id of the task; empty for a rejected request. */
   readonly taskId: string;
   readonly status: ExecutionStatus;
   readonly approval: ApprovalState;
   readonly settlement: SettlementState;
   readonly limit: bigint;
-  /** What the work costs; undefined before it completed. */
+  /** The cost of the work; undefined until the work is completed. */
   readonly finalAmount: bigint | undefined;
-  /** Empty while nothing is charged. */
+  /** The id of the charge; empty while nothing is charged. */
   readonly captureId: string;
   readonly startBy: number;
   readonly deadline: number;
-  /** Until when a verification is waited for; undefined while none is. */
+  /** The time by which a verification must arrive; undefined while none is expected. */
   readonly verifyBy: number | undefined;
   readonly createMs: number;
   readonly endMs: number | undefined;

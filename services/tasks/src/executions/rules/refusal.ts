@@ -5,7 +5,7 @@ import {
   ExecutionErrorSchema,
 } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 
-/** What can go wrong. (Agenta protocol manifest, `failure_modes`) */
+/** The ways in which an execution can fail. (Agenta protocol manifest, `failure_modes`) */
 export const FAILURE_MODES = {
   protocol_level: ["schema_validation_failure", "offer_version_mismatch", "budget_authorization_missing"],
   execution_time: ["capacity_unavailable", "upstream_dependency_failed", "deadline_exceeded"],
@@ -14,7 +14,7 @@ export const FAILURE_MODES = {
 
 export type FailureMode = (typeof FAILURE_MODES)[keyof typeof FAILURE_MODES][number];
 
-/** The receipts' code of each failure mode. Depute's choice, because the two lists of the protocol differ. */
+/** Maps each failure mode to the error code in receipts. Depute's choice, because the protocol's two lists differ. */
 export const CODE_OF_MODE: Readonly<Record<FailureMode, ErrorCode>> = {
   schema_validation_failure: ErrorCode.INVALID_REQUEST,
   offer_version_mismatch: ErrorCode.OFFER_VERSION_MISMATCH,
@@ -27,7 +27,7 @@ export const CODE_OF_MODE: Readonly<Record<FailureMode, ErrorCode>> = {
   digest_mismatch: ErrorCode.VERIFICATION_FAILED,
 };
 
-/** Codes after which the same thing asked for anew may succeed. */
+/** Codes after which a repeated request may succeed. */
 const RETRYABLE: readonly ErrorCode[] = [
   ErrorCode.CAPACITY_UNAVAILABLE,
   ErrorCode.UPSTREAM_DEPENDENCY_FAILED,
@@ -38,9 +38,9 @@ const RETRYABLE: readonly ErrorCode[] = [
 const MAX_MESSAGE = 2000;
 
 /**
- * The error of a receipt.
+ * Builds the error of a receipt.
  *
- * @param what a failure mode of the manifest, which the details then name, or a code that has none
+ * @param what a failure mode of the manifest, which the details then name, or an error code that has no mode
  */
 export function failed(
   what: FailureMode | ErrorCode,

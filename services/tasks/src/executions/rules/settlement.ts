@@ -2,7 +2,7 @@ import { SettlementState } from "@depute/contracts/depute/tasks/v1/execution_ser
 
 const { AUTHORIZED, HELD, CAPTURED, RELEASED, VOIDED, REFUNDED } = SettlementState;
 
-/** What a payment's state may become; what is not here is final. */
+/** The transitions of a payment. A state that is not a key here is final. */
 export const NEXT_STATES: Readonly<
   Partial<Record<SettlementState, { readonly paid: SettlementState; readonly unpaid: SettlementState }>>
 > = {
@@ -15,15 +15,15 @@ export function firstState(escrowRequired: boolean): SettlementState {
   return escrowRequired ? HELD : AUTHORIZED;
 }
 
-/** Whether a payment is settled one way or the other. */
+/** Whether a payment is settled: charged or returned. */
 export function isSettled(state: SettlementState): boolean {
   return NEXT_STATES[state] === undefined;
 }
 
 /**
- * The state of a payment that is made, or is not.
+ * Returns the state of a payment after its settlement.
  *
- * @throws Error for one that is settled: nothing is paid twice, or taken back
+ * @throws Error if the payment is already settled, so that nothing is paid or returned twice
  */
 export function settle(state: SettlementState, isPaid: boolean): SettlementState {
   const next = NEXT_STATES[state];

@@ -1,24 +1,24 @@
-import type { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
+import type { ArtifactType } from "@depute/contracts/agenta/delegation/v0/agenta_common_pb";
 import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
 import { type Offer, VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import { invalid, parseOffsetTime } from "@depute/core";
 
 /** The times of a request and its offer, epoch milliseconds. */
 export interface Times {
-  /** From when on the work may begin. */
+  /** The time from which the work may begin. */
   readonly startFrom: number;
-  /** By when the work has to have begun; what has not begun by then has expired. */
+  /** The time by which the work must start; later it expires. */
   readonly startBy: number;
-  /** By when it has to be done. */
+  /** The time by which the work must end. */
   readonly deadline: number;
 }
 
 /**
- * The times that hold for an execution. Depute's choice: the work has to be done, not only begun, within the offer's
- * execution window, because the window is when the seller works.
+ * Returns the deadlines of an execution. Depute's choice: the work must end within the execution window that the offer
+ * states, even if the buyer's deadline is later.
  *
  * @param nowMs epoch milliseconds
- * @throws DeputeError INVALID_REQUEST for a time that the calendar does not have
+ * @throws DeputeError INVALID_REQUEST for a date that does not exist
  */
 export function timesOf(request: ExecutionRequest, offer: Offer, nowMs: number): Times {
   const { deadlineAt, latestStartAt } = request.executionConstraints ?? {};
@@ -39,22 +39,22 @@ function timeOf(text: string | undefined, field: string): number | undefined {
   return time;
 }
 
-/** The kinds of evidence that a result needs: the offer's and the buyer's, each once. */
+/** The kinds of evidence that a result needs, from the offer and from the buyer, each kind once. */
 export function requiredArtifacts(request: ExecutionRequest, offer: Offer): ArtifactType[] {
-  const own = request.verificationRequirements?.requiredArtifacts?.values ?? [];
-  return [...new Set([...(offer.verificationPolicy?.requiredArtifacts ?? []), ...own])];
+  const ownArtifacts = request.verificationRequirements?.requiredArtifacts?.values ?? [];
+  return [...new Set([...(offer.verificationPolicy?.requiredArtifacts ?? []), ...ownArtifacts])];
 }
 
 /**
- * Whether nothing is charged before a verification has passed: where the buyer asks for it, or the offer leaves it to
- * somebody other than the seller. A buyer that says it needs none waives it.
+ * Whether the charge waits for a verification: the buyer asks for one, or the offer names a verifier other than the
+ * seller. The buyer may waive the offer's verification.
  */
 export function needsVerification(request: ExecutionRequest, offer: Offer): boolean {
-  const asked = request.verificationRequirements?.requireVerification;
-  return asked ?? offer.verificationPolicy?.mode !== VerificationMode.SELLER_ATTESTED;
+  const isVerificationRequired = request.verificationRequirements?.requireVerification;
+  return isVerificationRequired ?? offer.verificationPolicy?.mode !== VerificationMode.SELLER_ATTESTED;
 }
 
-/** Whether the seller's own word is the verification, and the buyer has not waived it. */
+/** Whether the seller itself verifies the work, and the buyer has not waived the verification. */
 export function isSelfAttested(request: ExecutionRequest, offer: Offer): boolean {
   const isSellers = offer.verificationPolicy?.mode === VerificationMode.SELLER_ATTESTED;
   return isSellers && request.verificationRequirements?.requireVerification !== false;

@@ -27,7 +27,7 @@ describe("the verifiers that a request names", () => {
 });
 
 describe("a request is refused", () => {
-  const known: Affiliation[] = [
+  const affiliations: Affiliation[] = [
     { agentId: "seller", principal: "k-seller", organizations: [] },
     { agentId: "buyer", principal: "k-buyer", organizations: ["org:buyer"] },
     { agentId: "sock", principal: "k-seller", organizations: [] },
@@ -40,10 +40,10 @@ describe("a request is refused", () => {
     ["that names the seller's second agent", "judge,sock", "sock has one owner"],
     ["that names a colleague of the buyer", "colleague", "colleague has one owner"],
     ["that names no ids", "a b", "with commas"],
-  ])("%s", (_, named, message) => {
-    const request = asking({ acceptable_verifiers: named });
+  ])("%s", (_, names, message) => {
+    const request = asking({ acceptable_verifiers: names });
     const refusal = verifiersRefusal(request, acceptableVerifiers(request), (id) =>
-      known.find(({ agentId }) => agentId === id),
+      affiliations.find(({ agentId }) => agentId === id),
     );
     if (message === undefined) expect(refusal).toBeUndefined();
     else {

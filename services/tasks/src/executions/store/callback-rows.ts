@@ -1,13 +1,17 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** A receipt that its buyer is to be told. */
+const NEXT_MS_ROW = row({ next_ms: integer });
+
+/** A receipt that must be sent to its buyer. */
 export interface CallbackRow {
   readonly requestId: string;
   /** The receipt's number. */
   readonly number: number;
-  /** Attempts that failed so far. */
+  /** Number of failed attempts so far. */
   readonly attempts: number;
 }
+
+const CALLBACK_ROW = row<CallbackRow>({ requestId: text, number: integer, attempts: integer });
 
 export async function insertCallback(
   tx: WriteTx,
@@ -21,9 +25,13 @@ export async function insertCallback(
   );
 }
 
-/** What is due, the longest overdue first; of each request the oldest receipt alone, so that they come in their order. */
+/**
+ * Returns the due callbacks, the longest overdue first. The list has only the oldest unsent receipt of each request, so
+ * that receipts are sent in order.
+ */
 export async function dueCallbacks(tx: ReadTx, nowMs: number, limit: number): Promise<CallbackRow[]> {
-  return tx.all<CallbackRow>(
+  return tx.all(
+    CALLBACK_ROW,
     `SELECT c.request_id AS "requestId", c.number, c.attempts FROM execution_callbacks c
      WHERE c.next_ms <= ? AND NOT EXISTS (
        SELECT 1 FROM execution_callbacks b WHERE b.request_id = c.request_id AND b.number < c.number)
@@ -32,9 +40,10 @@ export async function dueCallbacks(tx: ReadTx, nowMs: number, limit: number): Pr
   );
 }
 
-/** When something is due next, epoch milliseconds. */
+/** The time at which the next callback is due, in epoch milliseconds. */
 export async function earliestCallback(tx: ReadTx): Promise<number | undefined> {
-  const row = await tx.get<{ next_ms: number }>(
+  const row = await tx.get(
+    NEXT_MS_ROW,
     "SELECT next_ms FROM execution_callbacks ORDER BY next_ms, request_id, number LIMIT 1",
   );
   return row?.next_ms;

@@ -2,14 +2,15 @@ import { ExecutionStatus } from "@depute/contracts/agenta/delegation/v0/executio
 
 const { ACCEPTED, IN_PROGRESS, REJECTED } = ExecutionStatus;
 
-// A partial index is used only by a statement that holds its condition to the letter, so both draw it from here. The
-// numbers are the contract's and never change, so neither does the text of a migration.
+// A database uses a partial index only for a statement that repeats the index's condition literally. So indexes and
+// statements share these conditions. Status numbers come from the protobuf contract and never change, so the text of a
+// released migration never changes either.
 
-/** Of executions that their seller works on, or may begin with. */
+/** The condition for accepted executions that have not ended. */
 export const IS_OPEN = `status IN (${ACCEPTED}, ${IN_PROGRESS})`;
 
-/** Of requests that the platform rejected. */
+/** The condition for requests that the platform rejected. */
 export const IS_REJECTED = `status = ${REJECTED}`;
 
-/** Of requests that became executions. */
+/** The condition for requests that the platform accepted. */
 export const IS_TAKEN = `status <> ${REJECTED}`;

@@ -2,44 +2,65 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   type ExecutionReceipt,
   ExecutionReceiptSchema,
-  type ExecutionStatus,
+  ExecutionStatus,
 } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import { ExecutionRequestSchema } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
 import { type Offer, OfferSchema } from "@depute/contracts/agenta/delegation/v0/offer_pb";
-import type { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
+import {
+  bytes,
+  int64,
+  integer,
+  memberOf,
+  nullable,
+  type ReadTx,
+  type RowOf,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import type { Load } from "../rules/admission.ts";
 import { RATE_WINDOW_MS } from "../rules/admission.ts";
 import type { ExecutionRecord } from "../rules/record.ts";
 import { IS_OPEN, IS_REJECTED, IS_TAKEN } from "./conditions.ts";
 
-interface Row {
-  request: Uint8Array;
-  digest: string;
-  buyer_principal: string;
-  seller_principal: string;
-  seller_organization: string;
-  task_id: string | null;
-  status: number;
-  approval: number;
-  settlement: number;
-  limit_amount: number;
-  final_amount: number | null;
-  capture_id: string;
-  start_by_ms: number;
-  deadline_ms: number;
-  verify_by_ms: number | null;
-  create_ms: number;
-  end_ms: number | null;
-  last_number: number;
-}
+const REQUEST_ID_ROW = row({ request_id: text });
+const VERIFY_BY_MS_ROW = row({ verify_by_ms: integer });
+const N_ROW = row({ n: integer });
+const SPENT_ROW = row({ spent: nullable(int64) });
+const LISTED_ROW = row({ request_id: text, create_ms: integer, receipt: bytes });
+const OFFER_ROW = row({ offer: bytes });
+
+const ROW = row({
+  request: bytes,
+  digest: text,
+  buyer_principal: text,
+  organization: text,
+  seller_principal: text,
+  seller_organization: text,
+  task_id: nullable(text),
+  status: memberOf(ExecutionStatus),
+  approval: memberOf(ApprovalState),
+  settlement: memberOf(SettlementState),
+  limit_amount: int64,
+  final_amount: nullable(int64),
+  capture_id: text,
+  start_by_ms: integer,
+  deadline_ms: integer,
+  verify_by_ms: nullable(integer),
+  create_ms: integer,
+  end_ms: nullable(integer),
+  last_number: integer,
+});
+type Row = RowOf<typeof ROW>;
 
 const COLUMNS =
-  "request, digest, buyer_principal, seller_principal, seller_organization, task_id, status, approval, settlement, " +
-  "limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms, end_ms, last_number";
+  "request, digest, buyer_principal, organization, seller_principal, seller_organization, task_id, status, approval, " +
+  "settlement, limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms, end_ms, last_number";
 
 async function find(tx: ReadTx, where: string, params: SqlValue[]): Promise<ExecutionRecord | undefined> {
-  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM executions WHERE ${where}`, params);
+  const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM executions WHERE ${where}`, params);
   return row && toRecord(row);
 }
 
@@ -47,12 +68,12 @@ export function findExecution(tx: ReadTx, requestId: string): Promise<ExecutionR
   return find(tx, "request_id = ?", [requestId]);
 }
 
-/** The execution that a task carries out. */
+/** Finds the execution that a task carries out. */
 export function findByTask(tx: ReadTx, taskId: string): Promise<ExecutionRecord | undefined> {
   return find(tx, "task_id = ?", [taskId]);
 }
 
-/** What a buyer asked for under an idempotency key. */
+/** Finds a buyer's request by its idempotency key. */
 export function findByKey(tx: ReadTx, buyerId: string, key: string): Promise<ExecutionRecord | undefined> {
   return find(tx, "buyer_id = ? AND idempotency_key = ?", [buyerId, key]);
 }
@@ -60,17 +81,18 @@ export function findByKey(tx: ReadTx, buyerId: string, key: string): Promise<Exe
 export async function insertExecution(tx: WriteTx, record: ExecutionRecord): Promise<void> {
   const { request } = record;
   await tx.run(
-    `INSERT INTO executions (request_id, buyer_id, idempotency_key, digest, buyer_principal, seller_id,
-       seller_principal, seller_organization, task_id, offer_id, offer_version, parent_request_id, status, approval,
+    `INSERT INTO executions (request_id, buyer_id, idempotency_key, digest, buyer_principal, organization,
+       seller_id, seller_principal, seller_organization, task_id, offer_id, offer_version, parent_request_id, status, approval,
        settlement, limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms,
        end_ms, last_number, request)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       request.requestId,
       request.buyerAgent?.agentId ?? "",
       request.idempotencyKey,
       record.digest,
       record.buyerPrincipal,
+      record.organization,
       request.sellerAgentId,
       record.sellerPrincipal,
       record.sellerOrganization,
@@ -95,7 +117,7 @@ export async function insertExecution(tx: WriteTx, record: ExecutionRecord): Pro
   );
 }
 
-/** Stores what has changed; what was asked for never does. */
+/** Stores the changed fields. The fields of the request never change. */
 export async function updateExecution(tx: WriteTx, record: ExecutionRecord): Promise<void> {
   await tx.run(
     `UPDATE executions SET status = ?, approval = ?, settlement = ?, final_amount = ?, capture_id = ?,
@@ -114,9 +136,10 @@ export async function updateExecution(tx: WriteTx, record: ExecutionRecord): Pro
   );
 }
 
-/** Ids of requests that nobody verified in time, the longest overdue first. */
+/** Ids of requests whose verification is overdue, the longest overdue first. */
 export async function dueExecutions(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ request_id: string }>(
+  const rows = await tx.all(
+    REQUEST_ID_ROW,
     `SELECT request_id FROM executions WHERE verify_by_ms IS NOT NULL AND verify_by_ms <= ?
      ORDER BY verify_by_ms, request_id LIMIT ?`,
     [nowMs, limit],
@@ -124,40 +147,46 @@ export async function dueExecutions(tx: ReadTx, nowMs: number, limit: number): P
   return rows.map((row) => row.request_id);
 }
 
-/** When the time for a verification is over next, epoch milliseconds. */
+/** The next time at which a verification becomes overdue, in epoch milliseconds. */
 export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
-  const row = await tx.get<{ verify_by_ms: number }>(
+  const row = await tx.get(
+    VERIFY_BY_MS_ROW,
     `SELECT verify_by_ms FROM executions WHERE verify_by_ms IS NOT NULL
      ORDER BY verify_by_ms, request_id LIMIT 1`,
   );
   return row?.verify_by_ms;
 }
 
-/** How busy an offer is, all its versions together. */
+/** The load of an offer, over all its versions. */
 export async function loadOf(tx: ReadTx, offerId: string, nowMs: number): Promise<Load> {
-  const open = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND ${IS_OPEN}`,
-    [offerId],
-  );
-  const taken = await tx.get<{ n: number }>(
+  const open = await tx.get(N_ROW, `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND ${IS_OPEN}`, [
+    offerId,
+  ]);
+  const takenRow = await tx.get(
+    N_ROW,
     `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND create_ms > ? AND ${IS_TAKEN}`,
     [offerId, nowMs - RATE_WINDOW_MS],
   );
-  return { open: open?.n ?? 0, lastMinute: taken?.n ?? 0 };
+  return { open: open?.n ?? 0, lastMinute: takenRow?.n ?? 0 };
 }
 
-/** How many rejected requests of a buyer are kept. */
+/** Number of rejected requests of a buyer that are stored. */
 export async function countRejected(tx: ReadTx, buyerId: string): Promise<number> {
-  const row = await tx.get<{ n: number }>(
+  const row = await tx.get(
+    N_ROW,
     `SELECT count(*) AS n FROM executions WHERE buyer_id = ? AND ${IS_REJECTED}`,
     [buyerId],
   );
   return row?.n ?? 0;
 }
 
-/** What the parts of an execution cost or may cost, minor units: what came to nothing costs nothing. */
+/**
+ * Returns the total cost of an execution's child executions, in minor units. An open child counts with its maximum
+ * charge. A child that ended without a charge costs nothing.
+ */
 export async function spentOnParts(tx: ReadTx, parentRequestId: string): Promise<bigint> {
-  const row = await tx.get<{ spent: number | null }>(
+  const row = await tx.get(
+    SPENT_ROW,
     `SELECT sum(CASE WHEN ${IS_OPEN} THEN limit_amount ELSE coalesce(final_amount, 0) END) AS spent
      FROM executions WHERE parent_request_id = ? AND parent_request_id <> ''`,
     [parentRequestId],
@@ -171,7 +200,7 @@ export interface ListedExecution {
   readonly receipt: ExecutionReceipt;
 }
 
-/** The newest receipts of what an agent bought or sold, the newest request first. */
+/** Returns the newest receipt of each purchase or sale of an agent, the newest request first. */
 export async function listExecutions(
   tx: ReadTx,
   party: "buyer_id" | "seller_id",
@@ -179,7 +208,8 @@ export async function listExecutions(
   after: { readonly createMs: number; readonly requestId: string } | undefined,
   limit: number,
 ): Promise<ListedExecution[]> {
-  const rows = await tx.all<{ request_id: string; create_ms: number; receipt: Uint8Array }>(
+  const rows = await tx.all(
+    LISTED_ROW,
     `SELECT e.request_id, e.create_ms, r.receipt FROM executions e
      JOIN execution_receipts r ON r.request_id = e.request_id AND r.number = e.last_number
      WHERE e.${party} = ? ${after === undefined ? "" : "AND (e.create_ms, e.request_id) < (?, ?)"}
@@ -193,7 +223,7 @@ export async function listExecutions(
   }));
 }
 
-/** Keeps an offer as it was bought; a published version never changes. */
+/** Stores an offer as it was bought. A published version never changes, so each version is stored once. */
 export async function insertOffer(tx: WriteTx, offer: Offer): Promise<void> {
   await tx.run(
     `INSERT INTO execution_offers (offer_id, offer_version, offer) VALUES (?, ?, ?)
@@ -202,9 +232,14 @@ export async function insertOffer(tx: WriteTx, offer: Offer): Promise<void> {
   );
 }
 
-/** The offer that an execution was bought on. @throws Error when it is not there */
+/**
+ * Reads the offer on which an execution was bought.
+ *
+ * @throws Error if the offer is missing
+ */
 export async function readOffer(tx: ReadTx, { request }: ExecutionRecord): Promise<Offer> {
-  const row = await tx.get<{ offer: Uint8Array }>(
+  const row = await tx.get(
+    OFFER_ROW,
     "SELECT offer FROM execution_offers WHERE offer_id = ? AND offer_version = ?",
     [request.offerId, request.offerVersion],
   );
@@ -217,12 +252,13 @@ function toRecord(row: Row): ExecutionRecord {
     request: fromBinary(ExecutionRequestSchema, row.request),
     digest: row.digest,
     buyerPrincipal: row.buyer_principal,
+    organization: row.organization,
     sellerPrincipal: row.seller_principal,
     sellerOrganization: row.seller_organization,
     taskId: row.task_id ?? "",
-    status: row.status as ExecutionStatus,
-    approval: row.approval as ApprovalState,
-    settlement: row.settlement as SettlementState,
+    status: row.status,
+    approval: row.approval,
+    settlement: row.settlement,
     limit: BigInt(row.limit_amount),
     finalAmount: row.final_amount === null ? undefined : BigInt(row.final_amount),
     captureId: row.capture_id,

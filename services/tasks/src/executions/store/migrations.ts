@@ -8,6 +8,7 @@ CREATE TABLE executions (
   idempotency_key TEXT NOT NULL,
   digest TEXT NOT NULL,
   buyer_principal TEXT NOT NULL,
+  organization TEXT NOT NULL,
   seller_id TEXT NOT NULL,
   seller_principal TEXT NOT NULL,
   seller_organization TEXT NOT NULL,
@@ -95,5 +96,8 @@ CREATE TABLE execution_callbacks (
 CREATE INDEX execution_callbacks_by_next ON execution_callbacks (next_ms, request_id, number);
 `;
 
-/** The tables of executions, in the store of the tasks: a task's event and its receipt are written together. */
+/**
+ * The tables of executions. They are in the store of the tasks, so that one transaction writes a task's event and its
+ * receipt.
+ */
 export const EXECUTION_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "executions", sql: EXECUTIONS }];

@@ -3,23 +3,27 @@ import {
   type VerificationResult,
   VerificationResultSchema,
 } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** A review that an execution waits for, as far as the verifier has to be told something. */
+const VERIFICATION_ROW = row({ verification_id: text, result: bytes });
+
+/** A review that the verifier service must still create or withdraw for an execution. */
 export interface ReviewRow {
   readonly requestId: string;
-  /** Empty while it is not created. */
+  /** The id of the review; empty until the review is created. */
   readonly reviewId: string;
 }
 
-/** Notes that a person has to be asked. */
+const REVIEW_ROW = row<ReviewRow>({ requestId: text, reviewId: text });
+
+/** Records that a review must be created for an execution. */
 export async function insertReview(tx: WriteTx, requestId: string): Promise<void> {
   await tx.run("INSERT INTO execution_reviews (request_id, review_id, to_tell) VALUES (?, '', 1)", [
     requestId,
   ]);
 }
 
-/** Notes that nobody need decide any more. */
+/** Records that the review must be withdrawn or decided, because the execution no longer waits for it. */
 export async function closeReview(tx: WriteTx, requestId: string): Promise<boolean> {
   const { changes } = await tx.run("UPDATE execution_reviews SET to_tell = 1 WHERE request_id = ?", [
     requestId,
@@ -39,23 +43,25 @@ export async function deleteReview(tx: WriteTx, requestId: string): Promise<void
 }
 
 export async function reviewsToTell(tx: ReadTx, limit: number): Promise<ReviewRow[]> {
-  return tx.all<ReviewRow>(
+  return tx.all(
+    REVIEW_ROW,
     `SELECT request_id AS "requestId", review_id AS "reviewId" FROM execution_reviews WHERE to_tell = 1
      ORDER BY request_id LIMIT ?`,
     [limit],
   );
 }
 
-/** A judgement that the verifier has not been found to have. */
+/** A verification result that the verifier has not yet decided. */
 export interface VerificationRow {
   readonly verificationId: string;
   readonly result: VerificationResult;
 }
 
 /**
- * Notes a judgement until the verifier's answer to it is settled; the same one is noted once.
+ * Stores a verification result until the verifier service has answered. A second insert with the same id changes
+ * nothing.
  *
- * @param retryMs from when on it is told again, epoch milliseconds
+ * @param retryMs time at which the result is sent again, epoch milliseconds
  */
 export async function insertVerification(
   tx: WriteTx,
@@ -69,7 +75,7 @@ export async function insertVerification(
   );
 }
 
-/** Forgets a judgement; another one of its id stays. */
+/** Deletes a stored verification result. A different result with the same id is not deleted. */
 export async function deleteVerification(tx: WriteTx, result: VerificationResult): Promise<void> {
   await tx.run("DELETE FROM execution_verifications WHERE verification_id = ? AND result = ?", [
     result.verificationId,
@@ -82,7 +88,8 @@ export async function verificationsToTell(
   nowMs: number,
   limit: number,
 ): Promise<VerificationRow[]> {
-  const rows = await tx.all<{ verification_id: string; result: Uint8Array }>(
+  const rows = await tx.all(
+    VERIFICATION_ROW,
     `SELECT verification_id, result FROM execution_verifications WHERE retry_ms <= ?
      ORDER BY retry_ms, verification_id LIMIT ?`,
     [nowMs, limit],

@@ -1,7 +1,9 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { IS_REJECTED } from "./conditions.ts";
 
-/** What hangs on an execution, by its request's id. */
+const REQUEST_ID_ROW = row({ request_id: text });
+
+/** The tables with rows of an execution, by the id of its request. */
 const PARTS = [
   "execution_receipts",
   "execution_settlements",
@@ -10,9 +12,10 @@ const PARTS = [
   "execution_callbacks",
 ];
 
-/** Ids of requests whose executions ended before a time and are settled, the oldest end first. */
+/** Ids of requests whose executions are settled and ended before a time, the oldest end first. */
 export async function endedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ request_id: string }>(
+  const rows = await tx.all(
+    REQUEST_ID_ROW,
     `SELECT request_id FROM executions WHERE end_ms IS NOT NULL AND end_ms <= ? AND verify_by_ms IS NULL
      ORDER BY end_ms, request_id LIMIT ?`,
     [endMs, limit],
@@ -22,7 +25,8 @@ export async function endedExecutions(tx: ReadTx, endMs: number, limit: number):
 
 /** Ids of requests that were rejected before a time, the oldest first. */
 export async function rejectedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ request_id: string }>(
+  const rows = await tx.all(
+    REQUEST_ID_ROW,
     `SELECT request_id FROM executions WHERE ${IS_REJECTED} AND end_ms <= ?
      ORDER BY end_ms, request_id LIMIT ?`,
     [endMs, limit],
@@ -30,7 +34,7 @@ export async function rejectedExecutions(tx: ReadTx, endMs: number, limit: numbe
   return rows.map((row) => row.request_id);
 }
 
-/** Forgets a request with all that came of it. */
+/** Deletes a request and all rows that belong to it. */
 export async function deleteExecution(tx: WriteTx, requestId: string): Promise<void> {
   for (const table of PARTS) await tx.run(`DELETE FROM ${table} WHERE request_id = ?`, [requestId]);
   await tx.run("DELETE FROM executions WHERE request_id = ?", [requestId]);

@@ -8,12 +8,22 @@ import {
   NumberedReceiptSchema,
   type SettlementEntry,
   SettlementEntrySchema,
-  type SettlementState,
+  SettlementState,
 } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { toTimestamp } from "@depute/core";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, flag, int64, integer, memberOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** Receipts that one request can have: accepted, in progress, an end, and that it was settled. */
+const NUMBERED_ROW = row({ number: integer, settles: flag, receipt: bytes });
+const RECEIPT_ROW = row({ receipt: bytes });
+const NUMBER_ROW = row({ number: integer });
+const SETTLEMENT_ROW = row({
+  state: memberOf(SettlementState),
+  amount: int64,
+  reason: text,
+  time_ms: integer,
+});
+
+/** Maximum number of receipts of one request: accepted, in progress, a terminal status, and the settlement. */
 export const MAX_RECEIPTS = 4;
 
 export async function insertReceipt(
@@ -29,23 +39,29 @@ export async function insertReceipt(
 
 /** The receipts of a request after a number, in order. */
 export async function readReceipts(tx: ReadTx, requestId: string, after = 0): Promise<NumberedReceipt[]> {
-  const rows = await tx.all<{ number: number; settles: number; receipt: Uint8Array }>(
+  const rows = await tx.all(
+    NUMBERED_ROW,
     `SELECT number, settles, receipt FROM execution_receipts WHERE request_id = ? AND number > ?
      ORDER BY number LIMIT ?`,
     [requestId, after, MAX_RECEIPTS],
   );
   return rows.map(({ number, settles, receipt }) =>
     create(NumberedReceiptSchema, {
-      number,
+      sequence: BigInt(number),
       settles: settles === 1,
       receipt: fromBinary(ExecutionReceiptSchema, receipt),
     }),
   );
 }
 
-/** One receipt of a request. @throws Error when it is not there */
+/**
+ * Reads one receipt of a request.
+ *
+ * @throws Error if the receipt is missing
+ */
 export async function readReceipt(tx: ReadTx, requestId: string, number: number): Promise<ExecutionReceipt> {
-  const row = await tx.get<{ receipt: Uint8Array }>(
+  const row = await tx.get(
+    RECEIPT_ROW,
     "SELECT receipt FROM execution_receipts WHERE request_id = ? AND number = ?",
     [requestId, number],
   );
@@ -56,10 +72,10 @@ export async function readReceipt(tx: ReadTx, requestId: string, number: number)
 /** A change of a payment's state. */
 export interface SettlementChange {
   readonly state: SettlementState;
-  /** Minor units. */
+  /** The amount in minor units. */
   readonly amount: bigint;
   readonly reason: string;
-  /** Epoch milliseconds. */
+  /** The time of the change, in epoch milliseconds. */
   readonly timeMs: number;
 }
 
@@ -68,7 +84,8 @@ export async function insertSettlement(
   requestId: string,
   change: SettlementChange,
 ): Promise<void> {
-  const last = await tx.get<{ number: number }>(
+  const last = await tx.get(
+    NUMBER_ROW,
     "SELECT number FROM execution_settlements WHERE request_id = ? ORDER BY number DESC LIMIT 1",
     [requestId],
   );
@@ -79,15 +96,16 @@ export async function insertSettlement(
   );
 }
 
-/** All changes of a payment's state, the first one first. */
+/** All changes of a payment's state, the oldest first. */
 export async function readSettlements(tx: ReadTx, requestId: string): Promise<SettlementEntry[]> {
-  const rows = await tx.all<{ state: number; amount: number; reason: string; time_ms: number }>(
+  const rows = await tx.all(
+    SETTLEMENT_ROW,
     "SELECT state, amount, reason, time_ms FROM execution_settlements WHERE request_id = ? ORDER BY number",
     [requestId],
   );
   return rows.map((row) =>
     create(SettlementEntrySchema, {
-      state: row.state as SettlementState,
+      state: row.state,
       amount: BigInt(row.amount),
       reason: row.reason,
       time: toTimestamp(row.time_ms),

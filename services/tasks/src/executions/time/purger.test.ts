@@ -33,6 +33,7 @@ async function entered(requestId: string, status: ExecutionStatus, ended = true,
       digest: "d",
       buyerPrincipal: "b",
       sellerPrincipal: "s",
+      organization: "",
       sellerOrganization: "org:s",
       taskId: isRejected ? "" : `task-${requestId}`,
       status,
@@ -61,31 +62,31 @@ test("what ended is kept for its time, rejected requests for theirs, and what is
   });
   const log = createLogger({ level: "silent", name: "test" });
   const options = { store, clock, timers: clock, log };
-  // Even where less is set, an answer is given again for a day.
+  // Rejected requests are kept for at least a day, although this setting is shorter.
   const purger = new ExecutionPurger({ ...options, retentionMs: 10 * DAY_MS, rejectedRetentionMs: 1 });
   await entered("rejected-1", ExecutionStatus.REJECTED);
   await entered("completed-1", ExecutionStatus.COMPLETED);
   await entered("unsettled-1", ExecutionStatus.COMPLETED, true, clock.now() + 100 * DAY_MS);
   await entered("working-1", ExecutionStatus.IN_PROGRESS, false);
-  const left = async () => {
+  const remainingRows = async () => {
     await purger.purge();
     const ids = ["rejected-1", "completed-1", "unsettled-1", "working-1"];
-    const found: string[] = [];
+    const executionIds: string[] = [];
     for (const id of ids) {
       const [record, receipts] = await store.read(async (tx) => [
         await findExecution(tx, id),
         await readReceipts(tx, id),
       ]);
       expect(receipts).toHaveLength(record === undefined ? 0 : 1);
-      if (record !== undefined) found.push(id);
+      if (record !== undefined) executionIds.push(id);
     }
-    return found;
+    return executionIds;
   };
   clock.advance(DAY_MS - 1);
-  expect(await left()).toEqual(["rejected-1", "completed-1", "unsettled-1", "working-1"]);
+  expect(await remainingRows()).toEqual(["rejected-1", "completed-1", "unsettled-1", "working-1"]);
   clock.advance(1);
-  expect(await left()).toEqual(["completed-1", "unsettled-1", "working-1"]);
+  expect(await remainingRows()).toEqual(["completed-1", "unsettled-1", "working-1"]);
   clock.advance(9 * DAY_MS);
-  expect(await left()).toEqual(["unsettled-1", "working-1"]);
+  expect(await remainingRows()).toEqual(["unsettled-1", "working-1"]);
   await purger.close();
 });

@@ -2,20 +2,20 @@ import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
 import { deleteExecution, endedExecutions, rejectedExecutions } from "../store/purge-rows.ts";
 
-/** Executions that are forgotten in one transaction. */
+/** Largest number of executions that one transaction deletes. */
 const BATCH = 100;
-/** An answer to an idempotency key is kept for so long at least, whatever the settings say; milliseconds. */
+/** Minimum time in milliseconds for which an idempotency key and its answer are kept, even if the settings say less. */
 const SHORTEST_MS = 24 * 3_600_000;
 
 export interface PurgerOptions extends RegularPurgeOptions {
   readonly store: TaskStore;
   /** How long an execution is kept after its end, milliseconds. */
   readonly retentionMs: number;
-  /** How long a rejected request is, milliseconds. */
+  /** How long a rejected request is kept, in milliseconds. */
   readonly rejectedRetentionMs: number;
 }
 
-/** Forgets executions that ended long ago, with their receipts. One whose payment is open is kept. */
+/** Deletes executions that ended long ago, with their receipts. An execution whose payment is not settled is kept. */
 export class ExecutionPurger extends RegularPurge {
   readonly #options: PurgerOptions;
 
@@ -24,7 +24,7 @@ export class ExecutionPurger extends RegularPurge {
     this.#options = options;
   }
 
-  /** Purges whatever is due. */
+  /** Purges executions whose retention has passed. */
   override async purge(): Promise<void> {
     const { store, clock, retentionMs, rejectedRetentionMs } = this.#options;
     for (let more = true; more && !this.isClosed; ) {

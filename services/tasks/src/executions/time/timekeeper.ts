@@ -4,9 +4,11 @@ import type { TaskStore } from "../../core/index.ts";
 import type { ExecutionBook } from "../book/book.ts";
 import { dueExecutions, earliestDue, findExecution } from "../store/execution-rows.ts";
 
-/** Executions that are moved on in one transaction. */
+/** Largest number of executions that one transaction settles. */
 const BATCH = 100;
-/** The longest time without a look, so that times set by other processes are seen; milliseconds. */
+/**
+ * Maximum milliseconds between two reads of the store, so that this process notices deadlines that other processes set.
+ */
 const MAX_WAIT_MS = 1000;
 
 export interface TimekeeperOptions {
@@ -17,16 +19,19 @@ export interface TimekeeperOptions {
   readonly log: Logger;
 }
 
-/** Gives back what was held for executions without a verification in time. The limits of the work are its task's. */
+/**
+ * Returns the held money of executions that were not verified in time. The task engine enforces the deadlines of the
+ * work itself.
+ */
 export class ExecutionTimekeeper extends DeadlineLoop {
   constructor({ store, clock, book, timers, log }: TimekeeperOptions) {
     super({
       clock,
       timers,
       log,
-      what: "times of executions could not be applied",
+      failureMessage: "times of executions could not be applied",
       maxWaitMs: MAX_WAIT_MS,
-      async look(signal) {
+      async runDueWork(signal) {
         for (let more = true; more && !signal.aborted; ) {
           const due = await store.read((tx) => dueExecutions(tx, clock.now(), BATCH));
           if (due.length > 0) {

@@ -8,7 +8,16 @@ import {
   type ListInboxRequest,
   type WatchInboxRequest,
 } from "@depute/contracts/depute/tasks/v1/message_service_pb";
-import { DeputeError, ErrorReason, invalid, pageSize, toTimestamp } from "@depute/core";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  invalid,
+  type PageFilters,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
 import { follow, linkSignals } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { taskNotFound } from "../../core/index.ts";
@@ -25,22 +34,23 @@ import {
   waitingMessages,
 } from "../store/message-rows.ts";
 import { readCapTask } from "../store/task-rows.ts";
-import { holdIfOwn, SILENCE_MS, signOfLife } from "../work/worker.ts";
-import type { CapContext } from "./context.ts";
+import type { CapContext } from "../work/context.ts";
+import { extendInboxLeases, leaseToInbox, SILENCE_MS } from "../work/worker.ts";
 import { readPage } from "./pages.ts";
 
-/** Messages that a watcher holds in memory at once. */
+/** Maximum number of messages that a watcher holds in memory. */
 const WATCH_BATCH = 8;
 
-/** Messages that one transaction acknowledges. */
+/** Maximum number of messages that one transaction acknowledges. */
 const ACKNOWLEDGE_BATCH = 200;
 
-/** A page of an inbox. */
+/** Returns a page of an inbox. */
 export async function listInbox(cap: CapContext, request: ListInboxRequest, context: HandlerContext) {
   const { agentId, unacknowledgedOnly } = request;
   await requireOwn(cap, agentId, context);
-  await signOfLife(cap, agentId);
-  const after = Number(request.afterSequence);
+  await extendInboxLeases(cap, agentId);
+  const filters = { list: "inbox", agentId, unacknowledgedOnly, after: request.afterSequence };
+  const after = startOf(request, filters);
   return cap.engine.store.read(async (tx) => {
     const { lastSequence, firstSequence } = await readMailbox(tx, agentId);
     requireKept(agentId, after, firstSequence);
@@ -49,48 +59,51 @@ export async function listInbox(cap: CapContext, request: ListInboxRequest, cont
     );
     return {
       messages: await toInboxMessages(tx, agentId, items),
-      nextAfterSequence: BigInt(more ? (items.at(-1)?.position ?? after) : 0),
+      nextPageToken: more ? encodePageToken([items.at(-1)?.position ?? after], filters) : "",
       lastSequence: BigInt(lastSequence),
     };
   });
 }
 
-/** Notes that messages were read. Whoever acknowledges the notice of a task accepts the task. */
+/** Records that messages were read. Acknowledging the notice of a task accepts the task. */
 export async function acknowledgeMessages(
   cap: CapContext,
   { agentId, upToSequence, sequences }: AcknowledgeMessagesRequest,
   context: HandlerContext,
 ) {
   await requireOwn(cap, agentId, context);
-  await signOfLife(cap, agentId);
+  await extendInboxLeases(cap, agentId);
   const { engine } = cap;
   const upTo = Number(upToSequence);
-  const asked = [...new Set(sequences.map(Number))];
+  const askedOrdinals = [...new Set(sequences.map(Number))];
   const { lastSequence } = await engine.store.read((tx) => readMailbox(tx, agentId));
-  if (Math.max(upTo, ...asked) > lastSequence) {
+  if (Math.max(upTo, ...askedOrdinals) > lastSequence) {
     throw invalid("up_to_sequence", `is beyond the newest message, which is ${lastSequence}`);
   }
   for (let more = true; more; ) {
     more = await engine.store.write(async (tx) => {
       const waiting = upTo === 0 ? [] : await waitingMessages(tx, agentId, upTo, ACKNOWLEDGE_BATCH);
-      const batch = [...waiting.map(({ sequence }) => sequence), ...asked.splice(0, ACKNOWLEDGE_BATCH)];
+      const batch = [
+        ...waiting.map(({ sequence }) => sequence),
+        ...askedOrdinals.splice(0, ACKNOWLEDGE_BATCH),
+      ];
       for (const sequence of batch) {
         const messageId = await acknowledge(tx, agentId, sequence);
         const stored = messageId === undefined ? undefined : await readMessage(tx, messageId);
         if (stored?.message?.kind.case === "delegationNotice")
-          await holdIfOwn(tx, cap, stored.taskId, agentId);
+          await leaseToInbox(tx, cap, stored.taskId, agentId);
       }
-      return waiting.length === ACKNOWLEDGE_BATCH || asked.length > 0;
+      return waiting.length === ACKNOWLEDGE_BATCH || askedOrdinals.length > 0;
     });
   }
   const { waiting } = await engine.store.read((tx) => readMailbox(tx, agentId));
-  return { unacknowledged: BigInt(waiting) };
+  return { unacknowledgedCount: BigInt(waiting) };
 }
 
-/** An inbox after a cursor, then what comes. */
+/** Yields the messages of an inbox after a cursor, then live ones. */
 export async function* watchInbox(
   cap: CapContext,
-  { agentId, afterSequence, tellStart }: WatchInboxRequest,
+  { agentId, afterSequence, sendStart }: WatchInboxRequest,
   context: HandlerContext,
 ): AsyncGenerator<{ message?: InboxMessage }, void, undefined> {
   await requireOwn(cap, agentId, context);
@@ -100,7 +113,7 @@ export async function* watchInbox(
   requireKept(agentId, after, firstSequence);
   if (after > lastSequence)
     throw invalid("after_sequence", `is beyond the newest message, which is ${lastSequence}`);
-  if (tellStart) yield {};
+  if (sendStart) yield {};
   const link = linkSignals(context.signal, stopping);
   const stopBeating = beat(cap, agentId);
   try {
@@ -124,42 +137,65 @@ export async function* watchInbox(
   }
 }
 
-/** Who watches its inbox is there, also while nothing comes. @returns how to stop */
+/**
+ * Renews the task leases of an inbox at intervals while its participant watches it, even if no message arrives.
+ *
+ * @returns the function that stops the renewal
+ */
 function beat(cap: CapContext, agentId: string): () => void {
   let cancel = () => {};
   const again = () => {
-    // A lease that could not be extended now is extended the next time, long before it is over.
-    signOfLife(cap, agentId).catch(() => {});
+    // A lease that cannot be extended now is extended by the next heartbeat, long before the lease expires.
+    extendInboxLeases(cap, agentId).catch(() => {});
     cancel = cap.timers.after(SILENCE_MS / 4, again);
   };
   again();
   return () => cancel();
 }
 
-/** What one participant sent and got on a task: the context of an instance of its own. (CAP "Parallelism") */
+/**
+ * Returns the messages that one participant sent and received on a task. CAP calls them the participant's own context.
+ * (CAP "Parallelism")
+ */
 export async function listConversation(
   cap: CapContext,
-  { taskId, agentId, afterNumber, pageSize: size }: ListConversationRequest,
+  request: ListConversationRequest,
   context: HandlerContext,
 ) {
+  const { taskId, agentId, pageSize: size } = request;
   await requireOwn(cap, agentId, context);
+  const filters = { list: "conversation", taskId, agentId, after: request.afterSequence };
+  const after = startOf(request, filters);
   return cap.engine.store.read(async (tx) => {
-    const after = Number(afterNumber);
     const { items, more } = await readPage(pageSize(size), after, (from, limit) =>
       conversation(tx, taskId, agentId, from, limit),
     );
     if (items.length === 0 && !(await isParty(tx, rootIdOf(taskId), agentId))) throw taskNotFound(taskId);
     return {
-      messages: items.map(({ stored: { number, messageId, receiveMs, message, origin } }) => ({
-        number: BigInt(number),
+      messages: items.map(({ stored: { number, messageId, receiveMs, message, origin, organization } }) => ({
+        sequence: BigInt(number),
         messageId,
         receiveTime: toTimestamp(receiveMs),
         origin,
+        organization,
         ...(message && { message }),
       })),
-      nextAfterNumber: BigInt(more ? (items.at(-1)?.position ?? after) : 0),
+      nextPageToken: more ? encodePageToken([items.at(-1)?.position ?? after], filters) : "",
     };
   });
+}
+
+/**
+ * Returns the position after which a page starts: from the page token or, for the first page, from the request.
+ *
+ * @throws DeputeError PAGE_TOKEN_INVALID
+ */
+function startOf(
+  { afterSequence, pageToken }: { readonly afterSequence: bigint; readonly pageToken: string },
+  filters: PageFilters,
+): number {
+  const [position] = decodePageToken(pageToken, filters) ?? [];
+  return Number(position ?? afterSequence);
 }
 
 /** @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED */
@@ -171,7 +207,7 @@ async function requireOwn(
   await participants.self(agentId, await participants.identify(context), context);
 }
 
-/** A gap is said, never passed over. */
+/** Refuses a cursor before the oldest kept message, so that a reader learns that messages are missing. */
 function requireKept(agentId: string, after: number, firstSequence: number): void {
   if (after === 0 || after >= firstSequence - 1) return;
   throw new DeputeError(ErrorReason.EVENTS_PURGED, "these messages are no longer kept", {
@@ -186,7 +222,7 @@ async function toInboxMessages(
 ): Promise<InboxMessage[]> {
   const messages: InboxMessage[] = [];
   for (const { position, isAcknowledged, stored } of deliveries) {
-    const { messageId, receiveMs, message, claimed, origin, taskId, rootId } = stored;
+    const { messageId, receiveMs, message, claimed, origin, taskId, rootId, organization } = stored;
     const hasPart = isRole(agentId) || (await isParty(tx, rootId, agentId));
     messages.push(
       create(InboxMessageSchema, {
@@ -194,6 +230,7 @@ async function toInboxMessages(
         messageId,
         receiveTime: toTimestamp(receiveMs),
         origin,
+        organization: hasPart ? organization : "",
         acknowledged: isAcknowledged,
         engineTaskId: hasPart ? ((await readCapTask(tx, taskId))?.taskId ?? "") : "",
         ...(message && { message }),

@@ -19,18 +19,21 @@ import { ORCHESTRATOR, USER } from "../rules/participant.ts";
 import { parentIdOf, rootIdOf } from "../rules/task-id.ts";
 import { newestMessages, readLineage, type StoredMessage } from "../store/message-rows.ts";
 import { type Known, tasksOfLineage } from "../store/task-rows.ts";
-import type { CapContext } from "./context.ts";
+import type { CapContext } from "../work/context.ts";
 
-/** Messages of a lineage that are told, the newest ones. */
-const MAX_TOLD = 2000;
+/** Maximum number of messages in an answer. The answer contains the newest ones. */
+const MAX_SHOWN = 2000;
 
-/** Tasks of a lineage that are told. */
+/** Maximum number of tasks in an answer. */
 const MAX_TASKS = 2000;
 
-/** Characters of a message's words that its sender and its recipient see. */
+/** Maximum length in characters of an excerpt from a message. Only the sender and the recipient may see excerpts. */
 const MAX_EXCERPT = 200;
 
-/** The tree that a task is in, with its messages; as text and as a diagram too. (CAP "Auditable Workflow") */
+/**
+ * Returns the tree that contains a task, with its messages, as data, as text and as a diagram. (CAP "Auditable
+ * Workflow")
+ */
 export async function traceLineage(
   cap: CapContext,
   { taskId }: TraceLineageRequest,
@@ -45,12 +48,14 @@ export async function traceLineage(
     const roles = rolesOf(cap, identity);
     const isSeen = identity.local || roles.size > 0 || tasks.some(({ record }) => isVisible(caller, record));
     if (!isSeen) throw taskNotFound(taskId);
-    const own = new Set([...roles, ...ownAgents(tasks, identity)]);
-    const messages = await newestMessages(tx, rootId, MAX_TOLD + 1);
-    const told = messages.slice(-MAX_TOLD);
+    const ownRoles = new Set([...roles, ...ownAgents(tasks, identity)]);
+    const messages = await newestMessages(tx, rootId, MAX_SHOWN + 1);
+    const shownMessages = messages.slice(-MAX_SHOWN);
     const seesWords = (stored: StoredMessage) =>
-      identity.local || own.has(stored.senderId) || (own.has(stored.recipientId) && !isHeld(stored));
-    const root = buildTree(rootId, tasks, told, {
+      identity.local ||
+      ownRoles.has(stored.senderId) ||
+      (ownRoles.has(stored.recipientId) && !isHeld(stored));
+    const root = buildTree(rootId, tasks, shownMessages, {
       seesWords,
       seesTask: ({ record }) => isVisible(caller, record),
     });
@@ -58,26 +63,29 @@ export async function traceLineage(
       root,
       text: lineageText(root),
       mermaid: lineageMermaid(root),
-      truncated: messages.length > MAX_TOLD,
+      truncated: messages.length > MAX_SHOWN,
     };
   });
 }
 
 async function knownTasks(tx: ReadTx, engine: TaskEngine, rootId: string): Promise<Known[]> {
-  const known: Known[] = [];
+  const mailTasks: Known[] = [];
   for (const cap of await tasksOfLineage(tx, rootId, MAX_TASKS)) {
     const record = await engine.find(tx, cap.taskId);
-    if (record !== undefined) known.push({ cap, record });
+    if (record !== undefined) mailTasks.push({ cap, record });
   }
-  return known;
+  return mailTasks;
 }
 
-/** Whether a message is a result that was handed in: whom it is for gets it when it is approved, as another message. */
+/**
+ * Whether a message submits a result that waits for approval. After the approval, the recipient receives a second
+ * message.
+ */
 function isHeld({ type, effect }: StoredMessage): boolean {
   return type === TYPES.message && effect === MessageEffect.SUBMITTED;
 }
 
-/** The roles that the caller acts as. */
+/** Returns the roles in which the caller may act. */
 function rolesOf({ participants }: CapContext, identity: Identity): Set<string> {
   const roles = [USER, ORCHESTRATOR].filter((role) =>
     participants.principalsOf(role).some((principal) => mayActFor(identity, principal)),
@@ -85,7 +93,10 @@ function rolesOf({ participants }: CapContext, identity: Identity): Set<string> 
   return new Set(roles);
 }
 
-/** The agents of the lineage that are the caller's, by who they were when the task was created. */
+/**
+ * Returns the caller's agents in the lineage. An agent counts as the caller's if the caller was its principal when the
+ * task was created.
+ */
 function ownAgents(tasks: readonly Known[], identity: Identity): string[] {
   return tasks.flatMap(({ cap, record }) => [
     ...(mayActFor(identity, record.agentPrincipal) ? [cap.agentId] : []),
@@ -109,16 +120,16 @@ function buildTree(
 ): LineageTask {
   const root = create(LineageTaskSchema, { taskId: rootId });
   const nodes = new Map<string, LineageTask>([[rootId, root]]);
-  for (const known of tasks) {
-    const { capTaskId } = known.cap;
+  for (const knownTask of tasks) {
+    const { capTaskId } = knownTask.cap;
     const node = capTaskId === rootId ? root : create(LineageTaskSchema, { taskId: capTaskId });
-    Object.assign(node, taskPart(known, sight.seesTask(known)));
+    Object.assign(node, taskPart(knownTask, sight.seesTask(knownTask)));
     nodes.set(capTaskId, node);
   }
   for (const [id, node] of nodes) {
     if (id !== rootId) (nodes.get(parentIdOf(id)) ?? root).tasks.push(node);
   }
-  // What was refused names tasks that never came to be: it stands with the task above.
+  // The tasks that refused notices name do not exist, so these notices are shown at the nearest existing task.
   for (const message of messages)
     nearest(nodes, message.taskId, root).messages.push(toLineage(message, sight));
   return root;
@@ -138,6 +149,7 @@ function taskPart({ cap, record: { task } }: Known, isSeen: boolean): Partial<Li
     delegatorId: cap.delegatorId,
     agentId: cap.agentId,
     overseerId: task.overseerId,
+    organization: task.organization,
     status: task.status ?? TaskStatus.UNSPECIFIED,
     reviewedTaskId: cap.reviewsId,
     contextSummary: isSeen ? task.description : "",
@@ -153,8 +165,8 @@ function toLineage(stored: StoredMessage, { seesWords }: Sight): LineageMessage 
   const words = message === undefined ? undefined : wordsOf(kindOf(message));
   const excerpt = words !== undefined && seesWords(stored) ? words.text : "";
   return create(LineageMessageSchema, {
-    number: BigInt(number),
-    type,
+    sequence: BigInt(number),
+    messageType: type,
     senderId,
     recipientId,
     receiveTime: toTimestamp(receiveMs),
@@ -163,7 +175,7 @@ function toLineage(stored: StoredMessage, { seesWords }: Sight): LineageMessage 
     errorCode,
     reason,
     excerpt: Array.from(excerpt).slice(0, MAX_EXCERPT).join(""),
-    attachments: words?.attachments.length ?? 0,
+    attachmentCount: words?.attachments.length ?? 0,
     carriesHeldResult: carries !== "",
     heldTaskId: rootIdOf(carries) === rootId ? carries : "",
   });

@@ -1,11 +1,11 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
-import type { CapContext } from "./context.ts";
+import type { CapContext } from "../work/context.ts";
 import { acknowledgeMessages, listConversation, listInbox, watchInbox } from "./inbox.ts";
 import { traceLineage } from "./lineage.ts";
 import { sendMessage } from "./send.ts";
 
-/** What participants of CAP call. */
+/** Implements MessageService, the calls of CAP's participants. */
 export function messageService(cap: CapContext): ServiceImpl<typeof MessageService> {
   return {
     sendMessage: (request, context) => sendMessage(cap, request, context),

@@ -1,18 +1,18 @@
 import { AnswerRoom } from "@depute/service";
 
-/** Messages that are read at once; each may be as large as a megabyte. */
+/** Maximum number of messages that one read returns, because each may be as large as a megabyte. */
 const BATCH = 16;
 
-/** Bytes of what an answer says beside each stored message: its place, times and effect. */
+/** Number of bytes that an answer has for each message besides the message's text: position, times and effect. */
 const BESIDE_BYTES = 1024;
 
-/** A part of a list of messages, and whether more follow. */
+/** A page of a list of messages, and whether more messages follow. */
 export interface MessagePage<Item> {
   readonly items: readonly Item[];
   readonly more: boolean;
 }
 
-/** Reads batch by batch until the page is full, in number or in bytes. */
+/** Reads in batches until the page is full, by number of messages or by bytes. */
 export async function readPage<Item extends { readonly position: number; readonly bytes: number }>(
   size: number,
   after: number,

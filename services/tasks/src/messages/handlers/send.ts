@@ -9,7 +9,7 @@ import {
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { capCodeOf, DeputeError, ErrorReason, invalid, requestIdReused, toTimestamp } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
-import { fromConnectError, type Identity, messageDigest } from "@depute/service";
+import { fromConnectError, messageDigest } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import type { TaskEngine } from "../../core/index.ts";
 import { checkSize, foreignResult, identityOf, isBound, toolResultsOf } from "../rules/attachments.ts";
@@ -28,26 +28,17 @@ import {
   type StoredMessage,
 } from "../store/message-rows.ts";
 import { factsOf, readKnown } from "../store/task-rows.ts";
+import type { CapContext } from "../work/context.ts";
 import { decideFirst, inquireFirst } from "../work/decide.ts";
 import { readFacts } from "../work/facts.ts";
 import { type Prepared, perform, prepare } from "../work/intents.ts";
+import { participantNotFound } from "../work/participants.ts";
 import { noteRefusal } from "../work/post.ts";
-import type { CapContext } from "./context.ts";
-import { participantNotFound } from "./participants.ts";
-
-/** A message whose sender is known to be the caller's to speak for. */
-export interface Sending {
-  readonly message: CapMessage;
-  readonly kind: Kind;
-  readonly sender: Participant;
-  readonly recipient: Participant;
-  readonly identity: Identity;
-  readonly context: HandlerContext;
-}
+import type { Sending } from "../work/sending.ts";
 
 /**
- * Sends a message: what it means is done, and it is delivered, in one transaction. What has to be asked of other services
- * is asked before; what the rules say is looked at again within.
+ * Sends a message. Its effect and its delivery commit in one transaction. Other services are called before the
+ * transaction, which then checks the rules again.
  *
  * @throws DeputeError every refusal with the metadata `error_code`
  */
@@ -81,15 +72,15 @@ async function send(
   const sender = await participants.self(senderId, identity, context);
   const once = onceOf(kind, requestId, digestOf(message));
   try {
-    const known = await store.read((tx) => answered(tx, engine, senderId, once));
-    if (known !== undefined) return known;
+    const answer = await store.read((tx) => answered(tx, engine, senderId, once));
+    if (answer !== undefined) return answer;
     const recipient = await findRecipient(cap, recipientId, sender, rootIdOf(kind.value.taskId), context);
     return await deliver(cap, { message, kind, sender, recipient, identity, context }, once);
   } catch (thrown) {
     const refusal = fromConnectError(thrown);
     if (refusal.reason !== ErrorReason.INTERNAL) {
-      const noted = { errorCode: capCodeOf(refusal), reason: refusal.message };
-      await store.write((tx) => noteRefusal(tx, cap, message, noted));
+      const refusalNote = { errorCode: capCodeOf(refusal), reason: refusal.message };
+      await store.write((tx) => noteRefusal(tx, cap, message, refusalNote));
     }
     throw thrown;
   }
@@ -107,10 +98,10 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
   const prepared = await prepare(cap, sending, intent);
   const write = (more: Prepared = prepared) =>
     store.write(async (tx) => {
-      const known = await answered(tx, cap.engine, sender.id, once);
-      if (known !== undefined) return known;
+      const earlierAnswer = await answered(tx, cap.engine, sender.id, once);
+      if (earlierAnswer !== undefined) return earlierAnswer;
       const now = await look(tx);
-      // Somebody else was first, and what was asked of others is not what is to be done now.
+      // Another message changed the state meanwhile, so the other services answered for a different effect.
       if (now.does !== intent.does) throw changed(sending);
       const stored = await perform(tx, cap, sending, now, more);
       if (once.requestId !== "")
@@ -122,7 +113,10 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
   return write();
 }
 
-/** What makes a call idempotent: its request id, or for a delegation its task and all that it says. */
+/**
+ * The identity of a repeatable call: its request id. For a delegation without a request id, the task and the whole
+ * content.
+ */
 interface Once {
   readonly requestId: string;
   readonly digest: string;
@@ -136,7 +130,7 @@ function onceOf(kind: Kind, requestId: string, digest: string): Once {
 }
 
 /**
- * The answer that was given to the same call before.
+ * Returns the answer that an identical earlier call got.
  *
  * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id whose task has failed
  */
@@ -146,12 +140,12 @@ async function answered(
   sender: string,
   { requestId, digest, isByTask }: Once,
 ): Promise<SendMessageResponse | undefined> {
-  const known = requestId === "" ? undefined : await findSent(tx, sender, requestId);
-  if (known === undefined) return undefined;
-  if (known.digest !== digest) {
+  const earlierMessage = requestId === "" ? undefined : await findSent(tx, sender, requestId);
+  if (earlierMessage === undefined) return undefined;
+  if (earlierMessage.digest !== digest) {
     throw requestIdReused(requestId.slice(2), "message");
   }
-  const stored = await readMessage(tx, known.message_id);
+  const stored = await readMessage(tx, earlierMessage.message_id);
   const task = isByTask && stored !== undefined ? await readKnown(tx, engine, stored.taskId) : undefined;
   if (task !== undefined && hasFailed(task.record.task.status)) {
     throw failedSince(factsOf(task), failureIn(task.record.task));
@@ -165,21 +159,24 @@ async function answerOf(
   { messageId, receiveMs, effect, type, taskId, rootId, senderId }: StoredMessage,
 ) {
   const hasPart = isRole(senderId) || (await isParty(tx, rootId, senderId));
-  const known = hasPart ? await readKnown(tx, engine, taskId) : undefined;
-  const task = known?.record.task;
-  // A replay of a notice tells its delegator how the task has failed since.
+  const knownPart = hasPart ? await readKnown(tx, engine, taskId) : undefined;
+  const task = knownPart?.record.task;
+  // A repeated notice must report that its task has failed in the meantime.
   const hasEnded = type === TYPES.delegationNotice && task !== undefined && hasFailed(task.status);
   return create(SendMessageResponseSchema, {
     messageId,
     receiveTime: toTimestamp(receiveMs),
     effect,
-    engineTaskId: known?.cap.taskId ?? "",
+    engineTaskId: knownPart?.cap.taskId ?? "",
     status: task?.status ?? TaskStatus.UNSPECIFIED,
     ...(hasEnded && failureIn(task)),
   });
 }
 
-/** A participant that wrote to the sender can be answered, whether or not the registry lets the sender find it. */
+/**
+ * Finds the recipient. A participant that has written to the sender is always found, even if the registry hides the
+ * participant from the sender.
+ */
 async function findRecipient(
   { participants, engine }: CapContext,
   id: string,
@@ -187,8 +184,8 @@ async function findRecipient(
   rootId: string,
   context: HandlerContext,
 ): Promise<Participant> {
-  const found = await participants.find(id, sender.principal, context);
-  if (found !== undefined) return found;
+  const foundRecipient = await participants.find(id, sender.principal, context);
+  if (foundRecipient !== undefined) return foundRecipient;
   const isKnown = await engine.store.read(
     async (tx) =>
       ((await isParty(tx, rootId, id)) && (await isParty(tx, rootId, sender.id))) ||
@@ -199,7 +196,10 @@ async function findRecipient(
   return hidden;
 }
 
-/** Results of tools are the sender's own by its bindings, or were seen in this lineage. (CAP "MCP Integration") */
+/**
+ * Requires that the sender may pass on the attached tool results. Either the sender's bindings allow the tool, or the
+ * result has appeared in this lineage before. (CAP "MCP Integration")
+ */
 async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending, intent: Intent): Promise<void> {
   const rootId = rootIdOf(kind.value.taskId);
   const fromOutside = intent.does === "say" && intent.fromOutside === true;
@@ -210,7 +210,10 @@ async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending, intent: 
   }
 }
 
-/** Tells messages apart by what they say. What a sender claims of the time may differ when it sends again. */
+/**
+ * Computes the digest that detects a repeated message. The digest omits the message's timestamp, which may differ in a
+ * retry.
+ */
 function digestOf({ kind }: CapMessage): string {
   if (kind.case === undefined) return "";
   const { timestamp: _, ...value } = kind.value;

@@ -7,23 +7,26 @@ import { encode, WireEncodeError } from "@depute/wire";
 import { MAX_VALUE_DEPTH } from "../../core/rules/index.ts";
 import { kindOf, type Words, wordsOf } from "./message.ts";
 
-/** Bytes that a message may have as JSON. */
+/** Maximum size of a message as JSON, in bytes. */
 export const MAX_MESSAGE_BYTES = 1024 * 1024;
 
-/** Bytes that one attachment may have as JSON. */
+/** Maximum size of one attachment as JSON, in bytes. */
 export const MAX_ATTACHMENT_BYTES = 512 * 1024;
 
-/** Characters that a message may say in words. */
+/** Maximum length of a message's text in characters. */
 export const MAX_WORDS = 16_384;
 
-/** Levels of a message around what an attachment holds: message, list, attachment. */
+/**
+ * Nesting levels of a CAP document above an attachment's content: the message, the list of attachments, and the
+ * attachment.
+ */
 const LEVELS_AROUND = 3;
 
 const utf8 = new TextEncoder();
 
 /**
- * Refuses a message that is larger or deeper than allowed, or that its document could not say. What it holds is JSON and
- * stays so: nothing is unpickled, and no file is opened. (CAP "Base Message")
+ * Requires that a message can be written as a CAP document and is within the limits of size and depth. Attached content
+ * is only treated as JSON: it is never unpickled, and no file is read. (CAP "Base Message")
  *
  * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST
  */
@@ -40,7 +43,11 @@ export function checkSize(message: CapMessage): void {
   if (bytesOf(document) > MAX_MESSAGE_BYTES) throw exceeded("message.bytes", MAX_MESSAGE_BYTES);
 }
 
-/** A message as CAP writes it; what came as protobuf may hold what no document does. */
+/**
+ * Converts a message to a CAP document.
+ *
+ * @throws DeputeError INVALID_REQUEST for protobuf content that JSON cannot express
+ */
 function documentOf(message: CapMessage): JsonValue {
   try {
     return encode(CapMessageSchema, message);
@@ -50,24 +57,27 @@ function documentOf(message: CapMessage): JsonValue {
   }
 }
 
-/** The results of tools among the attachments. */
+/** Returns the tool results among the attachments. */
 export function toolResultsOf({ attachments }: Pick<Words, "attachments">): ToolCallResult[] {
   return attachments.flatMap(({ kind }) => (kind.case === "toolCallResult" ? [kind.value] : []));
 }
 
-/** What a result of a tool is told by when it is handed on: canonical JSON of all that it says. (RFC 8785) */
+/** Returns the identity of a tool result: its canonical JSON. (RFC 8785) */
 export function identityOf(value: ToolCallResult): string {
   const attachment = create(AttachmentSchema, { kind: { case: "toolCallResult", value } });
   return canonicalJson(encode(AttachmentSchema, attachment));
 }
 
-/** Whether an agent may use this tool, so that a result of it can be its own. (CAP "MCP Integration") */
+/**
+ * Whether an agent's manifest allows a tool, so that the agent itself may have produced a result of it. (CAP "MCP
+ * Integration")
+ */
 export function isBound(manifest: AgentManifest | undefined, { serverId, tool }: ToolCallResult): boolean {
   const bindings = manifest?.mcpBindings ?? [];
   return bindings.some((binding) => binding.serverId === serverId && binding.allowedTools.includes(tool));
 }
 
-/** The refusal of a result of a tool that is not the sender's, and that nobody handed to it. */
+/** Creates the refusal of a tool result that the sender neither produced nor received. */
 export function foreignResult({ serverId, tool }: ToolCallResult, sender: string): DeputeError {
   return new DeputeError(
     ErrorReason.MESSAGE_NOT_ALLOWED,
@@ -90,9 +100,9 @@ function checkDepth(document: JsonValue, max: number): void {
 }
 
 function exceeded(limit: string, max: number): DeputeError {
-  const what = limit.replace(".", ", ");
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${max}: ${what}`, {
+  const limitText = limit.replace(".", ", ");
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${max}: ${limitText}`, {
     metadata: { limit, max: String(max) },
-    violations: [{ field: "message", description: `more than ${max} (${what})` }],
+    violations: [{ field: "message", description: `more than ${max} (${limitText})` }],
   });
 }

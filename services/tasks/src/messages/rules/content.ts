@@ -6,7 +6,7 @@ import { isObject } from "@depute/core";
 import { decode, encode } from "@depute/wire";
 import type { Words } from "./message.ts";
 
-/** Words and attachments as the engine keeps inputs and outputs. */
+/** Converts text and attachments to the form in which tasks store inputs and outputs. */
 export function contentValue(content: string, attachments: readonly Attachment[]) {
   return fromJson(ValueSchema, {
     content,
@@ -14,14 +14,14 @@ export function contentValue(content: string, attachments: readonly Attachment[]
   });
 }
 
-/** What a result says: in its author's own words, or as the data that a worker gave. */
+/** Returns the text and attachments of a result. Output that was not sent as a message becomes one attachment. */
 export function outputWords(output: TaskOutput | undefined): Words {
-  const said = saidIn(output?.full);
-  if (said !== undefined) return { text: said.content, attachments: said.attachments };
+  const statement = saidIn(output?.full);
+  if (statement !== undefined) return { text: statement.content, attachments: statement.attachments };
   return { text: output?.minimal ?? "", attachments: [asObject(output?.full)] };
 }
 
-/** The words of a result that an inbox handed in; undefined for other data. */
+/** Returns the text and attachments of a result that was sent as a message; undefined for other data. */
 export function saidIn(full: Value | undefined): { content: string; attachments: Attachment[] } | undefined {
   const document = full === undefined ? undefined : toJson(ValueSchema, full);
   if (!isObject(document)) return undefined;
@@ -33,7 +33,7 @@ export function saidIn(full: Value | undefined): { content: string; attachments:
   return messages.length === decoded.length ? { content, attachments: messages } : undefined;
 }
 
-/** Any data, as an attachment. */
+/** Converts JSON data to an attachment. */
 export function asObject(full: Value | undefined): Attachment {
   const object = full ?? fromJson(ValueSchema, null);
   return create(AttachmentSchema, { kind: { case: "pythonObject", value: { object } } });

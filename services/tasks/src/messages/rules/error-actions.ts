@@ -4,27 +4,28 @@ import { CAP_CODES, type CapAction, capActionOf } from "@depute/core";
 const ACTIONS: readonly CapAction[] = ["retry", "reassign", "escalate"];
 
 /**
- * What becomes of a task by the code of its holder's error_response: by the published table, but for what is set.
+ * Returns a function that maps the code of an error_response to the action to take. It uses CAP's published table with
+ * the operator's changes.
  *
  * @param settings entries like `502=reassign`
- * @throws Error for an entry that says nothing
+ * @throws Error for a malformed entry
  */
 export function readActions(settings: readonly string[]): (errorCode: number) => CapAction {
-  const own = new Map<number, CapAction>();
+  const ownActions = new Map<number, CapAction>();
   for (const entry of settings) {
     const [code = "", word = ""] = entry.split("=", 2);
-    const action = ACTIONS.find((known) => known === word);
+    const action = ACTIONS.find((actionWord) => actionWord === word);
     if (!/^\d{1,9}$/.test(code) || action === undefined) {
       throw new Error(
         `cap error actions: \`${entry}\` is not a code, \`=\` and one of ${ACTIONS.join(", ")}`,
       );
     }
-    own.set(Number(code), action);
+    ownActions.set(Number(code), action);
   }
-  return (code) => own.get(code) ?? capActionOf(code);
+  return (code) => ownActions.get(code) ?? capActionOf(code);
 }
 
-/** The word of a failure that an error_response reported: `CAP_504`. */
+/** Returns the failure reason for the code of an error_response, for example `CAP_504`. */
 export function failureWord(errorCode: number): string {
   return errorCode >= 0 ? `CAP_${errorCode}` : "CAP_ERROR";
 }
@@ -39,13 +40,13 @@ const BY_REASON: Readonly<Record<string, number>> = {
   CANCELLED: 409,
 };
 
-/** How a task ended without a result, as an error_response says it. */
+/** Describes the end of a task without a result, in the form of an error_response. */
 export interface Failure {
   readonly errorCode: number;
   readonly errorMessage: string;
 }
 
-/** How an unsuccessful task ended. */
+/** Returns how a task failed, in the form of an error_response. */
 export function failureIn({ status, failure }: Pick<Task, "status" | "failure">): Failure {
   const reason = failure?.reason ?? "";
   return { errorCode: codeOfEnd(status, reason), errorMessage: failure?.message || reason.toLowerCase() };
@@ -56,13 +57,13 @@ function codeOfEnd(status: TaskStatus, reason: string): number {
   return status === TaskStatus.REVOKED ? 403 : codeOfFailure(reason);
 }
 
-/** CAP's code of a failure, whoever reported it. */
+/** Returns CAP's code for a failure reason. */
 export function codeOfFailure(reason: string): number {
   const reported = /^CAP_(\d{1,10})$/.exec(reason)?.[1];
   return reported === undefined ? (BY_REASON[reason] ?? 500) : Number(reported);
 }
 
-/** What a code means, for people. */
+/** Returns the meaning of a code, for people. */
 export function meaningOf(errorCode: number): string {
   return CAP_CODES.get(errorCode)?.meaning ?? "an error of no listed code";
 }

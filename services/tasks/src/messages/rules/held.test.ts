@@ -33,8 +33,8 @@ describe("a message carries a held result", () => {
     ["its words inside an object", words("", object({ deep: [{ text: REPORT }] }))],
     ["a file of it", words("look", file("reports/q1.md"))],
     ["an object of it", words("look", object({ total: 7, insights: [REPORT] }))],
-  ])("by %s", (_name, said) => {
-    expect(carries(said, HELD, NOTHING)).toBe(true);
+  ])("by %s", (_name, statement) => {
+    expect(carries(statement, HELD, NOTHING)).toBe(true);
   });
 
   test.each<[string, Words, Words]>([
@@ -44,8 +44,8 @@ describe("a message carries a held result", () => {
       words("clients A and B churned"),
       words("As I found, clients A and B churned."),
     ],
-  ])("of few words: %s", (_name, held, said) => {
-    expect(carries(said, held, NOTHING)).toBe(true);
+  ])("of few words: %s", (_name, heldText, spokenText) => {
+    expect(carries(spokenText, heldText, NOTHING)).toBe(true);
   });
 });
 
@@ -64,8 +64,8 @@ describe("a message carries none", () => {
       words("", file("/in.csv")),
     ],
     ["without a word", words("!"), words("?"), NOTHING],
-  ])("%s", (_name, said, held, given) => {
-    expect(carries(said, held, given)).toBe(false);
+  ])("%s", (_name, spokenText, heldText, givenText) => {
+    expect(carries(spokenText, heldText, givenText)).toBe(false);
   });
 });
 
@@ -73,11 +73,11 @@ test("whatever stands around a run of eight words, it is found; without a common
   const text = (letter: string) =>
     fc.array(fc.stringMatching(new RegExp(`^${letter}[a-z]{1,8}$`)), { maxLength: 30 });
   fc.assert(
-    fc.property(text("b"), text("c"), text("d"), text("e"), (before, after, left, right) => {
+    fc.property(text("b"), text("c"), text("d"), text("e"), (before, after, leftText, right) => {
       const run = ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8"];
-      const held = words([...before, ...run, ...after].join(" "));
-      expect(carries(words([...left, ...run, ...right].join(", ")), held, NOTHING)).toBe(true);
-      expect(carries(words([...left, ...right].join(" ")), held, NOTHING)).toBe(false);
+      const heldText = words([...before, ...run, ...after].join(" "));
+      expect(carries(words([...leftText, ...run, ...right].join(", ")), heldText, NOTHING)).toBe(true);
+      expect(carries(words([...leftText, ...right].join(" ")), heldText, NOTHING)).toBe(false);
     }),
   );
 });

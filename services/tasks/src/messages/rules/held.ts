@@ -4,43 +4,51 @@ import { canonicalJson } from "@depute/core";
 import { encode } from "@depute/wire";
 import type { Words } from "./message.ts";
 
-/** Consecutive words that two texts have to share, unless the held text is shorter. */
+/**
+ * Number of consecutive words that a message must share with a held result to count as containing it. A shorter result
+ * must occur in the message as a whole.
+ */
 const RUN = 8;
 
-/** Texts of fewer words count only when they are equal, because many messages share a few words. */
+/**
+ * A held result with fewer words than this must be equal to a whole text of the message, because unrelated messages
+ * share short phrases.
+ */
 const SHORT = 4;
 
-/** Words of a message, and of a held result, that are compared; the rest is not. */
+/** A message and a held result are compared by at most this number of their first words. */
 const MAX_COMPARED = 50_000;
 
-/** Texts as their words. */
+/** Texts, each as a list of its words. */
 type Texts = readonly (readonly string[])[];
 
 /**
- * Whether a message carries a result that waits for its overseer: one of its attachments, a run of its words, or all of a
- * short text. What the task's notice brought is known to the delegator, and does not count. The same content in other
- * words is not found.
+ * Whether a message contains a held result: one of its attachments, a run of its words, or the whole of a short text.
+ * Content of the task's notice is ignored, because the delegator already has it. A paraphrase of the result is not
+ * detected.
  *
- * @param given what the notice said that handed over the task
+ * @param context the text and attachments of the task's notice
  */
-export function carries(said: Words, held: Words, given: Words): boolean {
-  const known = new Set(given.attachments.map(identityOf));
-  const kept = new Set(held.attachments.map(identityOf).filter((identity) => !known.has(identity)));
-  if (said.attachments.some((attachment) => kept.has(identityOf(attachment)))) return true;
-  const plain = textsOf(plainIn(said));
+export function carries(message: Words, result: Words, context: Words): boolean {
+  const givenIdentities = new Set(context.attachments.map(identityOf));
+  const ownIdentities = new Set(
+    result.attachments.map(identityOf).filter((identity) => !givenIdentities.has(identity)),
+  );
+  if (message.attachments.some((attachment) => ownIdentities.has(identityOf(attachment)))) return true;
+  const plain = textsOf(plainIn(message));
   const isRepeated = (text: readonly string[]) => plain.some((other) => isEqual(text, other));
-  if (textsOf(plainIn(held)).some((text) => text.length > 0 && text.length < SHORT && isRepeated(text))) {
+  if (textsOf(plainIn(result)).some((text) => text.length > 0 && text.length < SHORT && isRepeated(text))) {
     return true;
   }
-  const [saidRuns, givenRuns] = [new Runs(textsOf(allIn(said))), new Runs(textsOf(allIn(given)))];
-  return textsOf(allIn(held)).some((text) => {
+  const [saidRuns, givenRuns] = [new Runs(textsOf(allIn(message))), new Runs(textsOf(allIn(context)))];
+  return textsOf(allIn(result)).some((text) => {
     if (text.length < SHORT) return false;
     const length = Math.min(RUN, text.length);
     return runsOf(text, length).some((run) => saidRuns.has(run, length) && !givenRuns.has(run, length));
   });
 }
 
-/** The runs of words in texts, by their length. */
+/** The runs of consecutive words in texts, grouped by length. */
 class Runs {
   readonly #texts: Texts;
   readonly #byLength = new Map<number, ReadonlySet<string>>();
@@ -74,17 +82,17 @@ function textsOf(texts: readonly string[]): Texts {
   });
 }
 
-/** What is written for a reader: the content, and snippets of text. */
+/** Returns the text of a message and the texts of its text snippets. */
 function plainIn({ text, attachments }: Words): string[] {
   return [text, ...attachments.flatMap(({ kind }) => (kind.case === "textSnippet" ? [kind.value.text] : []))];
 }
 
-/** Every text of a message, those inside objects and results of tools too; a file is not opened. */
+/** Returns all texts of a message, including those inside objects and tool results. Files are not opened. */
 function allIn(words: Words): string[] {
   return [...plainIn(words), ...words.attachments.flatMap((attachment) => stringsIn(dataOf(attachment)))];
 }
 
-/** The JSON value that an attachment holds; null for one without. */
+/** Returns the JSON value of an attachment; null if there is none. */
 function dataOf(attachment: Attachment): JsonValue {
   const document = encode(AttachmentSchema, attachment);
   if (typeof document !== "object" || document === null || Array.isArray(document)) return null;

@@ -14,7 +14,7 @@ const root = create(LineageTaskSchema, {
   status: TaskStatus.RUNNING,
   messages: [
     {
-      type: "message",
+      messageType: "message",
       senderId: "pm-1",
       recipientId: "user",
       effect: MessageEffect.SAID,
@@ -22,7 +22,7 @@ const root = create(LineageTaskSchema, {
       receiveTime,
     },
     {
-      type: "delegation_notice",
+      messageType: "delegation_notice",
       senderId: "pm-1",
       recipientId: "x",
       effect: MessageEffect.REFUSED,

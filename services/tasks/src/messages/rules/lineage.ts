@@ -8,7 +8,7 @@ import {
 import { formatTime, fromTimestamp } from "@depute/core";
 import { statusName } from "../../core/rules/index.ts";
 
-/** A lineage for people to read: one line a task or message, indented by its place in the tree. */
+/** Writes a lineage as text for people. Each task and each message has one line, indented by its depth in the tree. */
 export function lineageText(root: LineageTask): string {
   return `${linesOf(root, "").join("\n")}\n`;
 }
@@ -42,7 +42,7 @@ function headOf({
 
 function lineOf({
   receiveTime,
-  type,
+  messageType: type,
   senderId,
   recipientId,
   origin,
@@ -56,27 +56,27 @@ function lineOf({
   const time = receiveTime === undefined ? "" : `${formatTime(fromTimestamp(receiveTime))} `;
   const code = errorCode === 0 ? "" : ` ${errorCode}`;
   const by = ORIGINS[origin] ?? "";
-  const of = heldTaskId === "" ? "" : ` of ${heldTaskId}`;
-  const held = carriesHeldResult ? `, carries the held result${of}` : "";
+  const ofTask = heldTaskId === "" ? "" : ` of ${heldTaskId}`;
+  const heldNote = carriesHeldResult ? `, carries the held result${ofTask}` : "";
   const why = reason === "" ? "" : `: ${oneLine(reason)}`;
   const words = excerpt === "" ? "" : ` "${oneLine(excerpt)}"`;
-  return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}${held}]${why}${words}`;
+  return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}${heldNote}]${why}${words}`;
 }
 
-/** What stands beside the effect of a message that its sender did not send there itself. */
+/** Suffixes of the effect in a lineage's text, for messages that the platform sent on the sender's behalf. */
 const ORIGINS: Partial<Record<MessageOrigin, string>> = {
   [MessageOrigin.RELEASED]: ", released",
   [MessageOrigin.PLATFORM]: ", by the platform",
 };
 
-/** An effect as people read it: `changes_requested`. */
+/** Returns the name of an effect for people, for example `changes_requested`. */
 export function effectName(effect: MessageEffect): string {
   return (MessageEffectSchema.value[effect]?.name ?? "").replace("MESSAGE_EFFECT_", "").toLowerCase();
 }
 
 /**
- * A lineage as a Mermaid flowchart: tasks as boxes, hand-overs as arrows, refusals as dotted ones. Nothing of what
- * anybody wrote is in it, and ids are quoted, so that no text becomes syntax.
+ * Writes a lineage as a Mermaid flowchart. Tasks are boxes, delegations are arrows, and refusals are dotted arrows.
+ * Texts of participants are left out. Ids are quoted, so that no id is parsed as syntax.
  */
 export function lineageMermaid(root: LineageTask): string {
   const lines = ["flowchart TD"];
@@ -96,7 +96,7 @@ export function lineageMermaid(root: LineageTask): string {
     }
     task.messages
       .filter(({ effect }) => effect === MessageEffect.REFUSED)
-      .forEach(({ senderId, type, errorCode }, index) => {
+      .forEach(({ senderId, messageType: type, errorCode }, index) => {
         const refusal = `${names.get(task.taskId)}r${index}`;
         lines.push(
           `  ${names.get(task.taskId)} -.->|"${quoted(senderId)}: ${quoted(type)}"| ${refusal}(("${errorCode}"))`,
@@ -110,7 +110,7 @@ function flatten(task: LineageTask): LineageTask[] {
   return [task, ...task.tasks.flatMap(flatten)];
 }
 
-/** A text within a Mermaid string. */
+/** Quotes a text for a Mermaid string. */
 function quoted(text: string): string {
   return text.replace(/[^A-Za-z0-9_.: -]/g, (char) => `#${char.codePointAt(0)};`);
 }

@@ -2,10 +2,10 @@ import type { Attachment } from "@depute/contracts/cap/v1/attachment_pb";
 import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
 import { invalid } from "@depute/core";
 
-/** A message that says what it is. */
+/** The content of a message, with its type. */
 export type Kind = Exclude<CapMessage["kind"], { case: undefined }>;
 
-/** CAP's words for the kinds of messages. */
+/** The names that CAP gives to the kinds of messages. */
 export const TYPES: Readonly<Record<Kind["case"], string>> = {
   message: "message",
   delegationNotice: "delegation_notice",
@@ -14,7 +14,7 @@ export const TYPES: Readonly<Record<Kind["case"], string>> = {
   oversightDecision: "oversight_decision",
 };
 
-/** CAP's words for the types of attachments. */
+/** The names that CAP gives to the types of attachments. */
 export const ATTACHMENTS: Readonly<Record<Exclude<Attachment["kind"]["case"], undefined>, string>> = {
   toolCallResult: "tool_call_result",
   file: "file",
@@ -22,19 +22,19 @@ export const ATTACHMENTS: Readonly<Record<Exclude<Attachment["kind"]["case"], un
   textSnippet: "text_snippet",
 };
 
-/** What a message says, whatever its kind calls it. */
+/** The text and attachments of a message of any type. */
 export interface Words {
   readonly text: string;
   readonly attachments: readonly Attachment[];
 }
 
-/** @throws DeputeError INVALID_REQUEST for a message of no kind */
+/** @throws DeputeError INVALID_REQUEST for a message without a kind */
 export function kindOf({ kind }: CapMessage): Kind {
   if (kind.case === undefined) throw invalid("message", "must be of a kind");
   return kind;
 }
 
-/** What a message says. */
+/** Returns the text and attachments of a message. */
 export function wordsOf(kind: Kind): Words {
   switch (kind.case) {
     case "message":

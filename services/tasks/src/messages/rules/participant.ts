@@ -1,33 +1,33 @@
 import type { AgentManifest } from "@depute/contracts/cap/v1/manifest_pb";
 
-/** CAP's participants that are no agents. */
+/** The ids of CAP's participants that are not agents. */
 export const USER = "user";
 export const ORCHESTRATOR = "orchestrator";
 
-/** Who speaks where the platform does. No participant has the id. */
+/** The sender id of the platform's own messages. No participant has this id. */
 export const PLATFORM = "depute";
 
-/** Who takes part: an agent, an instance of one, or a role. */
+/** A participant: an agent, an instance of one, or a role. */
 export interface Participant {
   readonly id: string;
-  /** Its key; for a role, and an agent without a key, the principal that the caller was found to be. */
+  /** The participant's key. For a role or for an agent without a key, this is the caller's principal. */
   readonly principal: string;
-  /** Undefined for a role, and for an agent without one. */
+  /** The agent's manifest; undefined for a role, and for an agent without a manifest. */
   readonly manifest: AgentManifest | undefined;
 }
 
-/** Whether an id is a role's. */
+/** Whether an id is the id of a role. */
 export function isRole(id: string): boolean {
   return id === USER || id === ORCHESTRATOR;
 }
 
-/** The agent that an id is, or is an instance of. (CAP "Parallelism") */
+/** Returns the agent with this id or, for the id of an instance, the agent of the instance. (CAP "Parallelism") */
 export function baseOf(id: string): string {
   const colon = id.indexOf(":");
   return colon < 0 ? id : id.slice(0, colon);
 }
 
-/** Who has to approve what a participant completes; empty for nobody. (CAP, `overseer`) */
+/** Returns the overseer that must approve a participant's results; empty for none. (CAP, `overseer`) */
 export function overseerOf({ manifest }: Pick<Participant, "manifest">): string {
   return manifest?.overseer.case === "overseerId" ? manifest.overseer.value : "";
 }

@@ -85,7 +85,7 @@ function outcome(kind: Kind, facts: Partial<Facts>): string {
 
 describe("a sender without a part in a lineage", () => {
   const fresh: Partial<Facts> = { hasLineage: false, isKnown: false };
-  const taken: Partial<Facts> = on(T1, { isKnown: false });
+  const takenFacts: Partial<Facts> = on(T1, { isKnown: false });
 
   test.each<[string, Kind, string]>([
     ["talks to a participant", say("x-1 > pm-1 T1"), "say"],
@@ -97,12 +97,12 @@ describe("a sender without a part in a lineage", () => {
     ["asks as no overseer", ask("x-1 > pm-1 T1"), "TASK_NOT_FOUND"],
     ["decides as no overseer", judge("x-1 > pm-1 T1"), "TASK_NOT_FOUND"],
   ])("%s, and sees no difference between a new id and one of others", (_name, kind, expected) => {
-    expect([outcome(kind, fresh), outcome(kind, taken)]).toEqual([expected, expected]);
+    expect([outcome(kind, fresh), outcome(kind, takenFacts)]).toEqual([expected, expected]);
   });
 
   test("is marked as one where the lineage exists", () => {
     const message = create(CapMessageSchema, { kind: say("x-1 > pm-1 T1") } as CapMessage);
-    expect(permit(message, { ...NOTHING, ...taken })).toEqual({ does: "say", fromOutside: true });
+    expect(permit(message, { ...NOTHING, ...takenFacts })).toEqual({ does: "say", fromOutside: true });
     expect(permit(message, { ...NOTHING, ...fresh })).toEqual({ does: "say" });
   });
 });

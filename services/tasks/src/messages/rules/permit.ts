@@ -13,63 +13,68 @@ import { type Kind, kindOf } from "./message.ts";
 import { baseOf, isRole, ORCHESTRATOR, USER } from "./participant.ts";
 import { MAX_TASK_ID, parentIdOf } from "./task-id.ts";
 
-/** A task as the rules look at it. Ids are participants' and CAP's dotted ones. */
+/**
+ * The facts about a task that the rules use. Task ids are CAP's dotted ids, and agent ids are the ids of participants.
+ */
 export interface TaskFacts {
   readonly taskId: string;
   readonly delegatorId: string;
-  /** Who holds it, or shall take it. */
+  /** The agent that has the task's lease or, for a pending task, the agent that the task is for. */
   readonly agentId: string;
-  /** Who has to approve its result; empty for nobody. */
+  /** The overseer that must approve the task's result; empty for none. */
   readonly overseerId: string;
   readonly status: TaskStatus;
-  /** The task whose review it is; empty for work of its own. */
+  /** The task that this task reviews; empty if this task is no review. */
   readonly reviewsId: string;
 }
 
-/** What is known where a message is sent. */
+/** The facts about a message that the rules use. */
 export interface Facts {
   /** The task that the message names; undefined when there is none. */
   readonly task: TaskFacts | undefined;
-  /** Whether parts of that task have not ended. */
+  /** Whether the task that the message names has open child tasks. */
   readonly hasOpenParts: boolean;
-  /** For a delegation_notice, the task that it would be a part of. */
+  /** The parent of the new task, for a delegation_notice. */
   readonly parent: TaskFacts | undefined;
-  /** Who holds the tasks above the new one, its parent's holder first. */
+  /** The holders of the tasks above the new task, the parent's holder first. */
   readonly holdersAbove: readonly string[];
-  /** The task whose result an overseer's message is about: the one that it names, or the one whose review that is. */
+  /** The task whose result an overseer's message is about. The message names that task or the task of its review. */
   readonly subject: TaskFacts | undefined;
-  /** Whether the review has waited so long that the orchestrator may decide, too. */
+  /** Whether the review has waited longer than the limit after which the orchestrator may also decide it. */
   readonly isEscalated: boolean;
-  /** Whether the id's root names a lineage. */
+  /** Whether a lineage exists whose root is the root of the task's id. */
   readonly hasLineage: boolean;
-  /** Whether the sender is a role, has a part in the lineage, or got a message from a participant that has. */
+  /** Whether the sender is a role, takes part in the lineage, or got a message from a participant of the lineage. */
   readonly isKnown: boolean;
-  /** Whether an overseer's plain message to the delegator approves. */
+  /** Whether a plain message from an overseer to the delegator counts as approval. */
   readonly plainApproval: boolean;
-  /** The task whose held result a plain message carries past its overseer; empty for none. */
+  /** The task whose held result a plain message contains before the overseer's approval; empty for none. */
   readonly carries: string;
-  /** Whether such a message is refused. */
+  /** Whether messages that contain held results are refused. */
   readonly refusesHeld: boolean;
 }
 
-/** What a message is to do. */
+/** The effect of a message. */
 export type Intent =
-  /** Also: answers the overseer of `answers`, whose result is reviewed. From outside, the sender has no part in the lineage. */
+  /**
+   * A plain message. If it goes to the sender's own overseer during a review of the sender's result, `answers` is the
+   * reviewed task. `fromOutside`: the sender does not take part in the lineage.
+   */
   | {
       readonly does: "say";
       readonly answers?: TaskFacts;
       readonly fromOutside?: true;
-      /** The task whose held result it carries. */
+      /** The task whose held result the message contains; absent for none. */
       readonly carries?: string;
     }
-  /** Also: hands in the result of the parent, where the notice submits it. */
+  /** A delegation. A notice to the sender's own overseer also submits the result of the parent task. */
   | {
       readonly does: "delegate";
       readonly notice: DelegationNotice;
       readonly submits: boolean;
-      /** The task whose review the new one is; empty for work of its own. */
+      /** The task that the new task reviews; empty if the new task is no review. */
       readonly reviewsId: string;
-      /** The unsuccessful task whose id the new one takes over; absent for a new id. */
+      /** The unsuccessful task whose id the new task takes over; absent for a new id. */
       readonly again?: TaskFacts;
     }
   | { readonly does: "complete"; readonly task: TaskFacts; readonly carries?: string }
@@ -83,10 +88,10 @@ export type Intent =
     };
 
 /**
- * What a message does, by the rules of CAP and Depute's choices where it has none.
+ * Determines the effect of a message by the rules of CAP and, where CAP has none, by Depute's choices.
  *
  * @throws DeputeError TASK_NOT_FOUND, MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, TASK_STATE_CONFLICT, TASK_CYCLE,
- * INVALID_REQUEST
+ *   INVALID_REQUEST
  */
 export function permit(message: CapMessage, facts: Facts): Intent {
   const intent = intentOf(message, facts);
@@ -144,8 +149,9 @@ export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "e
 }
 
 /**
- * What a sender without a part in the lineage may do: talk to any participant. Every answer is the same as to the first
- * message of a new conversation, so that the sender does not learn whether the id names a task of others.
+ * Determines the effect of a message from outside the lineage. Such a sender may send plain messages to any
+ * participant. Every answer is the same as for the first message of a new conversation, so that the sender does not
+ * learn whether the task exists.
  */
 function fromOutside(kind: Kind): Intent {
   const { taskId } = kind.value;
@@ -165,7 +171,7 @@ function fromOutside(kind: Kind): Intent {
   return { does: "say", fromOutside: true };
 }
 
-/** A conversation before its first task has only the root's id. */
+/** Refuses a task id if neither the task nor its parent exists. The id of a root task is always allowed. */
 function requireTask(taskId: string, { task, parent }: Facts): void {
   if (task === undefined && parent === undefined && parentIdOf(taskId) !== "") throw taskNotFound(taskId);
 }
@@ -184,27 +190,27 @@ function talk(
     return { does: "decide", reviewed: subject, verdict: Verdicts.APPROVED, comment: content };
   }
   const isOwn = subject !== undefined && isHeld(subject) && subject.agentId === senderId;
-  const said: Intent =
+  const intentText: Intent =
     isOwn && isOverseer(subject, recipientId) ? { does: "say", answers: subject } : { does: "say" };
   const isAnswer =
     task !== undefined && task.agentId === senderId && task.delegatorId === recipientId && isOpen(task);
   if (!isAnswer) {
-    if (completesTask !== true) return said;
+    if (completesTask !== true) return intentText;
     throw notHolder();
   }
   if (task.reviewsId !== "") {
     if (completesTask !== true) return { does: "say" };
     throw ruleNotMet("review", "a review is settled by an oversight_decision");
   }
-  // What an overseen agent says to its delegator is talk, or its questions would be results; and so is what anybody says
-  // whose parts still work, or they would be ended by it.
+  // By default a plain message is the task's result. The exceptions are an overseen agent, whose questions would end
+  // the task, and a holder with open child tasks, which the result would end.
   const isResult = completesTask ?? (task.overseerId === "" && !hasOpenParts);
   return isResult ? { does: "complete", task } : { does: "say" };
 }
 
 /**
- * A notice under a new id, or under that of an unsuccessful task: the holder of the parent and the orchestrator try it
- * again by hand, with the same agent or another. (CAP "Observability & Error Handling")
+ * Determines the effect of a delegation notice under a new id, or under the id of an unsuccessful task. The parent's
+ * holder and the orchestrator may retry an unsuccessful task, with any agent. (CAP "Observability & Error Handling")
  */
 function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Facts): Intent {
   const { taskId, senderId, recipientId } = notice;
@@ -221,7 +227,7 @@ function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Fa
   if (!isHolder && (task === undefined || senderId !== ORCHESTRATOR)) {
     throw notAllowed("holder", `only the holder of ${parentId} delegates parts of it`);
   }
-  if (task !== undefined && !hasFailed(task.status)) throw taken(task);
+  if (task !== undefined && !hasFailed(task.status)) throw taskIdTaken(task);
   const again = task === undefined ? {} : { again: task };
   if (parent === undefined) return { does: "delegate", notice, submits: false, reviewsId: "", ...again };
   const isReview = task?.reviewsId === parentId && isHeld(parent);
@@ -242,7 +248,7 @@ function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Fa
   return { does: "delegate", notice, submits, reviewsId: submits || isReview ? parentId : "", ...again };
 }
 
-/** Whether a task has ended without a result, so that its id is free for another attempt by hand. */
+/** Whether a task has ended without a result. Its id may then be used for another attempt. */
 export function hasFailed(status: TaskStatus): boolean {
   return isTerminal(status) && status !== TaskStatus.COMPLETED;
 }
@@ -262,7 +268,7 @@ function requireReview(
   return subject;
 }
 
-/** Whether its result waits for its overseer. */
+/** Whether the task's result waits for the overseer. */
 function isHeld({ status }: TaskFacts): boolean {
   return status === TaskStatus.IN_REVIEW;
 }
@@ -271,7 +277,7 @@ function isOverseer({ overseerId }: TaskFacts, id: string): boolean {
   return overseerId !== "" && baseOf(id) === baseOf(overseerId);
 }
 
-/** Whether its holder can go on with it. */
+/** Whether the task's holder can still work on the task. */
 function isOpen({ status }: TaskFacts): boolean {
   return !isTerminal(status) && status !== TaskStatus.IN_REVIEW && status !== TaskStatus.SUSPENDED;
 }
@@ -291,12 +297,12 @@ function notOrchestrator(): DeputeError {
   return notAllowed("root", "only the orchestrator delegates a task that has no parent");
 }
 
-function taken({ taskId, status }: TaskFacts): DeputeError {
+function taskIdTaken({ taskId, status }: TaskFacts): DeputeError {
   const why = `the task ${taskId} exists and is ${statusName(status)}; delegate under another id`;
   return new DeputeError(ErrorReason.TASK_ID_TAKEN, why, { metadata: { external_id: taskId } });
 }
 
-/** The refusal of a notice that repeats the one of a task which has failed since. */
+/** The refusal of a repeated notice whose task has failed in the meantime. */
 export function failedSince({ taskId, status }: TaskFacts, failure: Failure): DeputeError {
   const name = statusName(status);
   const why = failure.errorMessage === "" ? "" : ` (${failure.errorMessage})`;
@@ -308,7 +314,7 @@ export function failedSince({ taskId, status }: TaskFacts, failure: Failure): De
   );
 }
 
-/** The refusal of a message that this participant may not send. */
+/** The refusal of a message that the participant may not send. */
 export function notAllowed(rule: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.MESSAGE_NOT_ALLOWED, why, { metadata: { rule } });
 }

@@ -1,19 +1,19 @@
-/** Characters that the id of a task may have: it is the task's external id, too. */
+/** Maximum length of a task's id in characters. CAP's id is also the task's external id. */
 export const MAX_TASK_ID = 128;
 
-/** The id of the task that this one is a part of; empty for one that stands for itself. (CAP's worked example: T1.1.1) */
+/** Returns the id of the parent task; empty for a root. (In CAP's own example, T1.1 is the parent of T1.1.1.) */
 export function parentIdOf(taskId: string): string {
   const dot = taskId.lastIndexOf(".");
   return dot < 0 ? "" : taskId.slice(0, dot);
 }
 
-/** The id of the task at the top of the tree. */
+/** Returns the id of the root of a task's tree. */
 export function rootIdOf(taskId: string): string {
   const dot = taskId.indexOf(".");
   return dot < 0 ? taskId : taskId.slice(0, dot);
 }
 
-/** How many tasks are above it. */
+/** Returns the number of tasks above a task. */
 export function depthOf(taskId: string): number {
   return taskId.split(".").length - 1;
 }

@@ -1,21 +1,24 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const HELD_ROW = row({ task_id: text, cap_task_id: text, holder: text, overseer: text });
 
 /** A task whose result waits for its overseer. */
 export interface HeldTask {
-  /** The engine's id. */
+  /** The task's id in the task engine. */
   readonly taskId: string;
   readonly capTaskId: string;
-  /** The agent that handed the result in, without an instance's suffix; and its overseer. */
+  /** The id of the agent that submitted the result, without the suffix of an instance. */
   readonly holder: string;
+  /** The id of that agent's overseer. */
   readonly overseer: string;
 }
 
-export async function insertHeld(tx: WriteTx, held: HeldTask): Promise<void> {
+export async function insertHeld(tx: WriteTx, task: HeldTask): Promise<void> {
   await tx.run("INSERT INTO cap_held (task_id, cap_task_id, holder, overseer) VALUES (?, ?, ?, ?)", [
-    held.taskId,
-    held.capTaskId,
-    held.holder,
-    held.overseer,
+    task.taskId,
+    task.capTaskId,
+    task.holder,
+    task.overseer,
   ]);
 }
 
@@ -23,18 +26,19 @@ export async function deleteHeld(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM cap_held WHERE task_id = ?", [taskId]);
 }
 
-/** The newest tasks whose held result an agent handed in or oversees; at most `limit` of each. */
+/** Finds the newest tasks whose held result an agent submitted or oversees, at most `limit` of each kind. */
 export async function heldBy(tx: ReadTx, agentId: string, limit: number): Promise<HeldTask[]> {
   const columns = "task_id, cap_task_id, holder, overseer";
-  const found: HeldTask[] = [];
+  const heldTasks: HeldTask[] = [];
   for (const column of ["holder", "overseer"]) {
-    const rows = await tx.all<{ task_id: string; cap_task_id: string; holder: string; overseer: string }>(
+    const rows = await tx.all(
+      HELD_ROW,
       `SELECT ${columns} FROM cap_held WHERE ${column} = ? ORDER BY task_id DESC LIMIT ?`,
       [agentId, limit],
     );
     for (const { task_id: taskId, cap_task_id: capTaskId, holder, overseer } of rows) {
-      found.push({ taskId, capTaskId, holder, overseer });
+      heldTasks.push({ taskId, capTaskId, holder, overseer });
     }
   }
-  return found;
+  return heldTasks;
 }

@@ -1,13 +1,36 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
-import type { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import {
+  bytes,
+  FOUND,
+  flag,
+  integer,
+  memberOf,
+  nullable,
+  type ReadTx,
+  type RowOf,
+  row,
+  text,
+  type WriteTx,
+} from "@depute/store";
 
-/** A message as it is kept; one that was refused has no content. */
+const LINEAGE_ROW = row({ messages: integer, outside: integer, refusals: integer, organization: text });
+const COUNTS_ROW = row({ messages: integer, refusals: integer, organization: text });
+const REFUSALS_ROW = row({ refusals: integer });
+const SENT_ROW = row({ digest: text, message_id: text });
+const MAILBOX_ROW = row({ last_sequence: integer, first_sequence: integer, waiting: integer });
+const LAST_SEQUENCE_ROW = row({ last_sequence: integer });
+const WAITING_ROW = row({ sequence: integer, message_id: text });
+const MESSAGE_ID_ROW = row({ message_id: text });
+
+/** A stored message. The content of a refused message is not stored. */
 export interface StoredMessage {
   readonly messageId: string;
   readonly rootId: string;
-  /** Its place among all messages of its lineage, from 1. */
+  /** The organization that owns the lineage; empty for none. */
+  readonly organization: string;
+  /** The message's position in its lineage, starting at 1. */
   readonly number: number;
   readonly taskId: string;
   readonly type: string;
@@ -16,47 +39,52 @@ export interface StoredMessage {
   readonly receiveMs: number;
   readonly origin: MessageOrigin;
   readonly effect: MessageEffect;
-  /** Of an error_response, or of the refusal; 0 for neither. */
+  /** The code of an error_response or of a refusal; 0 for neither. */
   readonly errorCode: number;
-  /** Why it was refused; empty for one that was not. */
+  /** The reason for the refusal; empty if the message was accepted. */
   readonly reason: string;
-  /** The task whose held result it carries; empty for none. */
+  /** The task whose held result the message contains; empty for none. */
   readonly carries: string;
   /** The timestamp that the sender gave. */
   readonly claimed: string | undefined;
   readonly message: CapMessage | undefined;
 }
 
-interface Row {
-  message_id: string;
-  root_id: string;
-  number: number;
-  cap_task_id: string;
-  type: string;
-  sender_id: string;
-  recipient_id: string;
-  receive_ms: number;
-  origin: MessageOrigin;
-  effect: MessageEffect;
-  error_code: number;
-  reason: string;
-  carries: string;
-  claimed: string | null;
-  message: Uint8Array | null;
-}
+const MESSAGE = {
+  message_id: text,
+  root_id: text,
+  organization: text,
+  number: integer,
+  cap_task_id: text,
+  type: text,
+  sender_id: text,
+  recipient_id: text,
+  receive_ms: integer,
+  origin: memberOf(MessageOrigin),
+  effect: memberOf(MessageEffect),
+  error_code: integer,
+  reason: text,
+  carries: text,
+  claimed: nullable(text),
+  message: nullable(bytes),
+};
+const ROW = row(MESSAGE);
+type Row = RowOf<typeof ROW>;
+const INBOX_ROW = row({ ...MESSAGE, sequence: integer, acknowledged: flag });
 
 const COLUMNS =
-  "cap_messages.message_id, root_id, number, cap_task_id, type, sender_id, recipient_id, receive_ms, origin, effect, " +
-  "error_code, reason, carries, claimed, message";
+  "cap_messages.message_id, root_id, organization, number, cap_task_id, type, sender_id, recipient_id, receive_ms, origin, " +
+  "effect, error_code, reason, carries, claimed, message";
 
 export async function insertMessage(tx: WriteTx, stored: StoredMessage): Promise<void> {
   await tx.run(
-    `INSERT INTO cap_messages (message_id, root_id, number, cap_task_id, type, sender_id, recipient_id, receive_ms,
-       origin, effect, error_code, reason, carries, claimed, message)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO cap_messages (message_id, root_id, organization, number, cap_task_id, type, sender_id,
+       recipient_id, receive_ms, origin, effect, error_code, reason, carries, claimed, message)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       stored.messageId,
       stored.rootId,
+      stored.organization,
       stored.number,
       stored.taskId,
       stored.type,
@@ -75,20 +103,21 @@ export async function insertMessage(tx: WriteTx, stored: StoredMessage): Promise
 }
 
 export async function readMessage(tx: ReadTx, messageId: string): Promise<StoredMessage | undefined> {
-  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM cap_messages WHERE message_id = ?`, [messageId]);
+  const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM cap_messages WHERE message_id = ?`, [messageId]);
   return row && toMessage(row);
 }
 
-/** The newest messages of a lineage, oldest first. */
+/** Reads the newest messages of a lineage, ordered oldest first. */
 export async function newestMessages(tx: ReadTx, rootId: string, limit: number): Promise<StoredMessage[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `SELECT ${COLUMNS} FROM cap_messages WHERE root_id = ? ORDER BY number DESC LIMIT ?`,
     [rootId, limit],
   );
   return rows.reverse().map(toMessage);
 }
 
-/** Up to `limit` messages on a task that a participant sent or got, after a number. */
+/** Reads at most `limit` messages on a task that a participant sent or received, with numbers above `after`. */
 export async function conversation(
   tx: ReadTx,
   taskId: string,
@@ -96,7 +125,8 @@ export async function conversation(
   after: number,
   limit: number,
 ): Promise<{ position: number; bytes: number; stored: StoredMessage }[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `SELECT ${COLUMNS} FROM cap_messages
      WHERE cap_task_id = ? AND number > ? AND message IS NOT NULL AND (sender_id = ? OR EXISTS (
        SELECT 1 FROM cap_inbox WHERE cap_inbox.message_id = cap_messages.message_id AND cap_inbox.agent_id = ?))
@@ -110,39 +140,53 @@ export async function conversation(
   }));
 }
 
-/** How many messages a lineage has had, how many of these from outside it, and apart from these how many were refused. */
+/**
+ * Reads the message counts of a lineage: all accepted messages, those from outside the lineage, and the refused ones.
+ */
 export async function readLineage(tx: ReadTx, rootId: string) {
-  return tx.get<{ messages: number; outside: number; refusals: number }>(
-    "SELECT messages, outside, refusals FROM cap_lineages WHERE root_id = ?",
+  return tx.get(
+    LINEAGE_ROW,
+    "SELECT messages, outside, refusals, organization FROM cap_lineages WHERE root_id = ?",
     [rootId],
   );
 }
 
-/** What a message counts as in its lineage: of a participant, of a sender from outside, or refused. */
+/** The counter that a message increases: messages of participants, messages of outside senders, or refusals. */
 export type Counted = "inside" | "outside" | "refused";
 
-/** Counts one more message of a lineage, and gives back its number. */
+/**
+ * Counts a message in its lineage.
+ *
+ * @param organization the owner of the lineage if this message is its first; empty for none
+ * @returns the message's number, and the owner of the lineage
+ */
 export async function countMessage(
   tx: WriteTx,
-  rootId: string,
+  { rootId, organization }: Pick<StoredMessage, "rootId" | "organization">,
   counted: Counted,
   nowMs: number,
-): Promise<number> {
+): Promise<Pick<StoredMessage, "number" | "organization">> {
   const isRefused = counted === "refused";
-  const row = await tx.get<{ messages: number; refusals: number }>(
-    `INSERT INTO cap_lineages (root_id, messages, outside, refusals, update_ms) VALUES (?, ?, ?, ?, ?)
+  const row = await tx.get(
+    COUNTS_ROW,
+    `INSERT INTO cap_lineages (root_id, organization, messages, outside, refusals, update_ms)
+     VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (root_id) DO UPDATE SET messages = cap_lineages.messages + excluded.messages,
        outside = cap_lineages.outside + excluded.outside, refusals = cap_lineages.refusals + excluded.refusals,
        update_ms = excluded.update_ms
-     RETURNING messages, refusals`,
-    [rootId, isRefused ? 0 : 1, counted === "outside" ? 1 : 0, isRefused ? 1 : 0, nowMs],
+     RETURNING messages, refusals, organization`,
+    [rootId, organization, isRefused ? 0 : 1, counted === "outside" ? 1 : 0, isRefused ? 1 : 0, nowMs],
   );
-  return (row?.messages ?? 0) + (row?.refusals ?? 0);
+  return {
+    number: (row?.messages ?? 0) + (row?.refusals ?? 0),
+    organization: row?.organization ?? organization,
+  };
 }
 
-/** Counts one more refusal of a sender in a lineage, and gives back how many there are. */
+/** Increases the number of a sender's refusals in a lineage, and returns the new number. */
 export async function countRefusal(tx: WriteTx, rootId: string, senderId: string): Promise<number> {
-  const row = await tx.get<{ refusals: number }>(
+  const row = await tx.get(
+    REFUSALS_ROW,
     `INSERT INTO cap_refusals (root_id, sender_id, refusals) VALUES (?, ?, 1)
      ON CONFLICT (root_id, sender_id) DO UPDATE SET refusals = cap_refusals.refusals + 1
      RETURNING refusals`,
@@ -151,7 +195,7 @@ export async function countRefusal(tx: WriteTx, rootId: string, senderId: string
   return row?.refusals ?? 0;
 }
 
-/** Notes that a participant has a part in a lineage. */
+/** Records that a participant takes part in a lineage. */
 export async function insertParty(tx: WriteTx, rootId: string, agentId: string): Promise<void> {
   await tx.run("INSERT INTO cap_parties (root_id, agent_id) VALUES (?, ?) ON CONFLICT DO NOTHING", [
     rootId,
@@ -160,24 +204,25 @@ export async function insertParty(tx: WriteTx, rootId: string, agentId: string):
 }
 
 export async function isParty(tx: ReadTx, rootId: string, agentId: string): Promise<boolean> {
-  const found = await tx.get("SELECT 1 AS one FROM cap_parties WHERE root_id = ? AND agent_id = ?", [
+  const party = await tx.get(FOUND, "SELECT 1 FROM cap_parties WHERE root_id = ? AND agent_id = ?", [
     rootId,
     agentId,
   ]);
-  return found !== undefined;
+  return party !== undefined;
 }
 
-/** Whether one participant has written to another in a lineage. */
+/** Whether one participant has ever written to another in a lineage. */
 export async function hasWritten(tx: ReadTx, rootId: string, from: string, to: string): Promise<boolean> {
-  const found = await tx.get(
-    `SELECT 1 AS one FROM cap_messages
+  const partyRow = await tx.get(
+    FOUND,
+    `SELECT 1 FROM cap_messages
      WHERE root_id = ? AND sender_id = ? AND recipient_id = ? AND message IS NOT NULL LIMIT 1`,
     [rootId, from, to],
   );
-  return found !== undefined;
+  return partyRow !== undefined;
 }
 
-/** Notes results of tools, so that they can be handed on. */
+/** Stores tool results of a lineage, so that participants may pass them on. */
 export async function insertToolResults(
   tx: WriteTx,
   rootId: string,
@@ -192,19 +237,19 @@ export async function insertToolResults(
 }
 
 export async function hasToolResult(tx: ReadTx, rootId: string, digest: string): Promise<boolean> {
-  const found = await tx.get("SELECT 1 AS one FROM cap_tool_results WHERE root_id = ? AND digest = ?", [
+  const digestRow = await tx.get(FOUND, "SELECT 1 FROM cap_tool_results WHERE root_id = ? AND digest = ?", [
     rootId,
     digest,
   ]);
-  return found !== undefined;
+  return digestRow !== undefined;
 }
 
-/** The message that a sender's request sent, and the digest of what it was. */
+/** Finds the message that the sender sent with this request id, and the digest of that message. */
 export async function findSent(tx: ReadTx, sender: string, requestId: string) {
-  return tx.get<{ digest: string; message_id: string }>(
-    "SELECT digest, message_id FROM cap_requests WHERE sender = ? AND request_id = ?",
-    [sender, requestId],
-  );
+  return tx.get(SENT_ROW, "SELECT digest, message_id FROM cap_requests WHERE sender = ? AND request_id = ?", [
+    sender,
+    requestId,
+  ]);
 }
 
 export async function insertSent(
@@ -222,17 +267,17 @@ export async function insertSent(
   ]);
 }
 
-/** A message in an inbox. */
+/** A message and its place in an inbox. */
 export interface Delivery {
-  /** Its sequence in the inbox. */
+  /** The message's sequence number in the inbox. */
   readonly position: number;
-  /** How long it is, about. */
+  /** The approximate size of the message. */
   readonly bytes: number;
   readonly isAcknowledged: boolean;
   readonly stored: StoredMessage;
 }
 
-/** Up to `limit` messages of an inbox after a sequence, in order. */
+/** Reads at most `limit` messages of an inbox with sequences above `after`, in order. */
 export async function readInbox(
   tx: ReadTx,
   agentId: string,
@@ -240,7 +285,8 @@ export async function readInbox(
   limit: number,
   waitingOnly = false,
 ): Promise<Delivery[]> {
-  const rows = await tx.all<Row & { sequence: number; acknowledged: number }>(
+  const rows = await tx.all(
+    INBOX_ROW,
     `SELECT cap_inbox.sequence, cap_inbox.acknowledged, ${COLUMNS}
      FROM cap_inbox JOIN cap_messages ON cap_messages.message_id = cap_inbox.message_id
      WHERE cap_inbox.agent_id = ? AND cap_inbox.sequence > ? ${waitingOnly ? "AND cap_inbox.acknowledged = 0" : ""}
@@ -255,9 +301,13 @@ export async function readInbox(
   }));
 }
 
-/** An inbox: its newest sequence, the first that is kept, and how many messages wait to be acknowledged. */
+/**
+ * Reads the state of an inbox: its newest sequence, the lowest sequence from which on no message was purged, and the
+ * number of unacknowledged messages.
+ */
 export async function readMailbox(tx: ReadTx, agentId: string) {
-  const row = await tx.get<{ last_sequence: number; first_sequence: number; waiting: number }>(
+  const row = await tx.get(
+    MAILBOX_ROW,
     "SELECT last_sequence, first_sequence, waiting FROM cap_mailboxes WHERE agent_id = ?",
     [agentId],
   );
@@ -268,7 +318,7 @@ export async function readMailbox(tx: ReadTx, agentId: string) {
   };
 }
 
-/** How many messages of a sender wait in an inbox, counted up to a number. */
+/** Counts a sender's unacknowledged messages in an inbox, up to a limit. */
 export async function countWaiting(
   tx: ReadTx,
   agentId: string,
@@ -276,7 +326,8 @@ export async function countWaiting(
   upTo: number,
 ): Promise<number> {
   const rows = await tx.all(
-    `SELECT cap_inbox.sequence FROM cap_inbox JOIN cap_messages ON cap_messages.message_id = cap_inbox.message_id
+    FOUND,
+    `SELECT 1 FROM cap_inbox JOIN cap_messages ON cap_messages.message_id = cap_inbox.message_id
      WHERE cap_inbox.agent_id = ? AND cap_inbox.acknowledged = 0 AND cap_messages.sender_id = ? LIMIT ?`,
     [agentId, senderId, upTo],
   );
@@ -285,7 +336,8 @@ export async function countWaiting(
 
 /** Puts a message into an inbox. */
 export async function deliver(tx: WriteTx, agentId: string, messageId: string): Promise<void> {
-  const row = await tx.get<{ last_sequence: number }>(
+  const row = await tx.get(
+    LAST_SEQUENCE_ROW,
     `INSERT INTO cap_mailboxes (agent_id, last_sequence, first_sequence, waiting) VALUES (?, 1, 1, 1)
      ON CONFLICT (agent_id) DO UPDATE SET last_sequence = cap_mailboxes.last_sequence + 1,
        waiting = cap_mailboxes.waiting + 1
@@ -299,7 +351,7 @@ export async function deliver(tx: WriteTx, agentId: string, messageId: string): 
   ]);
 }
 
-/** Messages of an inbox, up to a sequence or of these sequences, that were not acknowledged. */
+/** Reads the unacknowledged messages of an inbox, either up to a sequence or with the given sequences. */
 export async function waitingMessages(
   tx: ReadTx,
   agentId: string,
@@ -307,6 +359,7 @@ export async function waitingMessages(
   limit: number,
 ): Promise<{ sequence: number; message_id: string }[]> {
   return tx.all(
+    WAITING_ROW,
     `SELECT sequence, message_id FROM cap_inbox WHERE agent_id = ? AND sequence <= ? AND acknowledged = 0
      ORDER BY sequence LIMIT ?`,
     [agentId, upTo, limit],
@@ -314,16 +367,17 @@ export async function waitingMessages(
 }
 
 /**
- * Notes that a message was read.
+ * Records that a message was read.
  *
- * @returns its id, when it had not been acknowledged; undefined otherwise
+ * @returns the message's id; undefined if it was already acknowledged
  */
 export async function acknowledge(
   tx: WriteTx,
   agentId: string,
   sequence: number,
 ): Promise<string | undefined> {
-  const row = await tx.get<{ message_id: string }>(
+  const row = await tx.get(
+    MESSAGE_ID_ROW,
     `UPDATE cap_inbox SET acknowledged = 1 WHERE agent_id = ? AND sequence = ? AND acknowledged = 0
      RETURNING message_id`,
     [agentId, sequence],
@@ -337,6 +391,7 @@ function toMessage(row: Row): StoredMessage {
   return {
     messageId: row.message_id,
     rootId: row.root_id,
+    organization: row.organization,
     number: row.number,
     taskId: row.cap_task_id,
     type: row.type,

@@ -1,7 +1,7 @@
 import type { Migration } from "@depute/store";
 
-// A refused message has its code and no content. `cap_refusals` counts the refusals of each sender in a lineage, which
-// bounds what one sender adds to it.
+// The row of a refused message has an error code and no content. `cap_refusals` counts each sender's refusals in a
+// lineage, to bound the rows that one sender can add. `cap_tasks.is_open` is 1 until the task engine's task has ended.
 const MESSAGES = `
 CREATE TABLE cap_tasks (
   cap_task_id TEXT PRIMARY KEY,
@@ -11,11 +11,13 @@ CREATE TABLE cap_tasks (
   agent_id TEXT NOT NULL,
   reviews_id TEXT NOT NULL,
   notice_id TEXT NOT NULL,
-  create_ms BIGINT NOT NULL
+  create_ms BIGINT NOT NULL,
+  is_open BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX cap_tasks_by_task ON cap_tasks (task_id);
 CREATE INDEX cap_tasks_by_root ON cap_tasks (root_id, create_ms, cap_task_id);
 CREATE INDEX cap_tasks_by_review ON cap_tasks (reviews_id) WHERE reviews_id <> '';
+CREATE INDEX cap_tasks_open ON cap_tasks (root_id) WHERE is_open = 1;
 
 CREATE TABLE cap_held (
   task_id TEXT PRIMARY KEY,
@@ -28,6 +30,7 @@ CREATE INDEX cap_held_by_overseer ON cap_held (overseer, task_id);
 
 CREATE TABLE cap_lineages (
   root_id TEXT PRIMARY KEY,
+  organization TEXT NOT NULL,
   messages BIGINT NOT NULL,
   outside BIGINT NOT NULL,
   refusals BIGINT NOT NULL,
@@ -38,6 +41,7 @@ CREATE INDEX cap_lineages_by_age ON cap_lineages (update_ms);
 CREATE TABLE cap_messages (
   message_id TEXT PRIMARY KEY,
   root_id TEXT NOT NULL,
+  organization TEXT NOT NULL,
   number BIGINT NOT NULL,
   cap_task_id TEXT NOT NULL,
   type TEXT NOT NULL,
@@ -101,5 +105,5 @@ CREATE TABLE cap_refusals (
 );
 `;
 
-/** The tables of CAP's messages, in the store of the tasks: a message is written in the transaction of what it does. */
+/** The tables of CAP messages. They are in the store of the tasks, so that a message and its effect commit together. */
 export const MESSAGE_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "messages", sql: MESSAGES }];

@@ -1,33 +1,39 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { flag, integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** Lineages in which nothing happened since a time and no task is open, the oldest first. */
+const ROOT_ID_ROW = row({ root_id: text });
+const MESSAGE_ID_ROW = row({ message_id: text });
+const DELIVERY_ROW = row({ agent_id: text, sequence: integer, acknowledged: flag });
+
+/** Finds lineages without open tasks whose last message is older than a time, oldest first. */
 export async function quietLineages(tx: ReadTx, beforeMs: number, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ root_id: string }>(
+  const rows = await tx.all(
+    ROOT_ID_ROW,
     `SELECT root_id FROM cap_lineages WHERE update_ms < ? AND NOT EXISTS (
-       SELECT 1 FROM cap_tasks JOIN tasks ON tasks.task_id = cap_tasks.task_id
-       WHERE cap_tasks.root_id = cap_lineages.root_id AND tasks.next_deadline_ms IS NOT NULL)
+       SELECT 1 FROM cap_tasks WHERE cap_tasks.root_id = cap_lineages.root_id AND cap_tasks.is_open = 1)
      ORDER BY update_ms LIMIT ?`,
     [beforeMs, limit],
   );
   return rows.map((row) => row.root_id);
 }
 
-/** What hangs on a lineage, by its root. */
+/** The tables with rows of a lineage. Each row has the id of the lineage's root. */
 const PARTS = ["cap_refusals", "cap_tool_results", "cap_parties", "cap_tasks", "cap_lineages"];
 
 /**
- * Forgets up to so many messages of a lineage, and with the last of them the lineage. An inbox then says from where on it is
- * whole, so that nobody takes what was forgotten for never sent.
+ * Purges at most `limit` messages of a lineage, and the lineage itself with its last message. Each inbox records the
+ * sequence after its last purged message, so that readers notice the gap.
  *
- * @returns whether there is more of it
+ * @returns whether the lineage has more messages
  */
 export async function purgeLineage(tx: WriteTx, rootId: string, limit: number): Promise<boolean> {
-  const messages = await tx.all<{ message_id: string }>(
+  const messages = await tx.all(
+    MESSAGE_ID_ROW,
     "SELECT message_id FROM cap_messages WHERE root_id = ? ORDER BY number LIMIT ?",
     [rootId, limit],
   );
   for (const { message_id: messageId } of messages) {
-    const deliveries = await tx.all<{ agent_id: string; sequence: number; acknowledged: number }>(
+    const deliveries = await tx.all(
+      DELIVERY_ROW,
       "DELETE FROM cap_inbox WHERE message_id = ? RETURNING agent_id, sequence, acknowledged",
       [messageId],
     );

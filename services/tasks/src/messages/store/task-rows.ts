@@ -1,39 +1,41 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 import type { TaskEngine, TaskRecord } from "../../core/index.ts";
 import type { TaskFacts } from "../rules/permit.ts";
 import { parentIdOf } from "../rules/task-id.ts";
 
-/** What CAP knows of a task beside what the engine does. */
+/** The facts about a task that CAP adds to the task engine's record. */
 export interface CapTask {
-  /** CAP's dotted id. */
+  /** CAP's dotted id of the task, such as T1.1. */
   readonly capTaskId: string;
   readonly rootId: string;
-  /** The engine's id. */
+  /** The task's id in the task engine. */
   readonly taskId: string;
   readonly delegatorId: string;
   readonly agentId: string;
-  /** The task whose review it is; empty for work of its own. */
+  /** The task that this task reviews; empty if this task is no review. */
   readonly reviewsId: string;
-  /** The message that handed it over. */
+  /** The message that delegated the task. */
   readonly noticeId: string;
   readonly createMs: number;
 }
 
-interface Row {
-  cap_task_id: string;
-  root_id: string;
-  task_id: string;
-  delegator_id: string;
-  agent_id: string;
-  reviews_id: string;
-  notice_id: string;
-  create_ms: number;
-}
+const ROW = row({
+  cap_task_id: text,
+  root_id: text,
+  task_id: text,
+  delegator_id: text,
+  agent_id: text,
+  reviews_id: text,
+  notice_id: text,
+  create_ms: integer,
+});
+type Row = RowOf<typeof ROW>;
 
 const COLUMNS = "cap_task_id, root_id, task_id, delegator_id, agent_id, reviews_id, notice_id, create_ms";
 
+/** Stores an open task. */
 export async function insertCapTask(tx: WriteTx, task: CapTask): Promise<void> {
-  await tx.run(`INSERT INTO cap_tasks (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, [
+  await tx.run(`INSERT INTO cap_tasks (${COLUMNS}, is_open) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)`, [
     task.capTaskId,
     task.rootId,
     task.taskId,
@@ -45,51 +47,58 @@ export async function insertCapTask(tx: WriteTx, task: CapTask): Promise<void> {
   ]);
 }
 
-/** Points a CAP task id at a new task of the engine, for the same agent or another one. */
+/** Assigns a CAP task id to a new, open task of the task engine, for the same or another agent. */
 export async function replaceCapTask(tx: WriteTx, task: Omit<CapTask, "rootId" | "createMs">): Promise<void> {
   await tx.run(
-    `UPDATE cap_tasks SET task_id = ?, delegator_id = ?, agent_id = ?, reviews_id = ?, notice_id = ?
+    `UPDATE cap_tasks SET task_id = ?, delegator_id = ?, agent_id = ?, reviews_id = ?, notice_id = ?, is_open = 1
      WHERE cap_task_id = ?`,
     [task.taskId, task.delegatorId, task.agentId, task.reviewsId, task.noticeId, task.capTaskId],
   );
 }
 
+/** Records that a task of the engine has ended. */
+export async function closeCapTask(tx: WriteTx, taskId: string): Promise<void> {
+  await tx.run("UPDATE cap_tasks SET is_open = 0 WHERE task_id = ?", [taskId]);
+}
+
 export async function readCapTask(tx: ReadTx, capTaskId: string): Promise<CapTask | undefined> {
-  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM cap_tasks WHERE cap_task_id = ?`, [capTaskId]);
+  const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM cap_tasks WHERE cap_task_id = ?`, [capTaskId]);
   return row && toCapTask(row);
 }
 
-/** The CAP task of a task of the engine's. */
+/** Finds the CAP task that belongs to a task of the engine. */
 export async function findCapTask(tx: ReadTx, taskId: string): Promise<CapTask | undefined> {
-  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM cap_tasks WHERE task_id = ?`, [taskId]);
+  const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM cap_tasks WHERE task_id = ?`, [taskId]);
   return row && toCapTask(row);
 }
 
-/** The tasks that review a task, the newest last. */
+/** Lists the tasks that review a task, newest last. */
 export async function reviewsOf(tx: ReadTx, capTaskId: string): Promise<CapTask[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `SELECT ${COLUMNS} FROM cap_tasks WHERE reviews_id = ? AND reviews_id <> '' ORDER BY create_ms, cap_task_id`,
     [capTaskId],
   );
   return rows.map(toCapTask);
 }
 
-/** The tasks of a lineage in the order of their creation. */
+/** Lists the tasks of a lineage in the order of their creation. */
 export async function tasksOfLineage(tx: ReadTx, rootId: string, limit: number): Promise<CapTask[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `SELECT ${COLUMNS} FROM cap_tasks WHERE root_id = ? ORDER BY create_ms, cap_task_id LIMIT ?`,
     [rootId, limit],
   );
   return rows.map(toCapTask);
 }
 
-/** A CAP task with the engine's record of it. */
+/** CAP's facts about a task, together with the task engine's record. */
 export interface Known {
   readonly cap: CapTask;
   readonly record: TaskRecord;
 }
 
-/** A task by CAP's id. */
+/** Finds a task by CAP's id. */
 export async function readKnown(
   tx: ReadTx,
   engine: Pick<TaskEngine, "find">,
@@ -100,7 +109,7 @@ export async function readKnown(
   return cap !== undefined && record !== undefined ? { cap, record } : undefined;
 }
 
-/** A task as the rules look at it. */
+/** Returns the facts about a task that CAP's rules use. */
 export function factsOf({ cap, record }: Known): TaskFacts {
   return {
     taskId: cap.capTaskId,
@@ -112,7 +121,7 @@ export function factsOf({ cap, record }: Known): TaskFacts {
   };
 }
 
-/** Who holds a task and those above it, its own holder first. */
+/** Lists the holders of a task and of its ancestors, starting with the task's own holder. */
 export async function holdersFrom(tx: ReadTx, capTaskId: string): Promise<string[]> {
   const holders: string[] = [];
   for (let id = capTaskId; id !== ""; id = parentIdOf(id)) {
@@ -122,7 +131,7 @@ export async function holdersFrom(tx: ReadTx, capTaskId: string): Promise<string
   return holders;
 }
 
-/** The participants that wait for a task's result: its delegator, and the parent's holder where that is another. */
+/** Lists the participants that wait for a task's result: its delegator and, if different, the parent's holder. */
 export async function waitersFor(
   tx: ReadTx,
   { capTaskId, delegatorId, reviewsId }: Pick<CapTask, "capTaskId" | "delegatorId" | "reviewsId">,

@@ -2,17 +2,17 @@ import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
 import { purgeLineage, quietLineages } from "../store/purge-rows.ts";
 
-/** Lineages that one look forgets, and messages that one transaction does. */
+/** Maximum lineages that one run deletes (LINEAGES), and maximum messages that one transaction deletes (MESSAGES). */
 const LINEAGES = 20;
 const MESSAGES = 100;
 
 export interface MessagePurgerOptions extends RegularPurgeOptions {
   readonly store: TaskStore;
-  /** How long a lineage is kept after its last message, milliseconds. */
+  /** Milliseconds for which a lineage is kept after its last message. */
   readonly retentionMs: number;
 }
 
-/** Forgets the messages of lineages that ended long ago. */
+/** Deletes the messages of lineages that ended long ago. */
 export class MessagePurger extends RegularPurge {
   readonly #options: MessagePurgerOptions;
 
@@ -21,7 +21,7 @@ export class MessagePurger extends RegularPurge {
     this.#options = options;
   }
 
-  /** Purges what is due, up to what one look forgets. */
+  /** Purges lineages that are due, at most as many as one run may delete. */
   override async purge(): Promise<void> {
     const { store, clock, retentionMs } = this.#options;
     const due = await store.read((tx) => quietLineages(tx, clock.now() - retentionMs, LINEAGES));

@@ -3,22 +3,22 @@ import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/
 import { TaskOutputSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { WriteTx } from "@depute/store";
 import { stateConflict } from "../../core/index.ts";
-import type { CapContext } from "../handlers/context.ts";
-import type { Sending } from "../handlers/send.ts";
 import { contentValue } from "../rules/content.ts";
 import { type Words, wordsOf } from "../rules/message.ts";
 import type { Intent } from "../rules/permit.ts";
 import type { StoredMessage } from "../store/message-rows.ts";
 import { type CapTask, readCapTask, waitersFor } from "../store/task-rows.ts";
+import type { CapContext } from "./context.ts";
 import { post } from "./post.ts";
+import type { Sending } from "./sending.ts";
 import { inboxOf } from "./worker.ts";
 
-/** Characters of the short form of a result. */
+/** Maximum length of the short form of a result (`minimal`), in characters. */
 const MAX_MINIMAL = 2000;
 
 /**
- * Completes the task that the sender holds, with the message as its result. That of an agent with an overseer is handed in
- * and goes to the overseer first; its delegator gets it when it is approved.
+ * Completes the sender's task with the message as its result. If the sender has an overseer, the result is held, and
+ * the delegator gets the result after the approval.
  */
 export async function complete(
   tx: WriteTx,
@@ -43,36 +43,36 @@ export async function complete(
 }
 
 /**
- * Gives the result of a task that an agent's inbox holds. It completes the task, or is held where the agent has an
- * overseer.
+ * Submits the result of a task whose lease belongs to an agent's inbox. If the agent has an overseer, the result is
+ * held; otherwise the task completes.
  *
- * @throws DeputeError TASK_STATE_CONFLICT when another worker of the agent has it
+ * @throws DeputeError TASK_STATE_CONFLICT when another worker of the agent has the lease
  */
 export async function handIn(
   tx: WriteTx,
-  { engine, told }: CapContext,
+  { engine, notified }: CapContext,
   capTaskId: string,
   agentId: string,
   words: Words,
 ): Promise<void> {
   const task = await readCapTask(tx, capTaskId);
   if (task === undefined) throw new Error(`there is no task ${capTaskId}`);
-  told.add(tx, task.taskId);
+  notified.add(tx, task.taskId);
   const completion = { worker: inboxOf(agentId), output: outputOf(words) };
   if (await engine.complete(tx, task.taskId, completion)) return;
   const { status } = (await engine.find(tx, task.taskId))?.task ?? { status: TaskStatus.UNSPECIFIED };
   throw stateConflict(capTaskId, status, TaskStatus.COMPLETED);
 }
 
-/** Completes the review that an overseer settled, with what it decided; one that another worker has stays with it. */
+/** Completes the review task after the overseer has decided. */
 export async function settleReview(
   tx: WriteTx,
-  { engine, told }: CapContext,
+  { engine, notified }: CapContext,
   { taskId, agentId }: CapTask,
   words: Words,
 ): Promise<void> {
-  told.add(tx, taskId);
-  // A review that has ended, or that another worker of the overseer has, stays as it is.
+  notified.add(tx, taskId);
+  // A review task that has ended, or that another worker holds, stays unchanged.
   const completion = { worker: inboxOf(agentId), output: outputOf(words), isUnreviewed: true };
   await engine.complete(tx, taskId, completion);
 }

@@ -5,14 +5,14 @@ import { newId } from "@depute/core";
 import { LOCAL_PRINCIPAL, ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { type Decision, taskNotFound } from "../../core/index.ts";
-import type { CapContext } from "../handlers/context.ts";
-import type { Sending } from "../handlers/send.ts";
 import { wordsOf } from "../rules/message.ts";
 import { ORCHESTRATOR } from "../rules/participant.ts";
 import type { Intent, TaskFacts } from "../rules/permit.ts";
 import type { StoredMessage } from "../store/message-rows.ts";
 import { readKnown } from "../store/task-rows.ts";
+import type { CapContext } from "./context.ts";
 import { post } from "./post.ts";
+import type { Sending } from "./sending.ts";
 
 type Deciding = Extract<Intent, { does: "decide" }>;
 
@@ -32,7 +32,10 @@ function decisionOf({ verdict, comment }: Deciding): Decision {
   return { verdict: VERDICTS[verdict] ?? ReviewVerdict.UNSPECIFIED, comment };
 }
 
-/** Has the queue of reviews decide first, and then the message sent: by any other door it would be the same decision. */
+/**
+ * Records a decision in the review queue before the message is sent, so that the queue and the messages never contain
+ * different decisions.
+ */
 export async function decideFirst<T>(
   cap: CapContext,
   { sender, identity, context }: Sending,
@@ -40,13 +43,14 @@ export async function decideFirst<T>(
   send: () => Promise<T>,
 ): Promise<T> {
   const { taskId, overseer } = await reviewedTask(cap, intent.reviewed);
-  // The overseer was found to be the caller's by its id; its key may have been replaced since the task was created.
+  // The orchestrator decides under its own key. An overseer decides under the key in the task's record, because the
+  // overseer may have replaced its key since the task was created.
   const reviewer = sender.id === ORCHESTRATOR && !identity.local ? sender.principal : overseer;
   const options = ownOptions(context, cap.clock);
   return cap.engine.reviews.decide(taskId, decisionOf(intent), reviewer, options, send);
 }
 
-/** Puts a question to the queue of reviews first, and then the message sent. */
+/** Records a question in the review queue before the message is sent. */
 export async function inquireFirst<T>(
   cap: CapContext,
   { kind, context }: Sending,
@@ -54,7 +58,7 @@ export async function inquireFirst<T>(
   send: (inquiry: number) => Promise<T>,
 ): Promise<T> {
   const { taskId, overseer } = await reviewedTask(cap, reviewed);
-  const question = { requestId: newId(), text: wordsOf(kind).text, reviewer: overseer };
+  const question = { requestId: newId(cap.clock.now()), text: wordsOf(kind).text, reviewer: overseer };
   return cap.engine.reviews.inquire(taskId, question, ownOptions(context, cap.clock), send);
 }
 
@@ -64,7 +68,7 @@ async function reviewedTask({ engine }: CapContext, { taskId: capTaskId }: TaskF
   return { taskId: reviewed.cap.taskId, overseer: reviewed.record.overseerPrincipal || LOCAL_PRINCIPAL };
 }
 
-/** Keeps the number of a question, so that it is not put to the author again. */
+/** Stores the number of an overseer's question, so that the result's author does not receive the question again. */
 export async function noteInquiry(
   tx: WriteTx,
   { engine }: CapContext,
@@ -75,7 +79,10 @@ export async function noteInquiry(
   if (reviewed !== undefined) await engine.reviews.noteInquiry(tx, reviewed.cap.taskId, number);
 }
 
-/** What the author says to its overseer while its result is reviewed answers what was asked. */
+/**
+ * Records an answer to the overseer's questions. During a review, a message from the result's author to the overseer is
+ * such an answer.
+ */
 export async function noteAnswer(
   tx: WriteTx,
   { engine }: CapContext,
@@ -92,7 +99,7 @@ export async function noteAnswer(
   );
 }
 
-/** Characters of a principal that the queue keeps. */
+/** Maximum length of a principal that the review queue stores, in characters. */
 const MAX_PRINCIPAL = 128;
 
 /** Delivers a decision, and applies it to the task whose result was held. */
@@ -110,7 +117,7 @@ export async function decide(
   const stored = await post(tx, cap, {
     message,
     effect: EFFECTS[intent.verdict] ?? MessageEffect.SAID,
-    // Whose result it is learns of it, whomever the decision is addressed to.
+    // The author of the result also gets the decision if the message names another recipient.
     to: isPlain ? [kind.value.recipientId] : [kind.value.recipientId, agentId],
   });
   await engine.decide(tx, reviewed.cap.taskId, decisionOf(intent), true);

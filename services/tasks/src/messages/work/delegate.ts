@@ -9,9 +9,6 @@ import { newId } from "@depute/core";
 import { ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { type Admitted, type Viewer, workOf } from "../../core/index.ts";
-import type { CapContext } from "../handlers/context.ts";
-import { participantNotFound } from "../handlers/participants.ts";
-import type { Sending } from "../handlers/send.ts";
 import { contentValue } from "../rules/content.ts";
 import { ATTACHMENTS, wordsOf } from "../rules/message.ts";
 import { type Intent, notAllowed, ruleNotMet } from "../rules/permit.ts";
@@ -19,23 +16,26 @@ import { depthOf, parentIdOf, rootIdOf } from "../rules/task-id.ts";
 import { insertParty, type StoredMessage } from "../store/message-rows.ts";
 import { insertCapTask, readCapTask, readKnown, replaceCapTask } from "../store/task-rows.ts";
 import { handIn } from "./complete.ts";
+import type { CapContext } from "./context.ts";
+import { participantNotFound } from "./participants.ts";
 import { post } from "./post.ts";
+import type { Sending } from "./sending.ts";
 import { SILENCE_MS } from "./worker.ts";
 
-/** Attempts of a task that was delegated by a message. */
+/** Maximum number of attempts of a task that a message delegated. */
 const MAX_ATTEMPTS = 3;
 
-/** What is found out about a delegation before its transaction. */
+/** Facts for a delegation that other services supply before the transaction. */
 export interface PreparedDelegation {
   readonly draft: TaskDraft;
   readonly admitted: Admitted;
-  /** The principal whose task it is. */
+  /** The principal that will be the task's delegator. */
   readonly delegator: string;
 }
 
 /**
- * Asks whether the delegator's manifest allows the delegation, and what the engine has to know of the delegate. The summary
- * is the justification that the rule asks for. (CAP "Delegation")
+ * Checks whether the delegator's manifest allows the delegation, and reads the task engine's facts about the delegate.
+ * The notice's summary is the justification that the manifest's rule requires. (CAP "Delegation")
  *
  * @param delegator the principal of the notice's sender
  * @throws DeputeError MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
@@ -60,10 +60,13 @@ export async function prepareDelegation(
   return { draft, admitted, delegator };
 }
 
-/** Characters that the registry takes as a reason. */
+/** Maximum length of a justification that the registry accepts, in characters. */
 const MAX_JUSTIFICATION = 4000;
 
-/** Decisions about who may; the others are about the condition. */
+/**
+ * Policy decisions that exclude the delegate itself. They become MESSAGE_NOT_ALLOWED. Every other refusal names the
+ * condition of the policy rule that is not met.
+ */
 const PERSONS: ReadonlySet<PolicyDecision> = new Set([
   PolicyDecision.ROLE,
   PolicyDecision.NO_MANIFEST,
@@ -79,7 +82,7 @@ function requirePolicy(decision: PolicyDecision, { senderId, recipientId }: Dele
   throw PERSONS.has(decision) ? notAllowed(word, why) : ruleNotMet(word, why);
 }
 
-/** The types of a notice's attachments, as predicates of rules know them. */
+/** Returns the types of a notice's attachments, by the names that policy predicates use. */
 function typesOf({ attachments }: DelegationNotice): string[] {
   const types = (attachments?.values ?? []).map(({ kind }) =>
     kind.case === undefined ? "" : ATTACHMENTS[kind.case],
@@ -97,31 +100,32 @@ function draftOf(
     description: contextSummary,
     input: contentValue(contextSummary, attachments?.values ?? []),
     retry: { maxAttempts: MAX_ATTEMPTS },
-    // A part has no more time than what it is a part of: the engine sees to that.
+    // The task engine also ends a child task at its parent's deadline.
     limits: { heartbeat: durationFromMs(SILENCE_MS), total: durationFromMs(totalMs) },
   });
 }
 
 /**
- * Creates the task of a notice below the parent, and delivers the notice with it. One that goes to the sender's own
- * overseer hands in the result: the parent is under review, and this is its review. A notice that tries an unsuccessful
- * task again creates another one, which takes over the id.
+ * Creates the task of a notice below the parent task, and delivers the notice. A notice to the sender's own overseer
+ * also submits the parent task's result. Then the parent is under review, and the new task is the review task. A retry
+ * of an unsuccessful task creates a new task under the same CAP id.
  */
 export async function delegate(
   tx: WriteTx,
   cap: CapContext,
-  { message, kind, sender }: Sending,
+  { message, kind, sender, identity }: Sending,
   intent: Extract<Intent, { does: "delegate" }>,
   prepared: PreparedDelegation,
 ): Promise<StoredMessage> {
   const { notice, submits, reviewsId, again } = intent;
   const { taskId: capTaskId, recipientId: agentId } = notice;
   const before = again && (await readCapTask(tx, capTaskId));
-  const stored = await post(tx, cap, { message, effect: effectOf(intent) });
-  const taskId = await createPart(tx, cap, prepared, before?.taskId);
-  const made = { capTaskId, taskId, delegatorId: sender.id, agentId, reviewsId, noticeId: stored.messageId };
-  if (before !== undefined) await replaceCapTask(tx, made);
-  else await insertCapTask(tx, { ...made, rootId: rootIdOf(capTaskId), createMs: stored.receiveMs });
+  const { organization } = identity;
+  const stored = await post(tx, cap, { message, effect: effectOf(intent), organization });
+  const taskId = await createPart(tx, cap, prepared, stored, before?.taskId);
+  const link = { capTaskId, taskId, delegatorId: sender.id, agentId, reviewsId, noticeId: stored.messageId };
+  if (before !== undefined) await replaceCapTask(tx, link);
+  else await insertCapTask(tx, { ...link, rootId: rootIdOf(capTaskId), createMs: stored.receiveMs });
   if (submits) await handIn(tx, cap, parentIdOf(capTaskId), sender.id, wordsOf(kind));
   return stored;
 }
@@ -132,19 +136,24 @@ function effectOf({ notice, submits, again }: Extract<Intent, { does: "delegate"
   return again.agentId === notice.recipientId ? MessageEffect.RETRIED : MessageEffect.REASSIGNED;
 }
 
-/** CAP's rules have found that who hands over holds the parent, by its id: its key may have been replaced since. */
+/**
+ * A viewer that passes as the parent task's holder. CAP's rules have already checked the holder by its agent id,
+ * because the holder's key may have changed.
+ */
 const HOLDER: Viewer = { mayActFor: () => true };
 
 /**
- * Makes a task in the engine, under the one that CAP's id names as its parent.
+ * Creates a task in the task engine, below the parent that CAP's id implies.
  *
- * @param replaces the task of the engine whose external id the new task takes
- * @returns the engine's id
+ * @param notice the stored notice; its owner owns a task without a parent
+ * @param replaces the task whose external id the new task takes over
+ * @returns the task engine's id of the new task
  */
 export async function createPart(
   tx: WriteTx,
   cap: CapContext,
   { draft, admitted, delegator }: PreparedDelegation,
+  { organization }: StoredMessage,
   replaces?: string,
 ): Promise<string> {
   const { engine } = cap;
@@ -155,7 +164,8 @@ export async function createPart(
     draft: placed,
     admitted,
     delegator,
-    requestId: `cap/${newId()}`,
+    organization,
+    requestId: `cap/${newId(cap.clock.now())}`,
     viewer: HOLDER,
     isExclusive: true,
     ...(replaces !== undefined && { replaces }),

@@ -2,16 +2,16 @@ import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx } from "@depute/store";
 import type { TaskEngine } from "../../core/index.ts";
-import type { CapContext } from "../handlers/context.ts";
 import { kindOf } from "../rules/message.ts";
 import { isRole } from "../rules/participant.ts";
 import { type Facts, isTalk } from "../rules/permit.ts";
 import { parentIdOf, rootIdOf } from "../rules/task-id.ts";
 import { isParty, readLineage } from "../store/message-rows.ts";
 import { factsOf, holdersFrom, type Known, readKnown } from "../store/task-rows.ts";
+import type { CapContext } from "./context.ts";
 import { carriedBy } from "./held.ts";
 
-/** Reads what the rules ask about a message. */
+/** Reads the facts about a message that the rules use. */
 export async function readFacts(
   tx: ReadTx,
   message: CapMessage,
@@ -40,7 +40,10 @@ export async function readFacts(
   };
 }
 
-/** The task whose result a task is about: the one whose review it is, or itself. */
+/**
+ * Returns the task whose result an overseer's message is about. For the id of a review task it is the reviewed task,
+ * otherwise the task with that id.
+ */
 async function subjectOf(
   tx: ReadTx,
   engine: TaskEngine,

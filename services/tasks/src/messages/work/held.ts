@@ -8,11 +8,14 @@ import { type HeldTask, heldBy } from "../store/held-rows.ts";
 import { readMessage } from "../store/message-rows.ts";
 import { findCapTask } from "../store/task-rows.ts";
 
-/** Held results that a message is compared with: the newest ones of its sender, and of those that its sender oversees. */
+/**
+ * Maximum number of held results with which a message is compared: this many of the sender's own newest results, and as
+ * many of the newest that the sender oversees.
+ */
 const MAX_HELD = 8;
 
 /**
- * The task whose held result a message carries to a participant other than its author and its overseer.
+ * Finds a task whose held result a message contains. Messages to the result's author or overseer are not compared.
  *
  * @returns CAP's id of the task; empty for none
  */
@@ -23,10 +26,10 @@ export async function carriedBy(
 ): Promise<string> {
   const { senderId, recipientId } = kind.value;
   const recipient = baseOf(recipientId);
-  for (const held of await heldBy(tx, baseOf(senderId), MAX_HELD)) {
-    if (recipient === held.holder || recipient === held.overseer) continue;
-    if (carries(wordsOf(kind), await resultOf(tx, engine, held), await givenTo(tx, held)))
-      return held.capTaskId;
+  for (const heldTask of await heldBy(tx, baseOf(senderId), MAX_HELD)) {
+    if (recipient === heldTask.holder || recipient === heldTask.overseer) continue;
+    if (carries(wordsOf(kind), await resultOf(tx, engine, heldTask), await givenTo(tx, heldTask)))
+      return heldTask.capTaskId;
   }
   return "";
 }
@@ -39,7 +42,7 @@ async function resultOf(
   return outputWords((await engine.heldResult(tx, taskId))?.output);
 }
 
-/** What the notice said that handed over the task. */
+/** Returns the text and attachments of the notice that created the task. */
 async function givenTo(tx: ReadTx, { taskId }: HeldTask): Promise<Words> {
   const cap = await findCapTask(tx, taskId);
   const notice = cap && (await readMessage(tx, cap.noticeId));

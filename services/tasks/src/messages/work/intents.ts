@@ -1,26 +1,26 @@
 import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import type { WriteTx } from "@depute/store";
-import type { CapContext } from "../handlers/context.ts";
-import type { Sending } from "../handlers/send.ts";
 import type { Intent } from "../rules/permit.ts";
 import { parentIdOf } from "../rules/task-id.ts";
 import type { StoredMessage } from "../store/message-rows.ts";
 import { complete } from "./complete.ts";
+import type { CapContext } from "./context.ts";
 import { decide, noteAnswer, noteInquiry } from "./decide.ts";
 import { delegate, type PreparedDelegation, prepareDelegation } from "./delegate.ts";
 import { post } from "./post.ts";
 import { prepareReport, type Reassignment, report } from "./report.ts";
-import { holdIfOwn } from "./worker.ts";
+import type { Sending } from "./sending.ts";
+import { leaseToInbox } from "./worker.ts";
 
-/** What other services said before the transaction. */
+/** Facts that other services supplied before the transaction. */
 export interface Prepared {
   readonly delegation?: PreparedDelegation | undefined;
   readonly reassignment?: Reassignment | undefined;
-  /** The number under which the queue of reviews has a question. */
+  /** The number of the overseer's question in the review queue. */
   readonly inquiry?: number;
 }
 
-/** Asks other services what a message's doing needs. */
+/** Fetches the facts that an effect needs from other services. */
 export async function prepare(cap: CapContext, sending: Sending, intent: Intent): Promise<Prepared> {
   switch (intent.does) {
     case "delegate": {
@@ -34,7 +34,7 @@ export async function prepare(cap: CapContext, sending: Sending, intent: Intent)
   }
 }
 
-/** Does what a message is to do, keeps it, and delivers it. */
+/** Applies the effect of a message, stores the message and delivers it. */
 export async function perform(
   tx: WriteTx,
   cap: CapContext,
@@ -43,15 +43,16 @@ export async function perform(
   { delegation, reassignment, inquiry }: Prepared,
 ): Promise<StoredMessage> {
   const { message, kind, sender } = sending;
-  // Whoever says something on its task, or hands on a part of it, has begun it.
+  // A delegate starts its task with its first message about the task, or with its first delegation of a child task.
   const { taskId } = kind.value;
-  await holdIfOwn(tx, cap, intent.does === "delegate" ? parentIdOf(taskId) : taskId, sender.id);
+  await leaseToInbox(tx, cap, intent.does === "delegate" ? parentIdOf(taskId) : taskId, sender.id);
   switch (intent.does) {
     case "say":
       if (intent.answers !== undefined) await noteAnswer(tx, cap, sending, intent.answers);
       return post(tx, cap, {
         message,
         effect: MessageEffect.SAID,
+        organization: sending.identity.organization,
         fromOutside: intent.fromOutside === true,
         carries: intent.carries ?? "",
       });

@@ -12,22 +12,23 @@ import {
   type ReviewListener,
   statusName,
   type TaskChange,
+  type TaskEventName,
   type TaskRecord,
 } from "../../core/index.ts";
-import type { CapContext } from "../handlers/context.ts";
 import { identityOf, toolResultsOf } from "../rules/attachments.ts";
 import { asObject, saidIn } from "../rules/content.ts";
 import { failureIn } from "../rules/error-actions.ts";
 import { baseOf, ORCHESTRATOR, PLATFORM } from "../rules/participant.ts";
 import { deleteHeld, insertHeld } from "../store/held-rows.ts";
 import { deliver, hasToolResult } from "../store/message-rows.ts";
-import { type CapTask, findCapTask, reviewsOf, waitersFor } from "../store/task-rows.ts";
+import { type CapTask, closeCapTask, findCapTask, reviewsOf, waitersFor } from "../store/task-rows.ts";
 import { settleReview } from "./complete.ts";
+import type { CapContext } from "./context.ts";
 import { INBOX_TOPIC, post } from "./post.ts";
 import { holds } from "./worker.ts";
 
-/** The events of which somebody may have to be told. */
-const TOLD: ReadonlySet<TaskEvent["payload"]["case"]> = new Set([
+/** Events of a task after which participants may have to be notified. */
+const TOLD: ReadonlySet<TaskEventName> = new Set([
   "requeued",
   "resumed",
   "suspensionRequested",
@@ -40,6 +41,9 @@ const TOLD: ReadonlySet<TaskEvent["payload"]["case"]> = new Set([
   "revoked",
 ]);
 
+/** Events that {@link Notices} observes: `TOLD`, and `changesRequested`, which ends the wait for an overseer. */
+export const FOLLOWED: ReadonlySet<TaskEventName> = new Set([...TOLD, "changesRequested"]);
+
 const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
   [ReviewVerdict.APPROVED]: Verdict.APPROVED,
   [ReviewVerdict.CHANGES_REQUESTED]: Verdict.CHANGES_REQUESTED,
@@ -47,8 +51,8 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
 };
 
 /**
- * Tells participants what became of their tasks by other ways than a message: a result that its overseer let pass, the end
- * of a task's time, a decision at the queue, a worker that speaks no CAP.
+ * Notifies participants of changes that no CAP message caused: an approval, a timeout, a decision in the review queue,
+ * or the result of a worker without CAP.
  */
 export class Notices implements ReviewListener {
   readonly #cap: CapContext;
@@ -57,27 +61,28 @@ export class Notices implements ReviewListener {
     this.#cap = cap;
   }
 
-  /** Follows the engine. */
+  /** Handles a change of a task in the transaction of the change. */
   async observe(tx: WriteTx, change: TaskChange): Promise<void> {
     const { before, after, events } = change;
     const { task } = after;
-    // Every CAP task has an external id: it is its dotted one.
+    // A task without an external id is no CAP task, because CAP's dotted id is the external id.
     if (before === undefined || task.externalId === "") return;
     await this.#noteHeld(tx, before.task.status, task);
     if (!events.some(({ payload }) => TOLD.has(payload.case))) return;
     const cap = await findCapTask(tx, task.id);
     if (cap === undefined) return;
+    if (isTerminal(task.status)) await closeCapTask(tx, task.id);
     if (task.status === TaskStatus.PENDING) return this.#deliverAgain(tx, cap);
     if (task.suspensionRequest !== undefined && holds(after, cap.agentId)) return this.#suspend(tx, cap);
-    if (this.#cap.told.has(tx, task.id)) return;
-    if (task.status === TaskStatus.IN_REVIEW) return this.#tellOverseer(tx, cap, task);
+    if (this.#cap.notified.has(tx, task.id)) return;
+    if (task.status === TaskStatus.IN_REVIEW) return this.#notifyOverseer(tx, cap, task);
     if (task.status === TaskStatus.COMPLETED) {
       return this.#release(tx, cap, events, before.task.status === TaskStatus.IN_REVIEW);
     }
     if (isTerminal(task.status)) await this.#tellEnd(tx, cap, task);
   }
 
-  /** Notes for how long a result waits for its overseer. */
+  /** Records that a result waits for its overseer, and deletes the record when the wait ends. */
   async #noteHeld(tx: WriteTx, before: TaskStatus, { id, status, overseerId }: Task): Promise<void> {
     const isHeld = status === TaskStatus.IN_REVIEW;
     if (isHeld === (before === TaskStatus.IN_REVIEW)) return;
@@ -88,7 +93,10 @@ export class Notices implements ReviewListener {
     await insertHeld(tx, { taskId: id, capTaskId, holder: baseOf(agentId), overseer: baseOf(overseerId) });
   }
 
-  /** Settles the reviews that were asked for by messages, and tells of a decision that came by another door. */
+  /**
+   * Completes the review tasks of a decided result. If the decision was made outside of messages, sends it to the
+   * author.
+   */
   async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {
     const cap = await this.#find(tx, record.task);
     if (cap === undefined) return;
@@ -129,13 +137,16 @@ export class Notices implements ReviewListener {
     return externalId === "" ? undefined : findCapTask(tx, id);
   }
 
-  /** A task that waits again is in its agent's inbox again. */
+  /** Delivers a task's notice to its agent again after the task has returned to the queue. */
   async #deliverAgain(tx: WriteTx, { agentId, noticeId }: CapTask): Promise<void> {
     await deliver(tx, agentId, noticeId);
     tx.afterCommit(() => this.#cap.bus.publish(INBOX_TOPIC, agentId));
   }
 
-  /** An inbox lets go of its task as soon as that is asked of it, and says so: there is nothing to save. */
+  /**
+   * Suspends a task whose lease belongs to an inbox. The suspension is immediate, because an inbox has no checkpoint to
+   * save.
+   */
   async #suspend(tx: WriteTx, { taskId, capTaskId, agentId }: CapTask): Promise<void> {
     await this.#cap.engine.suspend(tx, taskId);
     await this.#tellError(
@@ -148,10 +159,10 @@ export class Notices implements ReviewListener {
     );
   }
 
-  /** A result that a worker handed in is in the overseer's inbox. */
-  async #tellOverseer(tx: WriteTx, cap: CapTask, { id, overseerId }: Task): Promise<void> {
-    const held = await this.#cap.engine.heldResult(tx, id);
-    const message = await resultOf(tx, cap, held?.output);
+  /** Delivers a result that waits for approval to the overseer's inbox. */
+  async #notifyOverseer(tx: WriteTx, cap: CapTask, { id, overseerId }: Task): Promise<void> {
+    const heldResult = await this.#cap.engine.heldResult(tx, id);
+    const message = await resultOf(tx, cap, heldResult?.output);
     await this.#postMessage(tx, MessageEffect.SUBMITTED, message, MessageOrigin.PLATFORM, [overseerId]);
   }
 
@@ -208,8 +219,8 @@ export class Notices implements ReviewListener {
 }
 
 /**
- * A result as its author would say it to who waits for it: in its own words, or as what a worker gave. What a worker gave as
- * results of tools nobody checked, so those count only where they were seen before.
+ * Returns a result as a CAP message: the worker's own message, or a message that is built from the output. The worker's
+ * own message is used only if all its tool results already occur in the lineage, because new ones are unverified.
  */
 async function resultOf(
   tx: ReadTx,
@@ -217,17 +228,17 @@ async function resultOf(
   output: TaskOutput | undefined,
 ): Promise<CapMessage> {
   const common = { taskId, senderId: agentId, recipientId: delegatorId };
-  let said = saidIn(output?.full);
-  for (const result of toolResultsOf(said ?? { attachments: [] })) {
-    if (!(await hasToolResult(tx, rootId, sha256Hex(identityOf(result))))) said = undefined;
+  let statement = saidIn(output?.full);
+  for (const result of toolResultsOf(statement ?? { attachments: [] })) {
+    if (!(await hasToolResult(tx, rootId, sha256Hex(identityOf(result))))) statement = undefined;
   }
   const value =
-    said === undefined
+    statement === undefined
       ? {
           ...common,
           content: output?.minimal ?? "",
           attachments: { values: [asObject(output?.full)] },
         }
-      : { ...common, content: said.content, attachments: { values: said.attachments } };
+      : { ...common, content: statement.content, attachments: { values: statement.attachments } };
   return create(CapMessageSchema, { kind: { case: "message", value } });
 }

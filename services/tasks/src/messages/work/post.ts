@@ -4,7 +4,6 @@ import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/
 import { DeputeError, ErrorReason, formatTime, newId } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { WriteTx } from "@depute/store";
-import type { CapContext } from "../handlers/context.ts";
 import { identityOf, toolResultsOf } from "../rules/attachments.ts";
 import { kindOf, TYPES, wordsOf } from "../rules/message.ts";
 import { rootIdOf } from "../rules/task-id.ts";
@@ -20,45 +19,55 @@ import {
   readMailbox,
   type StoredMessage,
 } from "../store/message-rows.ts";
+import type { CapContext } from "./context.ts";
 
-/** Wakes those who watch an inbox; the key is whose it is. */
+/** Bus topic that wakes the watchers of an inbox. The key is the participant's id. */
 export const INBOX_TOPIC = "inboxes";
 
-/** Messages that a lineage may have. */
+/** Maximum number of messages in a lineage from its participants. */
 export const MAX_MESSAGES = 10_000;
 
-/** Messages that a lineage may have from senders without a part in it, beside those of its participants. */
+/**
+ * Maximum number of messages in a lineage from senders that do not take part in it. These messages do not count towards
+ * `MAX_MESSAGES`.
+ */
 export const MAX_OUTSIDE = 1_000;
 
-/** Refused messages of a lineage that are noted. */
+/** Maximum number of refused messages that a lineage records. */
 export const MAX_REFUSALS = 1_000;
 
-/** Refused messages of one sender that are noted in a lineage. */
+/** Maximum number of refused messages of one sender that a lineage records. */
 export const MAX_REFUSALS_EACH = 100;
 
-/** Messages that an inbox may hold without being acknowledged. */
+/** Maximum number of unacknowledged messages in an inbox. */
 export const MAX_WAITING = 10_000;
 
-/** Messages of one sender that may wait in another's inbox. */
+/** Maximum number of unacknowledged messages of one sender in an inbox. */
 export const MAX_WAITING_EACH = 1_000;
 
-/** A message on its way into inboxes. */
+/** A message to store and deliver. */
 export interface Posting {
   readonly message: CapMessage;
   readonly effect: MessageEffect;
   readonly origin?: MessageOrigin;
-  /** Whose inboxes get it; its recipient's when absent. */
+  /** The inboxes to deliver to. If absent, the recipient's inbox. */
   readonly to?: readonly string[];
-  /** The task whose held result it carries; none when absent. */
+  /** The task whose held result the message contains; absent for none. */
   readonly carries?: string;
-  /** Whether its sender has no part in the lineage: then neither sender nor recipient gets one by it. */
+  /** The owner of the lineage if this message is its first; absent for none. */
+  readonly organization?: string;
+  /**
+   * Whether the sender does not take part in the lineage. Then neither the sender nor the recipient becomes a
+   * participant of the lineage.
+   */
   readonly fromOutside?: boolean;
 }
 
 /**
- * Keeps a message and delivers it, in a transaction. Its timestamp is the server's; the sender's is kept beside it.
+ * Stores a message and delivers it, in the caller's transaction. The message gets the server's timestamp. The sender's
+ * timestamp is stored separately.
  *
- * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), unless the platform itself speaks
+ * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), except for messages of the platform
  */
 export async function post(
   tx: WriteTx,
@@ -72,10 +81,11 @@ export async function post(
   const rootId = rootIdOf(taskId);
   const receiveMs = clock.now();
   if (origin === MessageOrigin.SENDER) await requireRoom(tx, rootId, senderId, to, fromOutside);
+  const lineage = { rootId, organization: posting.organization ?? "" };
   const stored: StoredMessage = {
-    messageId: newId(),
+    messageId: newId(receiveMs),
     rootId,
-    number: await countMessage(tx, rootId, fromOutside ? "outside" : "inside", receiveMs),
+    ...(await countMessage(tx, lineage, fromOutside ? "outside" : "inside", receiveMs)),
     taskId,
     type: TYPES[kind.case],
     senderId,
@@ -103,7 +113,7 @@ export async function post(
   return stored;
 }
 
-/** Notes in its lineage that a message was refused: who, to whom and why, not what it said. */
+/** Records the refusal of a message in its lineage: sender, recipient and reason, without content. */
 export async function noteRefusal(
   tx: WriteTx,
   { clock }: CapContext,
@@ -114,14 +124,15 @@ export async function noteRefusal(
   const { taskId, senderId, recipientId } = kind.value;
   const rootId = rootIdOf(taskId);
   const lineage = await readLineage(tx, rootId);
-  // A lineage comes to be by what was sent, and whoever is refused again and again does not fill it.
+  // A refused message does not create a lineage. The number of recorded refusals is limited, so that repeated refusals
+  // cannot fill a lineage.
   if (lineage === undefined || lineage.refusals >= MAX_REFUSALS) return;
   if ((await countRefusal(tx, rootId, senderId)) > MAX_REFUSALS_EACH) return;
   const receiveMs = clock.now();
   await insertMessage(tx, {
-    messageId: newId(),
+    messageId: newId(receiveMs),
     rootId,
-    number: await countMessage(tx, rootId, "refused", receiveMs),
+    ...(await countMessage(tx, { rootId, organization: lineage.organization }, "refused", receiveMs)),
     taskId,
     type: TYPES[kind.case],
     senderId,
@@ -150,10 +161,11 @@ async function requireRoom(
   for (const mailbox of to) {
     const { waiting } = await readMailbox(tx, mailbox);
     if (waiting >= MAX_WAITING) throw full("inbox", MAX_WAITING);
-    // Nobody fills another's inbox alone. As long as it is not crowded, nobody has to count.
+    // One sender may have at most MAX_WAITING_EACH unacknowledged messages in an inbox. If the whole inbox has fewer,
+    // the sender's messages need not be counted.
     if (waiting < MAX_WAITING_EACH) continue;
-    const own = await countWaiting(tx, mailbox, senderId, MAX_WAITING_EACH);
-    if (own >= MAX_WAITING_EACH) throw full("inbox", MAX_WAITING_EACH);
+    const ownCount = await countWaiting(tx, mailbox, senderId, MAX_WAITING_EACH);
+    if (ownCount >= MAX_WAITING_EACH) throw full("inbox", MAX_WAITING_EACH);
   }
 }
 
@@ -166,8 +178,9 @@ function stamped({ kind }: CapMessage, receiveMs: number): CapMessage {
 }
 
 function full(limit: string, max: number): DeputeError {
-  const what = limit === "inbox" ? "messages wait in the recipient's inbox" : "messages are in this lineage";
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${max} ${what}`, {
+  const problem =
+    limit === "inbox" ? "messages wait in the recipient's inbox" : "messages are in this lineage";
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${max} ${problem}`, {
     metadata: { limit, max: String(max) },
   });
 }

@@ -10,44 +10,47 @@ import { ErrorReason } from "@depute/core";
 import { fromConnectError } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { failureOf } from "../../core/index.ts";
-import type { CapContext } from "../handlers/context.ts";
-import type { Sending } from "../handlers/send.ts";
 import { failureWord } from "../rules/error-actions.ts";
 import { ORCHESTRATOR } from "../rules/participant.ts";
 import type { Intent } from "../rules/permit.ts";
 import { readMessage, type StoredMessage } from "../store/message-rows.ts";
 import { holdersFrom, type Known, readKnown, replaceCapTask, waitersFor } from "../store/task-rows.ts";
+import type { CapContext } from "./context.ts";
 import { createPart, type PreparedDelegation, prepareDelegation } from "./delegate.ts";
 import { post } from "./post.ts";
+import type { Sending } from "./sending.ts";
 import { inboxOf } from "./worker.ts";
 
 type Report = Extract<Intent, { does: "report" }>;
 
-/** Characters of a failure's message that are kept. */
+/** Maximum number of characters of a failure's message that are stored. */
 const MAX_MESSAGE = 2000;
 
-/** Another agent that gets a task, and its notice. */
+/** The notice that reassigns a failed task to another agent, and the facts of that delegation. */
 export interface Reassignment {
   readonly notice: DelegationNotice;
   readonly delegation: PreparedDelegation;
 }
 
-/** Finds who else gets the task, where the reported code asks for that: the first of the notice's list who may. */
+/**
+ * Finds the next agent for a task, if the reported error code requires reassignment: the first agent in the notice's
+ * list to which the task may be delegated.
+ */
 export async function prepareReport(
   cap: CapContext,
   { context }: Sending,
   { task, error }: Report,
 ): Promise<Reassignment | undefined> {
   if (cap.settings.actionOf(error.errorCode) !== "reassign") return undefined;
-  const found = await cap.engine.store.read(async (tx) => {
-    const known = await readKnown(tx, cap.engine, task.taskId);
-    const stored = known && (await readMessage(tx, known.cap.noticeId));
+  const heldTask = await cap.engine.store.read(async (tx) => {
+    const knownTask = await readKnown(tx, cap.engine, task.taskId);
+    const stored = knownTask && (await readMessage(tx, knownTask.cap.noticeId));
     const kind = stored?.message?.kind;
-    if (known === undefined || kind?.case !== "delegationNotice") return undefined;
-    return { known, notice: kind.value, holders: await holdersFrom(tx, task.taskId) };
+    if (knownTask === undefined || kind?.case !== "delegationNotice") return undefined;
+    return { known: knownTask, notice: kind.value, holders: await holdersFrom(tx, task.taskId) };
   });
-  if (found === undefined) return undefined;
-  const { known, notice, holders } = found;
+  if (heldTask === undefined) return undefined;
+  const { known, notice, holders } = heldTask;
   for (const [index, recipientId] of notice.reassignTo.entries()) {
     if (holders.includes(recipientId)) continue;
     const reassigned = create(DelegationNoticeSchema, {
@@ -59,14 +62,17 @@ export async function prepareReport(
       const delegation = await prepareDelegation(cap, reassigned, known.record.task.delegator, context);
       return { notice: reassigned, delegation };
     } catch (thrown) {
-      // Who may not have it is passed over; a registry that is away decides nothing.
+      // Skips an agent to which the task may not be delegated. If the registry is unavailable, the call fails.
       if (fromConnectError(thrown).reason === ErrorReason.DEPENDENCY_UNAVAILABLE) throw thrown;
     }
   }
   return undefined;
 }
 
-/** Carries out what the code of its holder's error_response asks for. (CAP "Observability & Error Handling") */
+/**
+ * Applies the action for the error code that the task's holder reported in an error_response. (CAP "Observability &
+ * Error Handling")
+ */
 export async function report(
   tx: WriteTx,
   cap: CapContext,
@@ -74,41 +80,45 @@ export async function report(
   { task, error }: Report,
   reassignment: Reassignment | undefined,
 ): Promise<StoredMessage> {
-  const known = await readKnown(tx, cap.engine, task.taskId);
-  if (known === undefined) throw new Error(`there is no task ${task.taskId}`);
+  const knownTask = await readKnown(tx, cap.engine, task.taskId);
+  if (knownTask === undefined) throw new Error(`there is no task ${task.taskId}`);
   const action = cap.settings.actionOf(error.errorCode);
   const canRetry = action === "retry";
-  const hasEnded = await fail(tx, cap, known, error.errorCode, error.errorMessage, canRetry);
+  const hasEnded = await fail(tx, cap, knownTask, error.errorCode, error.errorMessage, canRetry);
   const effect = !hasEnded
     ? MessageEffect.RETRIED
     : reassignment === undefined
       ? MessageEffect.ESCALATED
       : MessageEffect.REASSIGNED;
   const { recipientId } = kind.value;
-  const waiters = await waitersFor(tx, known.cap);
+  const waiters = await waitersFor(tx, knownTask.cap);
   const to = effect === MessageEffect.ESCALATED ? [recipientId, ...waiters, ORCHESTRATOR] : [recipientId];
   const stored = await post(tx, cap, { message, effect, to });
-  if (hasEnded && reassignment !== undefined) await reassign(tx, cap, known, reassignment);
+  if (hasEnded && reassignment !== undefined) await reassign(tx, cap, knownTask, reassignment);
   return stored;
 }
 
-/** Ends the holder's attempt. @returns whether the task has ended by it */
+/**
+ * Fails the holder's attempt.
+ *
+ * @returns whether the task has failed too, so that no retry follows
+ */
 async function fail(
   tx: WriteTx,
-  { engine, told }: CapContext,
+  { engine, notified }: CapContext,
   { cap }: Known,
   errorCode: number,
   errorMessage: string,
   retryable: boolean,
 ): Promise<boolean> {
-  told.add(tx, cap.taskId);
+  notified.add(tx, cap.taskId);
   const text = Array.from(errorMessage).slice(0, MAX_MESSAGE).join("");
   const cause = failureOf(failureWord(errorCode), text, retryable);
   const { task } = await engine.failAttempt(tx, cap.taskId, inboxOf(cap.agentId), cause);
   return task.status === TaskStatus.FAILED;
 }
 
-/** Makes the task anew for another agent, under the same id. */
+/** Creates a new task for another agent under the same CAP task id. */
 async function reassign(
   tx: WriteTx,
   cap: CapContext,
@@ -121,6 +131,6 @@ async function reassign(
     effect: MessageEffect.DELEGATED,
     origin: MessageOrigin.PLATFORM,
   });
-  const taskId = await createPart(tx, cap, delegation, before.taskId);
+  const taskId = await createPart(tx, cap, delegation, stored, before.taskId);
   await replaceCapTask(tx, { ...before, taskId, agentId: notice.recipientId, noticeId: stored.messageId });
 }

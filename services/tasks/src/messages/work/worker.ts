@@ -1,26 +1,29 @@
 import type { WriteTx } from "@depute/store";
 import type { NamedWorker, TaskRecord } from "../../core/index.ts";
-import type { CapContext } from "../handlers/context.ts";
 import { readCapTask } from "../store/task-rows.ts";
+import type { CapContext } from "./context.ts";
 
-/** How long an agent that works by messages may be silent: it writes when it has something to say. Milliseconds. */
+/**
+ * Milliseconds without any call after which an agent that works by messages loses its lease. It is long, because such
+ * an agent writes only when it has something to say.
+ */
 export const SILENCE_MS = 3_600_000;
 
-/** The inbox of an agent, as the worker that holds the tasks of an agent that works by messages. */
+/** Returns the worker under whose name an agent that works by messages has its leases: the agent's inbox. */
 export function inboxOf(agentId: string): NamedWorker {
   return { holder: `cap:${agentId}`, worker: "cap" };
 }
 
-/** Whether an agent's inbox holds a task. */
+/** Whether the agent's inbox has the lease of a task. */
 export function holds({ hold }: TaskRecord, agentId: string): boolean {
   return hold?.holder === inboxOf(agentId).holder;
 }
 
 /**
- * Has an agent's inbox hold a task of the agent that waits. A task that another worker has stays as it is. Everything that the
- * agent does on its task extends the lease.
+ * Leases a pending task of an agent to the agent's inbox. A task that another worker holds stays unchanged. Each
+ * message of the agent on the task extends the lease.
  */
-export async function holdIfOwn(
+export async function leaseToInbox(
   tx: WriteTx,
   { engine }: CapContext,
   capTaskId: string,
@@ -32,9 +35,9 @@ export async function holdIfOwn(
 }
 
 /**
- * Notes that an agent which works by messages is there: the leases of its inbox that are half over begin anew. Reading its
- * inbox, acknowledging and writing count as heartbeats; a silent agent loses its tasks as any worker does.
+ * Extends those leases of an agent's inbox that have less than half of their time left. Reading the inbox,
+ * acknowledging and sending count as heartbeats. A silent agent's leases expire like any other worker's.
  */
-export async function signOfLife({ engine, clock }: CapContext, agentId: string): Promise<void> {
+export async function extendInboxLeases({ engine, clock }: CapContext, agentId: string): Promise<void> {
   await engine.keepAlive(inboxOf(agentId).holder, clock.now() + SILENCE_MS / 2);
 }

@@ -10,18 +10,20 @@ const PUBLIC = "https://depute.example";
 const never = new AbortController().signal;
 
 let clock: ManualClock;
-let asked: string[];
+let askedIds: string[];
 let agents: Map<string, { endpoint?: string; status?: AgentStatus } | "away">;
 let endpoints: Endpoints;
 
 beforeEach(() => {
   clock = new ManualClock();
-  asked = [];
+  askedIds = [];
   agents = new Map();
   const transport = createDirectTransport({
+    clock,
+    timers: clock,
     routes: (router) =>
-      router.rpc(AgentService.method.getAgent, ({ id }) => {
-        asked.push(id);
+      router.rpc(AgentService.method.getAgent, ({ agentId: id }) => {
+        askedIds.push(id);
         const agent = agents.get(id);
         if (agent === "away") throw DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
         if (agent === undefined) throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent");
@@ -46,31 +48,31 @@ describe("an agent's endpoint", () => {
     ],
   ])("%s", async (_, agent, endpoint) => {
     agents.set("a", agent);
-    expect(await endpoints.of("a", never)).toBe(endpoint);
+    expect(await endpoints.endpointOf("a", never)).toBe(endpoint);
   });
 
   test("is none of an unknown agent", async () => {
-    expect(await endpoints.of("nobody", never)).toBe("");
+    expect(await endpoints.endpointOf("nobody", never)).toBe("");
   });
 
   test("is believed for a while, and asked for again then", async () => {
     agents.set("a", {});
     expect(endpoints.hasNone("a")).toBe(false);
-    await endpoints.of("a", never);
-    await endpoints.of("a", never);
-    expect([asked, endpoints.hasNone("a")]).toEqual([["a"], true]);
+    await endpoints.endpointOf("a", never);
+    await endpoints.endpointOf("a", never);
+    expect([askedIds, endpoints.hasNone("a")]).toEqual([["a"], true]);
     clock.advance(5000);
     agents.set("a", { endpoint: "http://b.example" });
     expect(endpoints.hasNone("a")).toBe(false);
-    expect(await endpoints.of("a", never)).toBe("http://b.example");
+    expect(await endpoints.endpointOf("a", never)).toBe("http://b.example");
   });
 
   test("is not guessed while the registry is away", async () => {
     agents.set("a", "away");
-    await expect(endpoints.of("a", never)).rejects.toMatchObject({
+    await expect(endpoints.endpointOf("a", never)).rejects.toMatchObject({
       reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
     });
     agents.set("a", { endpoint: "http://b.example" });
-    expect(await endpoints.of("a", never)).toBe("http://b.example");
+    expect(await endpoints.endpointOf("a", never)).toBe("http://b.example");
   });
 });

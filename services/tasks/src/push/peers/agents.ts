@@ -3,13 +3,16 @@ import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { type Clock, ErrorReason } from "@depute/core";
 import { fromConnectError, ownHeaders } from "@depute/service";
+import { addressOf, urlOf } from "../rules/agent-address.ts";
 import { readEndpoint } from "../rules/endpoint.ts";
 
-/** Milliseconds that an answer of the registry is believed: so long an agent's new endpoint may go unnoticed. */
+/**
+ * Milliseconds for which an answer of the registry is cached. A changed endpoint may remain unnoticed for this time.
+ */
 const FRESH_MS = 5000;
-/** Agents that are remembered. */
+/** Maximum number of agents whose endpoint is cached. */
 const MAX_AGENTS = 10_000;
-/** Milliseconds for an answer of the registry. */
+/** Timeout of a call to the registry, in milliseconds. */
 const TIMEOUT_MS = 5000;
 
 interface Remembered {
@@ -17,62 +20,66 @@ interface Remembered {
   readonly untilMs: number;
 }
 
-/** Knows where agents answer NEKTE themselves. */
+/** Finds the addresses at which agents themselves take work: NEKTE endpoints, and interfaces of A2A. */
 export class Endpoints {
   readonly #agents: Client<typeof AgentService>;
   readonly #clock: Clock;
   readonly #publicUrl: () => string;
-  readonly #known = new Map<string, Remembered>();
+  readonly #endpoints = new Map<string, Remembered>();
 
-  /** @param publicUrl the address under which clients know the platform, once it listens */
+  /** @param publicUrl returns the address under which clients know the platform; known only after the server listens */
   constructor(agents: Client<typeof AgentService>, clock: Clock, publicUrl: () => string) {
     this.#agents = agents;
     this.#clock = clock;
     this.#publicUrl = publicUrl;
   }
 
-  /** Whether an agent is known to have no endpoint, without asking. */
+  /** Whether the cache shows that an agent has no endpoint. This makes no call to the registry. */
   hasNone(agentId: string): boolean {
-    const known = this.#known.get(agentId);
-    return known !== undefined && known.endpoint === "" && known.untilMs > this.#clock.now();
+    const cachedEndpoint = this.#endpoints.get(agentId);
+    return (
+      cachedEndpoint !== undefined &&
+      cachedEndpoint.endpoint === "" &&
+      cachedEndpoint.untilMs > this.#clock.now()
+    );
   }
 
   /**
-   * An active agent's endpoint; empty for none. The platform's own address is none, whoever gave it as his: work would go
-   * round in a circle.
+   * Returns an active agent's address, as `addressOf` writes it; empty for none. The platform's own address counts as none, because delegations
+   * would return to the platform forever.
    *
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
-  async of(agentId: string, signal: AbortSignal): Promise<string> {
+  async endpointOf(agentId: string, signal: AbortSignal): Promise<string> {
     const nowMs = this.#clock.now();
-    const known = this.#known.get(agentId);
-    if (known !== undefined && known.untilMs > nowMs) return known.endpoint;
+    const cachedEndpoint = this.#endpoints.get(agentId);
+    if (cachedEndpoint !== undefined && cachedEndpoint.untilMs > nowMs) return cachedEndpoint.endpoint;
     const options: CallOptions = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
-    const named = await this.#agents.getAgent({ id: agentId }, options).then(
-      ({ agent }) => (agent?.status === AgentStatus.ACTIVE ? (agent.nekte?.endpoint ?? "") : ""),
+    const agentRecord = await this.#agents.getAgent({ agentId }, options).then(
+      ({ agent }) => (agent?.status === AgentStatus.ACTIVE ? addressOf(agent) : ""),
       (thrown: unknown) => {
         const refusal = fromConnectError(thrown);
         if (refusal.reason === ErrorReason.AGENT_NOT_FOUND) return "";
         throw refusal;
       },
     );
-    const endpoint = isAt(named, this.#publicUrl()) ? "" : named;
-    const [oldest] = this.#known.keys();
-    if (this.#known.size >= MAX_AGENTS && oldest !== undefined) this.#known.delete(oldest);
-    this.#known.delete(agentId);
-    this.#known.set(agentId, { endpoint, untilMs: nowMs + FRESH_MS });
+    const endpoint = isAt(agentRecord, this.#publicUrl()) ? "" : agentRecord;
+    const [oldest] = this.#endpoints.keys();
+    if (this.#endpoints.size >= MAX_AGENTS && oldest !== undefined) this.#endpoints.delete(oldest);
+    this.#endpoints.delete(agentId);
+    this.#endpoints.set(agentId, { endpoint, untilMs: nowMs + FRESH_MS });
     return endpoint;
   }
 }
 
-/** Whether an endpoint is at a platform's address, by whichever transport. */
+/** Whether an endpoint has the platform's address, over any transport. */
 function isAt(endpoint: string, publicUrl: string): boolean {
-  return endpoint !== "" && portOf(readEndpoint(endpoint)?.url) === portOf(publicUrl);
+  return endpoint !== "" && portOf(readEndpoint(urlOf(endpoint))?.url) === portOf(publicUrl);
 }
 
 const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Host and port of an http or https URL; all names of this machine are one. */
+/** Returns host and port of an http or https URL. All names of the local machine are replaced by the same name. */
 function portOf(url: string | undefined): string | undefined {
   if (url === undefined || !URL.canParse(url)) return undefined;
   const { hostname, port, protocol } = new URL(url);

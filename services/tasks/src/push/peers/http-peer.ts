@@ -6,21 +6,14 @@ import {
   TaskCancelRequestSchema,
   TaskResumeRequestSchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, isObject, newId } from "@depute/core";
+import { isObject, randomUuid } from "@depute/core";
 import type { OutboundAnswer } from "@depute/service";
 import { encode } from "@depute/wire";
 import type { Endpoint } from "../rules/endpoint.ts";
 import { type Numbered, type PeerEvent, readPeerEvent } from "../rules/peer-event.ts";
-import {
-  MALFORMED,
-  NOT_ALLOWED,
-  PeerFault,
-  REFUSED,
-  refusalOf,
-  TOO_MUCH,
-  UNREACHABLE,
-} from "../rules/refusal.ts";
+import { MALFORMED, PeerFault, refusalOf } from "../rules/refusal.ts";
 import { readServerSentEvents } from "../rules/sse.ts";
+import { faultOfStatus, LONGEST_MS, mediaTypeOf, pieces, readAll, sendHttp } from "./http-call.ts";
 import {
   CALL_MS,
   MAX_ANSWER_BYTES,
@@ -30,12 +23,9 @@ import {
   readAnswer,
 } from "./peer.ts";
 
-/** Node's timers take no longer time. */
-const LONGEST_MS = 2 ** 31 - 1;
-
-/** NEKTE over HTTP: JSON-RPC, and server-sent events for delegated work. */
+/** Calls a NEKTE server over HTTP: JSON-RPC, with server-sent events for delegated work. */
 export function httpPeer(
-  { streams, calls }: PeerOutbound,
+  outbound: PeerOutbound,
   { url }: Endpoint,
   credentials: Readonly<Record<string, string>>,
 ): Peer {
@@ -46,22 +36,18 @@ export function httpPeer(
   ): Promise<OutboundAnswer> {
     const { headers = {}, signal, ...limits } = more;
     const over = new AbortController();
-    const body = JSON.stringify({ jsonrpc: "2.0", method, id: newId(), params });
-    // One more than is taken: what is longer is told apart from what breaks off.
-    const answer = await sent(
-      (limits.idleMs === LONGEST_MS ? streams : calls).send(url, {
-        ...limits,
-        signal: AbortSignal.any([signal, over.signal]),
-        maxBytes: limits.maxBytes + 1,
-        method: "POST",
-        headers: { "content-type": "application/json", ...credentials, ...headers },
-        body,
-      }),
-    );
+    const body = JSON.stringify({ jsonrpc: "2.0", method, id: randomUuid(), params });
+    const answer = await sendHttp(outbound, url, {
+      ...limits,
+      signal: AbortSignal.any([signal, over.signal]),
+      method: "POST",
+      headers: { "content-type": "application/json", ...credentials, ...headers },
+      body,
+    });
     if (answer.status >= 200 && answer.status < 300) return answer;
-    // What else it says is not waited for.
+    // Aborts the request, because the rest of the stream is not needed.
     over.abort();
-    throw ofStatus(answer.status);
+    throw faultOfStatus(answer.status);
   }
 
   async function call<Desc extends DescMessage>(
@@ -73,7 +59,7 @@ export function httpPeer(
   ): Promise<JsonValue> {
     const limits = { signal, idleMs, maxBytes: MAX_ANSWER_BYTES };
     const answer = await post(method, encode(schema, params), limits);
-    return resultOf(await whole(answer.body)) ?? null;
+    return resultOf(await readAll(answer.body)) ?? null;
   }
 
   return {
@@ -96,12 +82,8 @@ export function httpPeer(
       };
       const limits = { headers, signal, idleMs: LONGEST_MS, maxBytes: MAX_STREAM_BYTES };
       const answer = await post("nekte.delegate", encode(DelegateRequestSchema, request), limits);
-      const type = String(answer.headers["content-type"] ?? "")
-        .split(";", 1)[0]
-        ?.trim()
-        .toLowerCase();
-      if (type !== "text/event-stream") {
-        yield { event: endOf(resultOf(await whole(answer.body)), taskId), id: undefined };
+      if (mediaTypeOf(answer) !== "text/event-stream") {
+        yield { event: endOf(resultOf(await readAll(answer.body)), taskId), id: undefined };
         return;
       }
       for await (const { event, data, id } of readServerSentEvents(pieces(answer.body, MAX_STREAM_BYTES))) {
@@ -124,7 +106,7 @@ export function httpPeer(
     async status(taskId, signal) {
       const limits = { signal, idleMs: CALL_MS, maxBytes: MAX_ANSWER_BYTES };
       const answer = await post("nekte.task.status", { task_id: taskId }, limits);
-      const result = resultOf(await whole(answer.body));
+      const result = resultOf(await readAll(answer.body));
       if (!isObject(result) || typeof result.status !== "string") throw malformed("no status");
       if (result.task_id !== taskId) throw malformed("the status of another task");
       return result.status;
@@ -134,7 +116,10 @@ export function httpPeer(
   };
 }
 
-/** How work went, as a server tells that does not stream: NEKTE's library answers so where nobody handles delegations. */
+/**
+ * Reads the end of a task from a single JSON answer instead of a stream. Servers that use NEKTE's library answer this
+ * way if they have no handler for delegations.
+ */
 function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
   if (!isObject(result)) throw malformed("an answer that is no stream of events");
   const { status, error } = result;
@@ -144,12 +129,16 @@ function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
   return readPeerEvent("error", { message }, taskId);
 }
 
-/** An id that can stand in a header, and is of a length that can be kept. */
+/** Returns the event id if it can be sent in a header and is short enough to be stored; otherwise undefined. */
 function usable(id: string | undefined): string | undefined {
   return id !== undefined && /^[!-~]{1,128}$/.test(id) ? id : undefined;
 }
 
-/** The result of a JSON-RPC answer. @throws PeerFault for an error, and for what is no answer */
+/**
+ * Returns the result in a JSON-RPC answer.
+ *
+ * @throws PeerFault for an error, and for a malformed answer
+ */
 function resultOf(answer: JsonValue): JsonValue | undefined {
   if (!isObject(answer)) throw malformed("an answer that is no object");
   const { error, result } = answer;
@@ -164,46 +153,6 @@ function resultOf(answer: JsonValue): JsonValue | undefined {
   });
 }
 
-function ofStatus(status: number): PeerFault {
-  const mayPass = status >= 500 || status === 408 || status === 425 || status === 429;
-  return new PeerFault(mayPass ? UNREACHABLE : REFUSED, `the endpoint answered with HTTP status ${status}`);
-}
-
-async function sent(answer: Promise<OutboundAnswer>): Promise<OutboundAnswer> {
-  try {
-    return await answer;
-  } catch (thrown) {
-    throw unreachable(thrown);
-  }
-}
-
-async function whole(body: AsyncIterable<Uint8Array>): Promise<JsonValue> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of pieces(body, MAX_ANSWER_BYTES)) chunks.push(chunk);
-  return readAnswer(Buffer.concat(chunks));
-}
-
-async function* pieces(body: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array> {
-  let length = 0;
-  try {
-    for await (const chunk of body) {
-      length += chunk.length;
-      if (length > maxBytes) throw new PeerFault(TOO_MUCH, "the endpoint sent more than is taken");
-      yield chunk;
-    }
-  } catch (thrown) {
-    throw unreachable(thrown);
-  }
-}
-
-/** What went wrong between here and there. Text of the system says which host and port, and no more. */
-function unreachable(thrown: unknown): unknown {
-  if (thrown instanceof PeerFault) return thrown;
-  if (thrown instanceof DeputeError) return new PeerFault(NOT_ALLOWED, thrown.message);
-  const why = thrown instanceof Error ? thrown.message : "no answer";
-  return new PeerFault(UNREACHABLE, `the endpoint cannot be reached: ${why}`);
-}
-
-function malformed(what: string): PeerFault {
-  return new PeerFault(MALFORMED, `the endpoint does not speak NEKTE: ${what}`);
+function malformed(problem: string): PeerFault {
+  return new PeerFault(MALFORMED, `the endpoint does not speak NEKTE: ${problem}`);
 }

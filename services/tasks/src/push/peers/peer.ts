@@ -12,49 +12,50 @@ import { parseJson } from "@depute/wire";
 import type { Numbered } from "../rules/peer-event.ts";
 import { MALFORMED, PeerFault, VERSION_MISMATCH } from "../rules/refusal.ts";
 
-/** Milliseconds for an answer that waits for no work. */
+/** Timeout in milliseconds of a call that the endpoint answers at once, before any work. */
 export const CALL_MS = 10_000;
-/** Bytes of such an answer, or of an invocation's. */
+/** Maximum size in bytes of every answer that is not a stream. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
-/** Bytes of a stream, of all its events. */
+/** Maximum total size of a stream's events in bytes. */
 export const MAX_STREAM_BYTES = 64 * 1024 * 1024;
 
-/** How endpoints are called: where an answer is waited for as long as the work takes, and otherwise. */
+/** The two pools of outbound connections: one for calls that last as long as the work, one for all other calls. */
 export interface PeerOutbound {
   readonly streams: Outbound;
   readonly calls: Outbound;
 }
 
-/** What an endpoint gave for an invocation. (NEKTE 2) */
+/** The result of an invocation. (NEKTE 2) */
 export interface Invoked {
   readonly output: JsonValue;
-  /** Empty where it does not say. */
+  /** The level of detail of the result; empty if the endpoint does not state it. */
   readonly level: string;
   readonly tokensUsed: number;
 }
 
-/**
- * A NEKTE server that an agent runs itself, over one of NEKTE's transports. Every call throws PeerFault when it does not
- * go well.
- */
+/** A NEKTE server that an agent operates, over any of NEKTE's transports. A call that fails throws PeerFault. */
 export interface Peer {
-  /** Waits for the result as long as `signal` lets it. */
+  /** Invokes a capability, and waits for its result until `signal` aborts. */
   invoke(request: InvokeRequest, signal: AbortSignal): Promise<Invoked>;
   /**
-   * Hands work over, or attaches to the same work again.
+   * Delegates a task, or attaches to an earlier delegation of the task.
    *
-   * @param after the id of the last event that was seen; undefined to begin with the first
+   * @param after the id of the last received event; undefined to start with the first event
    */
   delegate(request: DelegateRequest, after: string | undefined, signal: AbortSignal): AsyncIterable<Numbered>;
   share(request: ContextRequest, signal: AbortSignal): Promise<void>;
   cancel(request: TaskCancelRequest, signal: AbortSignal): Promise<void>;
   resume(request: TaskResumeRequest, signal: AbortSignal): Promise<void>;
-  /** The state that it says the task is in. (NEKTE 6) */
+  /** Returns the state of a task as the endpoint reports it. (NEKTE 6) */
   status(taskId: string, signal: AbortSignal): Promise<string>;
   close(): void;
 }
 
-/** The JSON in bytes that an endpoint sent. @throws PeerFault MALFORMED */
+/**
+ * Parses the JSON that an endpoint sent.
+ *
+ * @throws PeerFault MALFORMED
+ */
 export function readAnswer(bytes: Uint8Array | string): JsonValue {
   const parsed = parseJson(bytes, { maxBytes: MAX_ANSWER_BYTES });
   if (!parsed.ok)
@@ -62,7 +63,7 @@ export function readAnswer(bytes: Uint8Array | string): JsonValue {
   return parsed.value;
 }
 
-/** The hash that the endpoint has of the capability, in a refusal of ours. */
+/** Returns the endpoint's current hash of the capability, if the endpoint refused the hash in the call. */
 export function currentHash(thrown: unknown): string | undefined {
   if (!(thrown instanceof PeerFault) || thrown.code !== VERSION_MISMATCH) return undefined;
   const hash = isObject(thrown.data) ? thrown.data.current_hash : undefined;

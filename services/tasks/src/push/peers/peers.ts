@@ -1,15 +1,19 @@
-import { readFileSync } from "node:fs";
 import { isObject } from "@depute/core";
+import { textOfFile } from "@depute/service";
 import { readEndpoint } from "../rules/endpoint.ts";
 import { NOT_ALLOWED, PeerFault } from "../rules/refusal.ts";
 import { grpcPeer } from "./grpc-peer.ts";
 import { httpPeer } from "./http-peer.ts";
 import type { Peer, PeerOutbound } from "./peer.ts";
 
-/** The server at an agent's address. @throws PeerFault ADDRESS_NOT_ALLOWED, ENDPOINT_UNREACHABLE */
+/**
+ * Connects to the NEKTE server at an agent's address.
+ *
+ * @throws PeerFault ADDRESS_NOT_ALLOWED, ENDPOINT_UNREACHABLE
+ */
 export type PeerAt = (address: string) => Promise<Peer>;
 
-/** Headers to present at endpoints, by what stands before the path of their addresses. */
+/** Headers with credentials for endpoints, by origin: scheme, host and port of the address. */
 export type PeerCredentials = ReadonlyMap<string, Readonly<Record<string, string>>>;
 
 export function peersOver(outbound: PeerOutbound, credentials: PeerCredentials): PeerAt {
@@ -25,16 +29,17 @@ export function peersOver(outbound: PeerOutbound, credentials: PeerCredentials):
 }
 
 /**
- * Reads the file of credentials: an object of `{"bearer": secret}` or `{"apikey": secret}` by origins as
- * `https://agents.example` and `grpcs://agents.example:443`. Without a file there are none.
+ * Reads the file of credentials. Its keys are origins such as `https://agents.example` and
+ * `grpcs://agents.example:443`; each value is `{"bearer": secret}` or `{"apikey": secret}`. Without a file there are no
+ * credentials.
  *
- * @throws Error that says what is wrong, and no secret
+ * @throws Error that describes the fault without secrets
  */
 export function readPeerCredentials(file: string): PeerCredentials {
   if (file === "") return new Map();
   let parsed: unknown;
   try {
-    parsed = JSON.parse(readFileSync(file, "utf8"));
+    parsed = JSON.parse(textOfFile(file));
   } catch (error) {
     throw new Error(
       `${file} cannot be read as JSON: ${error instanceof SyntaxError ? "a syntax error" : error}`,
@@ -42,16 +47,16 @@ export function readPeerCredentials(file: string): PeerCredentials {
   }
   if (!isObject(parsed)) throw new Error(`${file} has to be an object`);
   return new Map(
-    Object.entries(parsed).map(([origin, given]) => {
+    Object.entries(parsed).map(([origin, headers]) => {
       if (originOf(origin) !== origin)
         throw new Error(`${file}: ${origin} is no origin like https://host:port`);
-      return [origin, headersOf(file, origin, given)];
+      return [origin, headersOf(file, origin, headers)];
     }),
   );
 }
 
-function headersOf(file: string, origin: string, given: unknown): Record<string, string> {
-  const { bearer, apikey, ...more } = isObject(given) ? given : {};
+function headersOf(file: string, origin: string, headerMap: unknown): Record<string, string> {
+  const { bearer, apikey, ...more } = isObject(headerMap) ? headerMap : {};
   const isText = (value: unknown): value is string => typeof value === "string" && /^[!-~]+$/.test(value);
   if (Object.keys(more).length === 0) {
     if (isText(bearer) && apikey === undefined) return { authorization: `Bearer ${bearer}` };
@@ -60,7 +65,8 @@ function headersOf(file: string, origin: string, given: unknown): Record<string,
   throw new Error(`${file}: ${origin} needs {"bearer": secret} or {"apikey": secret}`);
 }
 
-function originOf(address: string): string {
+/** Returns scheme, host and port of an address; empty for a text that is no URL. */
+export function originOf(address: string): string {
   if (!URL.canParse(address)) return "";
   const { protocol, host } = new URL(address);
   return `${protocol}//${host}`;

@@ -2,7 +2,7 @@ import { ManualClock } from "@depute/core";
 import { expect, test } from "vitest";
 import { watched } from "./watched.ts";
 
-/** A source that gives what it is told to. */
+/** An async source of items that the test controls. */
 function source() {
   const waiting: ((item: IteratorResult<number>) => void)[] = [];
   return {
@@ -17,26 +17,26 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 test("a source is asked about only while it is silent, and is listened to as long as it is said to be at it", async () => {
   const timers = new ManualClock();
   const { items, give } = source();
-  let asked = 0;
-  const heard: number[] = [];
-  const ask = async () => ++asked < 3;
+  let askedTimes = 0;
+  const heardTimes: number[] = [];
+  const ask = async () => ++askedTimes < 3;
   const all = (async () => {
-    for await (const item of watched(items, { timers, silenceMs: 100, ask })) heard.push(item);
+    for await (const item of watched(items, { timers, silenceMs: 100, ask })) heardTimes.push(item);
   })();
   timers.advance(99);
   give(1);
   await settled();
-  expect(asked).toBe(0);
+  expect(askedTimes).toBe(0);
   for (const times of [1, 2]) {
     timers.advance(100);
     await settled();
-    expect(asked).toBe(times);
+    expect(askedTimes).toBe(times);
   }
   give(2);
   await settled();
   timers.advance(100);
   await all;
-  expect(heard).toEqual([1, 2]);
+  expect(heardTimes).toEqual([1, 2]);
 });
 
 test("what the question throws ends it", async () => {

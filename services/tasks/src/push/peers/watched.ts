@@ -1,22 +1,22 @@
 import type { Timers } from "@depute/core";
 
-/** What a silent source is asked. */
+/** How to check a source that sends no items for a long time. */
 export interface Watch {
   readonly timers: Timers;
-  /** Milliseconds of silence after which it is asked. */
+  /** Milliseconds of silence after which `ask` is called. */
   readonly silenceMs: number;
-  /** Says whether to go on listening; what it throws ends the stream. */
+  /** Returns whether to wait longer. An error ends the stream. */
   ask(): Promise<boolean>;
 }
 
-/** Items as they come; a source that is silent for too long is asked whether there is still something to wait for. */
+/** Yields the items of a source. After each `silenceMs` without an item, `ask` decides whether to wait longer. */
 export async function* watched<T>(
   items: AsyncIterator<T>,
   { timers, silenceMs, ask }: Watch,
 ): AsyncGenerator<T, void, undefined> {
   for (;;) {
     const next = items.next();
-    // Who stops listening hears of no failure that comes later.
+    // Prevents an unhandled rejection if the consumer stops reading before this item fails.
     next.catch(() => {});
     let item = await first(next, timers, silenceMs);
     while (item === "silence") {

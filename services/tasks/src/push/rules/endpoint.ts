@@ -1,12 +1,12 @@
-/** Where an agent answers NEKTE itself. */
+/** The address of an agent's own NEKTE server. */
 export interface Endpoint {
   readonly protocol: "http" | "grpc";
-  /** What is called: of a gRPC endpoint the http or https URL of its host. */
+  /** The URL to call. For a gRPC endpoint, the http or https URL of its host. */
   readonly url: string;
-  /** `host:port`, as a client names it. */
+  /** Host and port in the form `host:port`, as clients send them. */
   readonly authority: string;
   readonly isSecure: boolean;
-  /** The agent at a gRPC endpoint that serves several; empty where there is one. */
+  /** The agent's id at a gRPC endpoint that serves several agents; empty if the endpoint serves one. */
   readonly agentId: string;
 }
 
@@ -14,8 +14,9 @@ const GRPC: Readonly<Record<string, string>> = { "grpc:": "http:", "grpcs:": "ht
 const PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
 /**
- * Reads an agent's endpoint: `http(s)://host[:port]/path`, or `grpc(s)://host:port`. Depute's choice: the path of a gRPC
- * endpoint names the agent, which then goes along as the metadata that the platform's own gRPC address takes.
+ * Reads an agent's endpoint: `http(s)://host[:port]/path`, or `grpc(s)://host:port`. Depute's choice: the path of a
+ * gRPC endpoint is the agent's id. The client sends the id as the same metadata that the platform's own gRPC address
+ * expects.
  *
  * @returns undefined for any other address
  */
@@ -27,7 +28,7 @@ export function readEndpoint(address: string): Endpoint | undefined {
   const isSecure = (carrier ?? protocol) === "https:";
   if (carrier === undefined)
     return { protocol: "http", url: address, authority: host, isSecure, agentId: "" };
-  // As a plain address it is parsed again, so that the host is read as hosts are.
+  // Parses the address again with the scheme http or https, because URL normalizes host names only for these.
   const plain = address.replace(/^grpcs?:/i, carrier);
   if (!URL.canParse(plain)) return undefined;
   const { hostname, port } = new URL(plain);

@@ -11,22 +11,25 @@ import {
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DEFAULT_RESULT_BUDGET, fromTimestamp, isObject } from "@depute/core";
 
-/** What work is handed over with beside its content: kept, so that the same work can be named again by the same words. */
+/**
+ * The terms of a delegation: its limits, without its content. They are stored, so that a repeated call has the same
+ * terms.
+ */
 export interface Terms {
   readonly timeoutMs: number;
-  /** Seconds that the context may be used; 0 without one. */
+  /** Seconds for which the endpoint may use the context; 0 without a context. */
   readonly ttlS: number;
   readonly maxTokens: number;
   readonly detailLevel: string;
 }
 
 const MAX_INT32 = 2 ** 31 - 1;
-/** The longest time to live that NEKTE servers of this kind take: 30 days. */
+/** Maximum time to live in seconds that NEKTE servers of this kind accept: 30 days. */
 const MAX_TTL_S = 2_592_000;
 
 const utf8 = new TextEncoder();
 
-/** The terms of work that is handed over now and has to be done by a time. Both in epoch milliseconds. */
+/** Creates the terms of a delegation that is made at `nowMs` and ends at `untilMs`, both in epoch milliseconds. */
 export function termsOf(
   { budget }: Task,
   contexts: readonly SharedContext[],
@@ -40,7 +43,7 @@ export function termsOf(
   return { timeoutMs, ttlS, maxTokens, detailLevel };
 }
 
-/** Reads terms as they were kept; undefined for what are none. */
+/** Parses stored terms; undefined if the text does not contain terms. */
 export function readTerms(text: string): Terms | undefined {
   const terms: unknown = JSON.parse(text);
   if (!isObject(terms)) return undefined;
@@ -50,11 +53,11 @@ export function readTerms(text: string): Terms | undefined {
 }
 
 /**
- * Free work as it is handed over (NEKTE 3). One context goes along: the task's input, else the first of its contexts; the
- * others are shared before.
+ * Creates a `nekte.delegate` request, for work without a capability (NEKTE 3). The request contains one context: the
+ * task's input or, without an input, the first context. The other contexts are shared in separate calls before.
  *
- * @param contexts `gone` where they were in memory and are there no more; what stands for them then says only that there was
- * one, which is enough for work that the endpoint knows
+ * @param contexts `gone` if they were only in memory and are lost. A placeholder then replaces the first context; it
+ * suffices for an endpoint that already has the delegation.
  */
 export function handOver(
   task: Task,
@@ -76,9 +79,9 @@ export function handOver(
 }
 
 /**
- * The contexts that are shared with the endpoint apart from the hand-over.
+ * Returns the contexts that are shared in separate calls, outside the delegation request.
  *
- * @param carried how many of the first ones the hand-over itself carries
+ * @param carried number of contexts, from the first, that the delegation request contains
  */
 export function sharedApart(
   contexts: readonly SharedContext[],
@@ -97,7 +100,7 @@ export function budgetOf({ maxTokens, detailLevel }: Pick<Terms, "maxTokens" | "
   return create(TokenBudgetSchema, { maxTokens, detailLevel });
 }
 
-/** Whether two version hashes are prefixes of one digest. */
+/** Whether two version hashes are prefixes of the same digest. */
 export function isSameVersion(ours: string, theirs: string): boolean {
   const digits = Math.min(ours.length, theirs.length);
   return digits >= 8 && ours.slice(0, digits).toLowerCase() === theirs.slice(0, digits).toLowerCase();
@@ -105,14 +108,17 @@ export function isSameVersion(ours: string, theirs: string): boolean {
 
 const GONE = create(SharedContextSchema, { envelope: { data: utf8.encode("null"), permissions: {} } });
 
-/** The work in words, with what the overseer said of an earlier result. */
-function descriptionOf({ description, reviewComment }: Task): string {
+/** The task's description. After a review it includes the reviewer's comment on the earlier result. */
+export function descriptionOf({ description, reviewComment }: Task): string {
   return reviewComment === ""
     ? description
     : `${description}\n\nReview of an earlier result: ${reviewComment}`;
 }
 
-/** The endpoint may use what it is given for the work, and hand it to nobody: the delegator said nothing else of it. */
+/**
+ * Wraps the input in a context whose permissions allow its use for this task only, because the delegator granted
+ * nothing else.
+ */
 function inputEnvelope(input: JsonValue, id: string, ttlS: number): ContextEnvelope {
   return create(ContextEnvelopeSchema, {
     id,
@@ -123,7 +129,7 @@ function inputEnvelope(input: JsonValue, id: string, ttlS: number): ContextEnvel
   });
 }
 
-/** A context with its own permissions and scope, for no longer than it lasts here. */
+/** Copies a context's data, permissions and scope into a new envelope. The copy expires no later than the original. */
 function envelopeOf({ envelope }: SharedContext, id: string, ttlS: number): ContextEnvelope {
   const { data, permissions, scope } = envelope ?? create(ContextEnvelopeSchema);
   return create(ContextEnvelopeSchema, {
@@ -136,7 +142,10 @@ function envelopeOf({ envelope }: SharedContext, id: string, ttlS: number): Cont
   });
 }
 
-/** An id that no other work shares: the same context under another time to live would be another context. */
+/**
+ * Creates a context id for this delegation only, because the same context may have another time to live in another
+ * delegation.
+ */
 function contextId(remoteId: string, number: number): string {
   return `${remoteId}:${number}`;
 }

@@ -42,7 +42,7 @@ describe("readPeerEvent", () => {
     ],
     ["complete", { out: { minimal: "m" } }, complete({ output: "m", minimal: "m" })],
     ["complete", { out: { compact: 1, full: 2 } }, complete({ output: 2, compact: 1 })],
-    // As gRPC has it, which knows no absent values.
+    // The event as gRPC sends it: absent values are null.
     ["complete", { task_id: "", out: { minimal: "", compact: 1, full: null } }, complete({ output: 1 })],
     ["complete", { out: { minimal: "", compact: null, full: null } }, complete({ output: "" })],
     ["complete", { task_id: "t1", out: {}, proof: { hash: "x" } }, complete({ output: null })],

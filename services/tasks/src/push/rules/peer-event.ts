@@ -2,7 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { isObject } from "@depute/core";
 import { MALFORMED, PeerFault } from "./refusal.ts";
 
-/** A result as an endpoint gave it. */
+/** The result that an endpoint sent. */
 export interface PeerResult {
   readonly output: JsonValue;
   readonly compact?: JsonValue;
@@ -10,7 +10,7 @@ export interface PeerResult {
   readonly tokensUsed: number;
 }
 
-/** What an endpoint tells of a task. (NEKTE 3) */
+/** An event of a task, sent by an endpoint. (NEKTE 3) */
 export type PeerEvent =
   | {
       readonly kind: "progress";
@@ -23,10 +23,10 @@ export type PeerEvent =
   | { readonly kind: "failed"; readonly code: number; readonly message: string }
   | { readonly kind: "cancelled"; readonly reason: string }
   | { readonly kind: "suspended"; readonly checkpointAvailable: boolean }
-  /** It moved between states that the platform tells by events of its own, or an event that is not known. */
+  /** An unknown event, or a state change that the platform need not process. */
   | { readonly kind: "moved" };
 
-/** An event with the id by which the stream can be taken up after it, where the endpoint gives one. */
+/** An event, with the id from which the stream can resume if the endpoint sends ids. */
 export interface Numbered {
   readonly event: PeerEvent;
   readonly id: string | undefined;
@@ -39,16 +39,20 @@ const MAX_MINIMAL = 2000;
 const FAILED = -32007;
 
 /**
- * An event of an endpoint's stream. Read as far as it is needed: members that are not known are passed over, as other
- * versions of NEKTE have more of them.
+ * Reads an event of an endpoint's stream. Unknown members are ignored, because other versions of NEKTE may add members.
  *
- * @param taskId the id under which the work was handed over
+ * @param taskId the id of the delegation
  * @throws PeerFault MALFORMED, also for an event of another task
  */
 export function readPeerEvent(name: string, data: JsonValue, taskId: string): PeerEvent {
   if (!isObject(data)) throw malformed(`the data of ${quoted(name)} is no object`);
-  const of = data.task_id;
-  if (of !== undefined && of !== null && of !== "" && of !== taskId)
+  const reportedTaskId = data.task_id;
+  if (
+    reportedTaskId !== undefined &&
+    reportedTaskId !== null &&
+    reportedTaskId !== "" &&
+    reportedTaskId !== taskId
+  )
     throw malformed(`${quoted(name)} is about another task`);
   switch (name) {
     case "progress":
@@ -79,7 +83,7 @@ export function readPeerEvent(name: string, data: JsonValue, taskId: string): Pe
   }
 }
 
-/** A change that ends the task, or interrupts it, where the endpoint has no event of its own for that. */
+/** Converts a state change that ends or interrupts the task without an event of its own. */
 function changeOf({ to, reason }: Record<string, unknown>): PeerEvent {
   const why = text(reason).slice(0, MAX_FAILURE_MESSAGE);
   if (to === "failed") return { kind: "failed", code: FAILED, message: why };
@@ -88,7 +92,10 @@ function changeOf({ to, reason }: Record<string, unknown>): PeerEvent {
   return { kind: "moved" };
 }
 
-/** The fullest level counts as the result. A level that is null is not there: gRPC knows no absent ones. */
+/**
+ * Returns the result at its most detailed level. A null level counts as absent, because NEKTE's proto has no field
+ * presence, so servers over gRPC send null for a level that they lack.
+ */
 function resultOf({ out, meta }: Record<string, unknown>): PeerResult {
   if (!isObject(out)) throw malformed("the result has no levels");
   const { full = null, compact = null, minimal = null } = out;
@@ -114,7 +121,7 @@ function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** What was parsed is JSON. */
+/** Casts a value to JSON. The value comes from a JSON parser, so the cast is safe. */
 function json(value: unknown): JsonValue {
   return (value ?? null) as JsonValue;
 }
@@ -123,6 +130,6 @@ function quoted(name: string): string {
   return `the event ${JSON.stringify(name.slice(0, 32))}`;
 }
 
-function malformed(what: string): PeerFault {
-  return new PeerFault(MALFORMED, `the endpoint does not speak NEKTE: ${what}`);
+function malformed(problem: string): PeerFault {
+  return new PeerFault(MALFORMED, `the endpoint does not speak NEKTE: ${problem}`);
 }

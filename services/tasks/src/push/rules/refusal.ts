@@ -1,45 +1,52 @@
-/** Why work at an endpoint did not go well, as the task's failure says it. */
+/** The reason why work at an endpoint failed, as the task's failure states it. */
 export interface Refusal {
   readonly reason: string;
   /** Whether another attempt may succeed. */
   readonly retryable: boolean;
 }
 
-/** Thrown where an endpoint did not do as it was asked. The message is for people and holds no answer's text unbounded. */
+/**
+ * Thrown if an endpoint did not do what was requested. The message is for people and is truncated, because it may quote
+ * the answer.
+ */
 export class PeerFault extends Error implements Refusal {
   override readonly name = "PeerFault";
   readonly reason: string;
   readonly retryable: boolean;
-  /** NEKTE's code, where the endpoint gave one. */
+  /** NEKTE's error code, if the endpoint sent one. */
   readonly code: number | undefined;
-  /** The data of a JSON-RPC error. */
+  /** The `data` member of the endpoint's JSON-RPC error. */
   readonly data: unknown;
 
-  constructor({ reason, retryable }: Refusal, message: string, told: { code?: number; data?: unknown } = {}) {
+  constructor(
+    { reason, retryable }: Refusal,
+    message: string,
+    details: { code?: number; data?: unknown } = {},
+  ) {
     super(message.slice(0, MAX_MESSAGE));
     this.reason = reason;
     this.retryable = retryable;
-    this.code = told.code;
-    this.data = told.data;
+    this.code = details.code;
+    this.data = details.data;
   }
 }
 
 const MAX_MESSAGE = 500;
 
-/** No connection, no answer in time, or the endpoint's own fault. */
+/** No connection, no answer in time, or a fault inside the endpoint. */
 export const UNREACHABLE: Refusal = { reason: "ENDPOINT_UNREACHABLE", retryable: true };
-/** Credentials are missing or wrong, or nothing is served there. */
+/** Credentials are missing or wrong, or there is no NEKTE server at the address. */
 export const REFUSED: Refusal = { reason: "ENDPOINT_REFUSED", retryable: false };
-/** What came is not NEKTE, or of another task. Who answers so is not asked again. */
+/** The answer is not NEKTE, or is about another task. A retry would not help. */
 export const MALFORMED: Refusal = { reason: "ENDPOINT_MALFORMED", retryable: false };
-/** More bytes or events than are taken. */
+/** The endpoint sent more bytes or events than the limits allow. */
 export const TOO_MUCH: Refusal = { reason: "LIMIT_EXCEEDED", retryable: false };
-/** The endpoint has ended the task, and what came of it cannot be had. */
+/** The endpoint's task has ended, but its result is no longer available. */
 export const RESULT_LOST: Refusal = { reason: "ENDPOINT_RESULT_LOST", retryable: true };
-/** The agent's address is not one that the platform may call. */
+/** The settings do not allow calls to the agent's address. */
 export const NOT_ALLOWED: Refusal = { reason: "ADDRESS_NOT_ALLOWED", retryable: false };
 
-/** NEKTE's codes by their words, which are those of the platform's vocabulary. (NEKTE 2 to 6, NEKTE library) */
+/** Maps NEKTE's error codes to the platform's failure reasons. (NEKTE 2 to 6, NEKTE library) */
 const WORDS: ReadonlyMap<number, string> = new Map([
   [-32001, "VERSION_MISMATCH"],
   [-32002, "CAPABILITY_NOT_FOUND"],
@@ -54,7 +61,7 @@ const WORDS: ReadonlyMap<number, string> = new Map([
   [-32011, "TASK_NOT_RESUMABLE"],
 ]);
 
-/** The server's own fault, by JSON-RPC and by NEKTE's library. */
+/** Error codes for a fault inside the server, in JSON-RPC and in NEKTE's library. */
 const INTERNAL: ReadonlySet<number> = new Set([-32603, -32000]);
 
 export const TASK_NOT_FOUND = -32009;
@@ -62,8 +69,8 @@ export const VERSION_MISMATCH = -32001;
 export const TASK_NOT_RESUMABLE = -32011;
 
 /**
- * What an endpoint's error code makes of the attempt. What the endpoint itself calls failed is not tried again: its retries
- * are its own.
+ * Returns the effect of an endpoint's error code on the attempt. A failure that the endpoint itself reports is not
+ * retried, because the endpoint has already made its own retries.
  */
 export function refusalOf(code: number): Refusal {
   const reason = WORDS.get(code);

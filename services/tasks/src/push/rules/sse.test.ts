@@ -37,14 +37,14 @@ describe("readServerSentEvents", () => {
     const text =
       'id: 1\r\nevent: partial\r\ndata: {"out":"ä€😀"}\r\n\r\n: x\n\nevent: e\ndata: 2\r\rdata: 3\n\n';
     const bytes = new TextEncoder().encode(text);
-    const whole = await read([bytes]);
-    expect(whole).toHaveLength(3);
+    const readEvents = await read([bytes]);
+    expect(readEvents).toHaveLength(3);
     const cuts = fc.uniqueArray(fc.nat(bytes.length), { maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(cuts, async (places) => {
         const at = [0, ...places.sort((a, b) => a - b), bytes.length];
         const chunks = at.slice(1).map((end, number) => bytes.slice(at[number], end));
-        expect(await read(chunks)).toEqual(whole);
+        expect(await read(chunks)).toEqual(readEvents);
       }),
     );
   });

@@ -1,21 +1,21 @@
 import { createParser } from "eventsource-parser";
 import { PeerFault, TOO_MUCH } from "./refusal.ts";
 
-/** A server-sent event as it stood on the wire. */
+/** A server-sent event before its data is parsed. */
 export interface RawEvent {
   readonly event: string;
   readonly data: string;
   readonly id: string | undefined;
 }
 
-/** Characters of one event at most: a result of 1 MiB at three levels. */
+/** Maximum number of characters of one event: enough for a result of 1 MiB at three levels. */
 export const MAX_EVENT_CHARS = 4 * 1024 * 1024;
 
 /**
- * Reads server-sent events as HTML's standard has them: any of three line ends, comments, several data lines, one optional
- * space after the colon. What stands after the last blank line is no event.
+ * Reads server-sent events as the HTML standard defines them. Text after the last blank line is an incomplete event and
+ * is dropped.
  *
- * @throws PeerFault LIMIT_EXCEEDED for an event that is too long, and what `bytes` throws
+ * @throws PeerFault LIMIT_EXCEEDED for an event that is too long, and the errors of `bytes`
  */
 export async function* readServerSentEvents(
   bytes: AsyncIterable<Uint8Array>,
@@ -37,7 +37,8 @@ export async function* readServerSentEvents(
   for await (const chunk of bytes) {
     let text = decoder.decode(chunk, { stream: true });
     if (text === "") continue;
-    // The parser waits for what follows a carriage return; the line ends with it whatever follows.
+    // After a chunk that ends with a carriage return, the parser would wait for a line feed. So a line feed is added at
+    // once, and one at the start of the next chunk is dropped.
     if (afterReturn && text.startsWith("\n")) text = text.slice(1);
     afterReturn = text.endsWith("\r");
     parser.feed(afterReturn ? `${text}\n` : text);

@@ -1,6 +1,7 @@
 import type { Migration } from "@depute/store";
 
-// Work at endpoints; a row with a time is a cancellation that its endpoint has still to take.
+// Delegations at endpoints. In a row with `owed_ms`, the delegation must be cancelled, and the endpoint has not
+// acknowledged the cancellation.
 const REMOTES = `
 CREATE TABLE push_remotes (
   remote_id TEXT PRIMARY KEY,
@@ -16,5 +17,15 @@ CREATE INDEX push_remotes_by_task ON push_remotes (task_id) WHERE owed_ms IS NUL
 CREATE INDEX push_remotes_owed ON push_remotes (owed_ms) WHERE owed_ms IS NOT NULL;
 `;
 
-/** The tables of work at agents' own endpoints, in the store of the tasks: they change with the task. */
-export const PUSH_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "remotes", sql: REMOTES }];
+/**
+ * The tables of work at agents' endpoints. They are in the store of the tasks, because they change in the same
+ * transactions.
+ */
+export const PUSH_MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "remotes", sql: REMOTES },
+  {
+    id: 2,
+    name: "state at A2A agents",
+    sql: "ALTER TABLE push_remotes ADD COLUMN peer_state TEXT NOT NULL DEFAULT ''",
+  },
+];

@@ -1,46 +1,52 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 
-/** Work of a task that was handed over at its agent's endpoint, and has not ended there as far as is known. */
+const OWED_MS_ROW = row({ owed_ms: integer });
+
+/** A delegation at an agent's endpoint, without a known end. */
 export interface Remote {
-  /** The id that it has there. */
+  /** The id of the delegation at the endpoint. */
   readonly remoteId: string;
   readonly taskId: string;
-  /** The agent's address when it was handed over. */
+  /** The agent's address at the time of the delegation. */
   readonly endpoint: string;
-  /** What it was handed over with beside the task's own content, as JSON: the same again names the same work. */
+  /** The terms of the delegation as JSON, so that a repeated call has the same terms. */
   readonly terms: string;
-  /** The last event that was relayed; empty where none was, or the endpoint does not number them. */
+  /** The id of the last relayed event; empty if none was relayed or the endpoint sends no ids. */
   readonly lastEventId: string;
+  /** The state of the delegation at an A2A agent as JSON; empty before the agent's first answer, and for NEKTE. */
+  readonly peerState: string;
 }
 
-/** A cancellation that the endpoint has still to be told. */
+/** A cancellation that the endpoint has not acknowledged. */
 export interface OwedCancel extends Remote {
   readonly reason: string;
-  /** How often it was tried. */
+  /** Number of attempts so far. */
   readonly tries: number;
 }
 
-interface Row {
-  remote_id: string;
-  task_id: string;
-  endpoint: string;
-  terms: string;
-  last_event_id: string;
-  reason: string;
-  tries: number;
-}
+const ROW = row({
+  remote_id: text,
+  task_id: text,
+  endpoint: text,
+  terms: text,
+  last_event_id: text,
+  peer_state: text,
+  reason: text,
+  tries: integer,
+});
+type Row = RowOf<typeof ROW>;
 
-const COLUMNS = "remote_id, task_id, endpoint, terms, last_event_id, reason, tries";
+const COLUMNS = "remote_id, task_id, endpoint, terms, last_event_id, peer_state, reason, tries";
 
-/** The work of a task that may still go on at an endpoint; what is to be cancelled there is none. */
+/** Finds the open delegation of a task. A delegation that must be cancelled is no longer open. */
 export async function openRemote(tx: ReadTx, taskId: string): Promise<Remote | undefined> {
-  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL`, [
+  const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL`, [
     taskId,
   ]);
   return row && toRemote(row);
 }
 
-export async function insertRemote(tx: WriteTx, remote: Remote): Promise<void> {
+export async function insertRemote(tx: WriteTx, remote: Omit<Remote, "peerState">): Promise<void> {
   const { remoteId, taskId, endpoint, terms, lastEventId } = remote;
   await tx.run(
     "INSERT INTO push_remotes (remote_id, task_id, endpoint, terms, last_event_id) VALUES (?, ?, ?, ?, ?)",
@@ -52,16 +58,20 @@ export async function noteEvent(tx: WriteTx, remoteId: string, lastEventId: stri
   await tx.run("UPDATE push_remotes SET last_event_id = ? WHERE remote_id = ?", [lastEventId, remoteId]);
 }
 
+export async function putPeerState(tx: WriteTx, remoteId: string, peerState: string): Promise<void> {
+  await tx.run("UPDATE push_remotes SET peer_state = ? WHERE remote_id = ?", [peerState, remoteId]);
+}
+
 export async function deleteRemote(tx: WriteTx, remoteId: string): Promise<void> {
   await tx.run("DELETE FROM push_remotes WHERE remote_id = ?", [remoteId]);
 }
 
-/** Forgets a task's work that is over with it. */
+/** Deletes the open delegation of a task whose work has ended. */
 export async function deleteOpenRemote(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL", [taskId]);
 }
 
-/** The endpoint is to be told that a task's work there is called off. */
+/** Records that a task's delegation must be cancelled at its endpoint. */
 export async function oweCancel(tx: WriteTx, taskId: string, reason: string, nowMs: number): Promise<void> {
   await tx.run("UPDATE push_remotes SET owed_ms = ?, reason = ? WHERE task_id = ? AND owed_ms IS NULL", [
     nowMs,
@@ -70,24 +80,26 @@ export async function oweCancel(tx: WriteTx, taskId: string, reason: string, now
   ]);
 }
 
-/** Up to `limit` cancellations whose time has come. */
+/** Lists at most `limit` cancellations that are due. */
 export async function dueCancels(tx: ReadTx, nowMs: number, limit: number): Promise<OwedCancel[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `SELECT ${COLUMNS} FROM push_remotes WHERE owed_ms IS NOT NULL AND owed_ms <= ? ORDER BY owed_ms LIMIT ?`,
     [nowMs, limit],
   );
   return rows.map((row) => ({ ...toRemote(row), reason: row.reason, tries: row.tries }));
 }
 
-/** When the first cancellation is due, epoch milliseconds. */
+/** Returns the time in epoch milliseconds at which the next cancellation is due. */
 export async function nextCancelMs(tx: ReadTx): Promise<number | undefined> {
-  const row = await tx.get<{ owed_ms: number }>(
+  const row = await tx.get(
+    OWED_MS_ROW,
     "SELECT owed_ms FROM push_remotes WHERE owed_ms IS NOT NULL ORDER BY owed_ms LIMIT 1",
   );
   return row?.owed_ms;
 }
 
-/** Tries a cancellation again at a later time. */
+/** Sets the time of the next attempt to send a cancellation. */
 export async function postponeCancel(tx: WriteTx, remoteId: string, atMs: number): Promise<void> {
   await tx.run("UPDATE push_remotes SET owed_ms = ?, tries = tries + 1 WHERE remote_id = ?", [
     atMs,
@@ -95,6 +107,7 @@ export async function postponeCancel(tx: WriteTx, remoteId: string, atMs: number
   ]);
 }
 
-function toRemote({ remote_id, task_id, endpoint, terms, last_event_id }: Row): Remote {
-  return { remoteId: remote_id, taskId: task_id, endpoint, terms, lastEventId: last_event_id };
+function toRemote({ remote_id, task_id, endpoint, terms, last_event_id, peer_state }: Row): Remote {
+  const ids = { remoteId: remote_id, taskId: task_id };
+  return { ...ids, endpoint, terms, lastEventId: last_event_id, peerState: peer_state };
 }

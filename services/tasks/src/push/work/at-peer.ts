@@ -5,28 +5,34 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Assignment, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { ContextRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Clock, Timers } from "@depute/core";
+import type { A2aPeerAt } from "../peers/a2a-peers.ts";
 import type { Peer } from "../peers/peer.ts";
 import type { PeerAt } from "../peers/peers.ts";
 import { sharedApart } from "../rules/hand-over.ts";
 import { PeerFault, UNREACHABLE } from "../rules/refusal.ts";
+import type { Remote } from "../store/remote-rows.ts";
 import type { Kept } from "./kept.ts";
 import type { Remotes } from "./remotes.ts";
 
-/** Milliseconds before an endpoint that refused at once, as one that is just starting does, is called again. */
+/**
+ * Milliseconds to wait before each further call to an endpoint that failed immediately, as an endpoint that is just
+ * starting does.
+ */
 const WAITS_MS = [250, 1000, 2500] as const;
-/** A fault that took longer than this was none of starting. */
+/** A call that fails within this many milliseconds counts as an immediate failure. */
 const AT_ONCE_MS = 1000;
 
-/** What work at endpoints is done with. */
+/** The dependencies of work at endpoints. */
 export interface Push {
   readonly peerAt: PeerAt;
+  readonly a2aPeerAt: A2aPeerAt;
   readonly remotes: Remotes;
-  readonly kept: Kept;
+  readonly keptStreams: Kept;
   readonly clock: Clock;
   readonly timers: Timers;
 }
 
-/** One assignment at its endpoint. */
+/** An assignment that is carried out at an endpoint. */
 export interface AtPeer {
   readonly push: Push;
   readonly peer: Peer;
@@ -40,23 +46,49 @@ export function toFailure({ reason, message, retryable }: PeerFault): WorkFailur
   return new WorkFailure(reason, message, retryable);
 }
 
-/** @throws WorkFailure CONTEXT_EXPIRED when a context that was to go along is not there any more */
+/** A delegation that is about to be made. */
+interface NewRemote {
+  readonly task: Task;
+  readonly lease: Lease;
+  readonly endpoint: string;
+  readonly terms: string;
+  /** Whether the task was never delegated to an endpoint. */
+  readonly isFirst: boolean;
+}
+
+/**
+ * Records a delegation before it is made. The first lease of a task uses the task's own id. Each later lease gets a new
+ * id, because the endpoint must treat it as new work.
+ *
+ * @throws DeputeError LEASE_LOST
+ */
+export async function beginRemote(
+  { remotes }: Push,
+  { task, lease, endpoint, terms, isFirst }: NewRemote,
+): Promise<Remote> {
+  const remoteId = isFirst && lease.epoch === 1n ? task.id : `${task.id}.${lease.epoch}`;
+  const remote = { remoteId, taskId: task.id, endpoint, terms, lastEventId: "" };
+  await remotes.begin(lease, remote);
+  return { ...remote, peerState: "" };
+}
+
+/** @throws WorkFailure CONTEXT_EXPIRED when a context of the task is no longer available */
 export function requireContexts({ missingContextIds }: Assignment): void {
   if (missingContextIds.length === 0) return;
   throw new WorkFailure("CONTEXT_EXPIRED", "a context that goes along has expired or was revoked", false);
 }
 
-/** The task's input; undefined where it has none. */
+/** Returns the task's input; undefined if there is none. */
 export function inputOf({ input }: Task): JsonValue | undefined {
   return input === undefined ? undefined : toJson(ValueSchema, input);
 }
 
-/** The task's input where it was given itself; undefined where it has none, or a context goes along as the input. */
+/** Returns the task's own input; undefined if the task has none, or if one of its contexts is the input. */
 export function ownInputOf(task: Task): JsonValue | undefined {
   return task.inputContextId === "" ? inputOf(task) : undefined;
 }
 
-/** Shares contexts with the endpoint before the work that needs them. */
+/** Shares contexts with the endpoint before the work that uses them starts. */
 export async function shareAll(
   { push, peer, assignment, context }: AtPeer,
   carried: 0 | 1,
@@ -68,7 +100,7 @@ export async function shareAll(
   }
 }
 
-/** Calls again an endpoint that cannot be reached and said so at once. */
+/** Calls an endpoint, and repeats the call while the endpoint is unreachable and fails immediately. */
 export async function reach<T>(
   { clock, timers }: Push,
   signal: AbortSignal,
@@ -87,16 +119,16 @@ export async function reach<T>(
   return call();
 }
 
-/** Waits, or until the signal aborts. */
+/** Waits for some milliseconds, or until the signal aborts. */
 export function pause(timers: Timers, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
-    const done = () => {
+    const finish = () => {
       cancel();
-      signal.removeEventListener("abort", done);
+      signal.removeEventListener("abort", finish);
       resolve();
     };
-    const cancel = timers.after(ms, done);
-    signal.addEventListener("abort", done, { once: true });
+    const cancel = timers.after(ms, finish);
+    signal.addEventListener("abort", finish, { once: true });
   });
 }

@@ -3,7 +3,10 @@ import { TaskCancelRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Clock, Timers } from "@depute/core";
 import { DeadlineLoop, type Logger } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
+import type { A2aPeerAt } from "../peers/a2a-peers.ts";
 import type { PeerAt } from "../peers/peers.ts";
+import { readA2aState } from "../rules/a2a-state.ts";
+import { type A2aAddress, readA2aAddress } from "../rules/agent-address.ts";
 import { PeerFault, UNREACHABLE } from "../rules/refusal.ts";
 import {
   deleteRemote,
@@ -13,25 +16,26 @@ import {
   postponeCancel,
 } from "../store/remote-rows.ts";
 
-/** Endpoints that are told at once. */
+/** Maximum number of endpoints that are called concurrently. */
 const BATCH = 16;
-/** Milliseconds until the second try; each wait is twice the one before. */
+/** Milliseconds before the second attempt. Each further wait is twice as long, up to LONGEST_WAIT_MS. */
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 600_000;
-/** An endpoint that was away for this many tries, some three hours, has its own time limit for the work. */
+/** Maximum number of attempts, over about three hours. After that, only the endpoint's own timeout ends the work. */
 const MAX_TRIES = 24;
-/** Milliseconds between looks when nothing wakes. */
+/** Maximum milliseconds between two reads of the store, for cancellations without a wake-up. */
 const LOOK_MS = 5000;
 
 export interface CancellationsOptions {
   readonly store: TaskStore;
   readonly peerAt: PeerAt;
+  readonly a2aPeerAt: A2aPeerAt;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
 }
 
-/** Tells endpoints that work is called off there, again until they have taken it. */
+/** Cancels delegations at endpoints, with retries until each endpoint has acknowledged. */
 export class Cancellations {
   readonly #options: CancellationsOptions;
   readonly #loop: DeadlineLoop;
@@ -43,9 +47,9 @@ export class Cancellations {
       clock,
       timers,
       log,
-      what: "endpoints could not be told of cancellations",
+      failureMessage: "cancellations did not reach their endpoints",
       maxWaitMs: LOOK_MS,
-      look: (signal) => this.#look(signal),
+      runDueWork: (signal) => this.#look(signal),
     });
   }
 
@@ -61,22 +65,19 @@ export class Cancellations {
     const { store, clock } = this.#options;
     for (let more = true; more && !signal.aborted; ) {
       const due = await store.read((tx) => dueCancels(tx, clock.now(), BATCH));
-      await Promise.all(due.map((owed) => this.#tell(owed, signal)));
+      await Promise.all(due.map((cancellation) => this.#cancelAt(cancellation, signal)));
       more = due.length === BATCH;
     }
     return store.read(nextCancelMs);
   }
 
-  async #tell({ remoteId, endpoint, reason, tries }: OwedCancel, signal: AbortSignal): Promise<void> {
-    const { store, peerAt, clock, log } = this.#options;
+  async #cancelAt(cancellation: OwedCancel, signal: AbortSignal): Promise<void> {
+    const { remoteId, endpoint, tries } = cancellation;
+    const { store, clock, log } = this.#options;
     try {
-      const peer = await peerAt(endpoint);
-      try {
-        const request = { taskId: remoteId, ...(reason === "" ? {} : { reason: reason.slice(0, 1024) }) };
-        await peer.cancel(create(TaskCancelRequestSchema, request), signal);
-      } finally {
-        peer.close();
-      }
+      const address = readA2aAddress(endpoint);
+      if (address === undefined) await this.#cancelAtNekte(cancellation, signal);
+      else await this.#cancelAtA2a(address, cancellation, signal);
     } catch (thrown) {
       if (signal.aborted) return;
       const mayPass = !(thrown instanceof PeerFault) || thrown.reason === UNREACHABLE.reason;
@@ -85,9 +86,31 @@ export class Cancellations {
         await store.write((tx) => postponeCancel(tx, remoteId, clock.now() + waitMs));
         return;
       }
-      // It has ended there, or was never known, or the endpoint does not know the call: there is nothing left to say.
+      // A retry is pointless: the endpoint's work has ended or is unknown, or the endpoint does not support the call.
       log.debug({ err: thrown, task: remoteId }, "a cancellation was not taken");
     }
     await store.write((tx) => deleteRemote(tx, remoteId));
+  }
+
+  async #cancelAtNekte({ remoteId, endpoint, reason }: OwedCancel, signal: AbortSignal): Promise<void> {
+    const peer = await this.#options.peerAt(endpoint);
+    try {
+      const request = { taskId: remoteId, ...(reason === "" ? {} : { reason: reason.slice(0, 1024) }) };
+      await peer.cancel(create(TaskCancelRequestSchema, request), signal);
+    } finally {
+      peer.close();
+    }
+  }
+
+  async #cancelAtA2a(address: A2aAddress, { peerState }: OwedCancel, signal: AbortSignal): Promise<void> {
+    const state = readA2aState(peerState);
+    // The agent never named a task, so there is none to cancel.
+    if (state === undefined) return;
+    const peer = await this.#options.a2aPeerAt(address);
+    try {
+      await peer.cancel(state.taskId, signal);
+    } finally {
+      peer.close();
+    }
   }
 }

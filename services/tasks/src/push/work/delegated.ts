@@ -18,47 +18,55 @@ import {
   UNREACHABLE,
 } from "../rules/refusal.ts";
 import type { Remote } from "../store/remote-rows.ts";
-import { type AtPeer, ownInputOf, pause, reach, requireContexts, shareAll } from "./at-peer.ts";
+import { type AtPeer, beginRemote, ownInputOf, pause, reach, requireContexts, shareAll } from "./at-peer.ts";
 import type { OpenStream } from "./kept.ts";
 
-/** Events that one attempt relays at most. */
+/** Maximum number of events that one attempt relays. */
 export const MAX_EVENTS = 10_000;
-/** Milliseconds between notes of how far the relaying is. */
+/** Milliseconds between two writes of the last relayed event's id to the store. */
 const NOTE_MS = 1000;
-/** How often in a row a stream may break off without an event before the attempt is given up. */
+/**
+ * Maximum number of consecutive breaks of a stream without an event between them. At the next break the attempt fails.
+ */
 const MAX_BREAKS = 6;
 const FIRST_BREAK_MS = 250;
 const LONGEST_BREAK_MS = 5000;
-/** Milliseconds between questions where a stream cannot be had again. */
+/** Milliseconds between two status calls, if the stream cannot be resumed. */
 const ASK_MS = 2000;
-/** How often in a row a silent endpoint may leave a question unanswered. */
+/** Maximum number of consecutive status calls without an answer, while the stream sends no events. */
 const MAX_UNANSWERED = 3;
 
-/** What stands for the last event of an endpoint that does not number them; no id has a space in it. */
+/** Placeholder for the last event's id if the endpoint sends no event ids. Real ids contain no space. */
 const UNNUMBERED = "not numbered";
 
-/** The endpoint's states in which nothing more comes. (NEKTE, task life cycle) */
+/** States of a task at the endpoint after which no event follows. (NEKTE, task life cycle) */
 const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
-/** The state where the endpoint does not answer such questions. */
+/** Placeholder for the state if the endpoint refuses status calls. */
 const UNTOLD = "";
 
-/** How a stream left the work: done, to be interrupted here, or with more to come. */
+/**
+ * Why a stream is no longer relayed: the work has a result, the work must be interrupted, or the stream broke off while
+ * the work continues.
+ */
 type Left = WorkResult | "interrupted" | "broken";
 
-/** Free work at an endpoint: handed over, relayed, taken up again, interrupted. (NEKTE 3 to 6) */
+/**
+ * Work without a capability, at an endpoint. Delegates the work, relays its events, resumes and suspends it. (NEKTE 3
+ * to 6)
+ */
 export class Delegated {
   readonly #at: AtPeer;
   readonly #remote: Remote;
   readonly #request: DelegateRequest;
-  /** Aborts when the work is over here, or is to be interrupted. */
+  /** Aborts when the task has ended on the platform, or the work must be interrupted. */
   readonly #either: AbortSignal;
   #peer: Peer;
-  /** Whether the endpoint is known to have the work. */
+  /** Whether the endpoint has certainly received the delegation. */
   #isKnown: boolean;
   #lastEventId: string;
-  /** Whether the endpoint refuses to tell of the work from where it was left. */
+  /** Whether the endpoint refuses to resume the stream. */
   #isClosed = false;
-  #noted: string;
+  #notedEventId: string;
   #notedMs = 0;
   #events = 0;
   #breaks = 0;
@@ -76,24 +84,24 @@ export class Delegated {
     this.#peer = at.peer;
     this.#either = AbortSignal.any([context.signal, context.interrupting]);
     this.#lastEventId = remote.lastEventId;
-    this.#noted = remote.lastEventId;
+    this.#notedEventId = remote.lastEventId;
     this.#isKnown = remote.lastEventId !== "";
     const contexts = assignment.missingContextIds.length === 0 ? assignment.contexts : "gone";
     this.#request = handOver(context.task, ownInputOf(context.task), contexts, remote.remoteId, terms);
   }
 
   /**
-   * Does the work of an assignment at its endpoint, from where it is there.
+   * Runs an assignment at its endpoint. A delegation that an earlier attempt made is resumed from its current state.
    *
    * @throws WorkFailure, WorkSuspension, PeerFault
    */
   static async run(at: AtPeer): Promise<WorkResult> {
     const { remotes } = at.push;
-    const known = await remotes.find(at.context.task.id);
-    if (known?.endpoint === at.endpoint) return new Delegated(at, known).#run("taken up");
-    // The agent has moved: what it did is called off where it was.
-    if (known !== undefined) await remotes.callOff(known, "the agent has another endpoint now");
-    return new Delegated(at, await noteNew(at, known === undefined)).#run("new");
+    const knownRemote = await remotes.find(at.context.task.id);
+    if (knownRemote?.endpoint === at.endpoint) return new Delegated(at, knownRemote).#run("taken up");
+    // The agent has a new endpoint, so the delegation at the old one is cancelled.
+    if (knownRemote !== undefined) await remotes.callOff(knownRemote, "the agent has another endpoint now");
+    return new Delegated(at, await noteNew(at, knownRemote === undefined)).#run("new");
   }
 
   async #run(how: "new" | "taken up"): Promise<WorkResult> {
@@ -101,34 +109,34 @@ export class Delegated {
     try {
       open = how === "new" ? await this.#begin() : await this.#takeUp();
       for (;;) {
-        const left = open === undefined ? "interrupted" : await this.#relay(open);
+        const outcome = open === undefined ? "interrupted" : await this.#relay(open);
         open?.stop.abort();
-        if (left === "interrupted") await this.#interrupt();
-        else if (left !== "broken") return left;
+        if (outcome === "interrupted") await this.#interrupt();
+        else if (outcome !== "broken") return outcome;
         open = await this.#reopen();
       }
     } finally {
       await this.#noteRest();
-      // What is kept goes on without this attempt.
+      // A kept stream stays open after this attempt. Every other stream is closed.
       if (this.#peer !== NO_PEER) open?.stop.abort();
       this.#peer.close();
     }
   }
 
-  /** Hands the work over. */
+  /** Delegates the work to the endpoint. */
   async #begin(): Promise<OpenStream> {
     requireContexts(this.#at.assignment);
     await shareAll(this.#at, ownInputOf(this.#at.context.task) === undefined ? 1 : 0, this.#remote.remoteId);
     return this.#attach();
   }
 
-  /** Goes on with what was handed over before this attempt, or this process. */
+  /** Resumes a delegation that an earlier attempt or an earlier process made. */
   async #takeUp(): Promise<OpenStream | undefined> {
     const { push, context } = this.#at;
     const { task, signal } = context;
     const state = await this.#status();
     if (state === undefined) {
-      // It was noted, and the endpoint has never heard of it or has forgotten it.
+      // The store has the delegation, but the endpoint never received it or has forgotten it.
       this.#isKnown = false;
       this.#lastEventId = "";
       return this.#begin();
@@ -141,15 +149,15 @@ export class Delegated {
         ...(budget && { budget }),
       });
       await reach(push, signal, () => this.#peer.resume(request, signal)).catch((thrown: unknown) => {
-        // Somebody else was faster.
+        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so it is no fault.
         if (!(thrown instanceof PeerFault) || thrown.code !== TASK_NOT_RESUMABLE) throw thrown;
       });
     }
-    const kept = push.kept.take(task.id);
-    if (kept === undefined) return this.#lastEventId === UNNUMBERED ? this.#reopen() : this.#attach();
+    const keptStream = push.keptStreams.take(task.id);
+    if (keptStream === undefined) return this.#lastEventId === UNNUMBERED ? this.#reopen() : this.#attach();
     this.#peer.close();
-    this.#peer = kept.peer;
-    return kept;
+    this.#peer = keptStream.peer;
+    return keptStream;
   }
 
   #attach(): OpenStream {
@@ -159,7 +167,7 @@ export class Delegated {
     return { events, peer: this.#peer, stop };
   }
 
-  /** Relays a stream as far as it goes. */
+  /** Relays a stream until it ends or breaks off. */
   async #relay({ events, stop }: OpenStream): Promise<Left> {
     const { push, context } = this.#at;
     const { signal, interrupting, task } = context;
@@ -170,10 +178,10 @@ export class Delegated {
     try {
       const ask = () => this.#isStillAtIt();
       const silenceMs = limitsMs(task).heartbeat;
-      for await (const told of watched(events, { timers: push.timers, silenceMs, ask })) {
-        const heard = await this.#hear(told);
-        if (heard === "suspended") return this.#suspend({ events, peer: this.#peer, stop });
-        if (heard !== undefined) return heard;
+      for await (const item of watched(events, { timers: push.timers, silenceMs, ask })) {
+        const heardEvent = await this.#hear(item);
+        if (heardEvent === "suspended") return this.#suspend({ events, peer: this.#peer, stop });
+        if (heardEvent !== undefined) return heardEvent;
       }
     } catch (thrown) {
       if (!either.aborted && !this.#mayPass(thrown)) throw thrown;
@@ -184,17 +192,21 @@ export class Delegated {
     return interrupting.aborted ? "interrupted" : "broken";
   }
 
-  /** Whether a stream that broke off so is worth another look. */
+  /** Whether the attempt can continue after a failure of the stream. */
   #mayPass(thrown: unknown): thrown is PeerFault {
     if (!(thrown instanceof PeerFault)) return false;
     this.#fault = thrown;
     if (thrown.reason === UNREACHABLE.reason) return true;
-    // Who knows the work and does not hand it over again can still be asked how it stands.
+    // The endpoint has the task but refuses to resume the stream. Status calls replace the stream.
     this.#isClosed = this.#isKnown && thrown.code !== undefined;
     return this.#isClosed;
   }
 
-  /** @returns undefined while it goes on */
+  /**
+   * Relays one event.
+   *
+   * @returns undefined while the work continues
+   */
   async #hear({ event, id }: Numbered): Promise<WorkResult | "suspended" | undefined> {
     const { context, push } = this.#at;
     if (++this.#events > MAX_EVENTS) {
@@ -231,7 +243,10 @@ export class Delegated {
     return undefined;
   }
 
-  /** Notes how far the relaying is, now and then: what is relayed again under its id counts once. */
+  /**
+   * Stores the id of the last relayed event, at intervals. An event that is relayed again has the same id and counts
+   * once.
+   */
   async #note(id: string | undefined, when?: "now"): Promise<void> {
     const { push } = this.#at;
     const nowMs = push.clock.now();
@@ -239,35 +254,44 @@ export class Delegated {
     this.#lastEventId = id ?? UNNUMBERED;
     if (!isFirst && when === undefined && nowMs - this.#notedMs < NOTE_MS) return;
     this.#notedMs = nowMs;
-    this.#noted = this.#lastEventId;
+    this.#notedEventId = this.#lastEventId;
     await push.remotes.note(this.#remote, this.#lastEventId);
   }
 
-  /** Who takes the work up after this attempt is not told again what was relayed by it, if that can be written down. */
+  /**
+   * Stores the id of the last relayed event before the attempt ends, so that the next attempt does not relay the event
+   * again.
+   */
   async #noteRest(): Promise<void> {
-    if (this.#lastEventId === "" || this.#lastEventId === this.#noted) return;
+    if (this.#lastEventId === "" || this.#lastEventId === this.#notedEventId) return;
     await this.#at.push.remotes.note(this.#remote, this.#lastEventId).catch(() => {});
   }
 
-  /** The endpoint interrupts the work; its stream stays open, because that is where NEKTE goes on to tell of it. */
+  /**
+   * Suspends the task because its work was suspended at the endpoint. The stream stays open, because NEKTE uses the
+   * same stream after a resume.
+   */
   #suspend(open: OpenStream | undefined): never {
     const { push, context } = this.#at;
     if (open !== undefined) {
-      push.kept.keep(context.task.id, open);
+      push.keptStreams.keep(context.task.id, open);
       this.#peer = NO_PEER;
     }
     const checkpoint = this.#hasCheckpoint ? { nekte: { task_id: this.#remote.remoteId } } : undefined;
     throw new WorkSuspension("the endpoint suspended the work", checkpoint);
   }
 
-  /** NEKTE has no call to suspend: the endpoint's work ends, and begins again when this is resumed. */
+  /**
+   * Interrupts the work. NEKTE has no call to suspend, so the work at the endpoint is cancelled, and starts from the
+   * beginning after a resume.
+   */
   async #interrupt(): Promise<never> {
     const { push, context } = this.#at;
     await push.remotes.callOff(this.#remote, context.task.suspensionRequest ?? "the work is interrupted");
     throw new WorkSuspension("");
   }
 
-  /** Another stream of the same work, once that is worth having; undefined when the work is interrupted meanwhile. */
+  /** Waits, and then opens another stream of the same work. Returns undefined if the work is interrupted meanwhile. */
   async #reopen(): Promise<OpenStream | undefined> {
     const { push, context } = this.#at;
     const { signal, interrupting } = context;
@@ -288,18 +312,18 @@ export class Delegated {
       }
       if (state === "suspended") return this.#suspend(undefined);
       const canFollow = !this.#isClosed && this.#lastEventId !== UNNUMBERED;
-      // The end may have been missed, so it is asked for once more.
+      // The stream may have broken off before the final event, so it is opened once more.
       if (canFollow && (!ENDED.has(state) || this.#breaks === 1)) return this.#attach();
       if (ENDED.has(state)) return this.#endAs(state);
       if (canFollow) continue;
       if (state === UNTOLD) throw new PeerFault(RESULT_LOST, "the endpoint tells of the work no more");
-      // Nobody tells of the work: only its state can be asked for, as long as it takes.
+      // No stream can report the task's end, so status calls replace it.
       this.#breaks = 0;
       await pause(push.timers, ASK_MS, this.#either);
     }
   }
 
-  /** The work has ended, and nothing but that is known. */
+  /** Ends the attempt with the task's state at the endpoint. The result itself did not arrive. */
   async #endAs(state: string): Promise<never> {
     await this.#at.push.remotes.forget(this.#remote);
     if (state === "failed") throw new WorkFailure("TASK_FAILED", "the endpoint's work failed", false);
@@ -307,7 +331,7 @@ export class Delegated {
     throw new PeerFault(RESULT_LOST, "the endpoint completed the work, and its result cannot be had");
   }
 
-  /** The endpoint's state of the work; undefined when it knows nothing of it. (NEKTE 6) */
+  /** Returns the state of the work at the endpoint; undefined if the work is unknown there. (NEKTE 6) */
   async #status(): Promise<string | undefined> {
     const { push, context } = this.#at;
     const { signal } = context;
@@ -321,7 +345,7 @@ export class Delegated {
     }
   }
 
-  /** Whether there is still something to wait for of an endpoint that has been silent for as long as a worker may be. */
+  /** Whether the endpoint still works on the task although it sends no events. If not, the stream is given up. */
   async #isStillAtIt(): Promise<boolean> {
     let state: string | undefined;
     try {
@@ -332,10 +356,10 @@ export class Delegated {
       if (++this.#unanswered < MAX_UNANSWERED) return true;
       throw new PeerFault(UNREACHABLE, "the endpoint has fallen silent");
     }
-    // A hand-over that is not answered yet is waited for.
+    // While the delegation may not yet have reached the endpoint, an unknown task is no reason to stop.
     if (state === undefined) return !this.#isKnown;
     const isOver = ENDED.has(state) || state === "suspended";
-    // What ends it may be on its way.
+    // The final event may not have arrived yet, so the first status that reports the end is tolerated.
     const goOn = !isOver || !this.#isOverdue;
     this.#isOverdue = isOver;
     return goOn;
@@ -343,30 +367,21 @@ export class Delegated {
 }
 
 /**
- * Notes work that is about to be handed over.
+ * Stores a delegation before the call to the endpoint.
  *
- * @param isFirst whether nothing of the task is known at any endpoint
+ * @param isFirst whether the task was never delegated to an endpoint
  */
-async function noteNew(
-  { push, context, endpoint, assignment, lease }: AtPeer,
-  isFirst: boolean,
-): Promise<Remote> {
+function noteNew({ push, context, endpoint, assignment, lease }: AtPeer, isFirst: boolean): Promise<Remote> {
   const { task } = context;
   const nowMs = push.clock.now();
   const { attemptExpireTime } = assignment;
   const untilMs = attemptExpireTime === undefined ? nowMs : fromTimestamp(attemptExpireTime);
   const carried = ownInputOf(task) === undefined ? assignment.contexts : [];
-  const remote = {
-    // The first hold has the task's own id; another one is another piece of work for the endpoint.
-    remoteId: isFirst && lease.epoch === 1n ? task.id : `${task.id}.${lease.epoch}`,
-    taskId: task.id,
-    endpoint,
-    terms: JSON.stringify(termsOf(task, carried, nowMs, untilMs)),
-    lastEventId: "",
-  };
-  await push.remotes.begin(lease, remote);
-  return remote;
+  const terms = JSON.stringify(termsOf(task, carried, nowMs, untilMs));
+  return beginRemote(push, { task, lease, endpoint, terms, isFirst });
 }
 
-/** Stands where the peer went with a stream that is kept. */
+/**
+ * Replaces an attempt's peer after the stream was kept, so that closing the attempt's peer leaves the kept stream open.
+ */
 const NO_PEER = { close() {} } as Peer;

@@ -1,4 +1,4 @@
-import { carryOut, Released, WorkFailure } from "@depute/client";
+import { Released, runAssignment, WorkFailure } from "@depute/client";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import type { Timers } from "@depute/core";
@@ -10,14 +10,14 @@ import { type Push, pause } from "./at-peer.ts";
 import { workAt } from "./push-work.ts";
 import { ownWorkerCalls } from "./worker-calls.ts";
 
-/** Agents whose work is noticed at once; what is more is found by the next look. */
+/** Maximum number of agents in the set of agents with new work. Scans find the other agents. */
 const MAX_NOTICED = 10_000;
-/** Agents that one look finds. */
+/** Maximum number of agents that one scan finds. */
 const LOOK_BATCH = 256;
-/** Milliseconds between looks. */
+/** Milliseconds between two scans. */
 const LOOK_MS = 2000;
 
-/** Milliseconds until a registry that was away is asked again. */
+/** Milliseconds before the next call to the registry after it was unavailable. */
 const AWAY_MS = 1000;
 
 export interface DispatcherOptions {
@@ -28,21 +28,21 @@ export interface DispatcherOptions {
   readonly endpoints: Endpoints;
   readonly push: Push;
   readonly log: Logger;
-  /** A name of this process that it has again when it comes back. */
+  /** The instance name of this process, which is the same after a restart. */
   readonly instance: string;
-  /** Tasks at endpoints at once. */
+  /** Maximum number of tasks that run at endpoints at the same time. */
   readonly capacity: number;
-  /** Of these, for one agent. */
+  /** Maximum number of concurrent tasks of one agent. */
   readonly perAgent: number;
 }
 
 interface Running {
   readonly agentId: string;
   readonly stop: AbortController;
-  readonly done: Promise<void>;
+  readonly ended: Promise<void>;
 }
 
-/** Takes the work of agents that have an endpoint, as far as there is room, and has it done there. */
+/** Leases tasks of agents that have an endpoint, up to the capacity, and runs them at the endpoints. */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #calls: ReturnType<typeof ownWorkerCalls>;
@@ -58,7 +58,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#calls = ownWorkerCalls(options.engine.workers);
-    // No agent's id begins with a colon, so no worker of another kind holds anything by this name.
+    // No agent's id begins with a colon, so no other kind of worker can have leases under this holder name.
     this.#holder = `:endpoint/${options.instance}`;
     options.engine.observe(async (tx, { after }) => {
       const { status, agentId } = after.task;
@@ -66,35 +66,38 @@ export class Dispatcher {
     });
   }
 
-  /** Takes up what a process before this one was doing, and looks for work from then on. */
+  /** Resumes the delegations of the previous process, and then polls for work. */
   async start(): Promise<void> {
-    const held = await this.#options.engine.workers.heldBy(this.#holder);
-    for (const assignment of held) this.#carryOut(assignment);
+    const heldAssignments = await this.#options.engine.workers.heldBy(this.#holder);
+    for (const assignment of heldAssignments) this.#runAssignment(assignment);
     this.#look();
   }
 
-  /** Work waits for an agent. */
+  /** Adds an agent to the agents with new work. */
   notice(agentId: string): void {
     if (this.#isClosing || this.#options.endpoints.hasNone(agentId)) return;
     if (this.#noticed.size < MAX_NOTICED) this.#noticed.add(agentId);
     this.#pump();
   }
 
-  /** Takes no more, and gives back what is being done: it goes on at its endpoints, and is taken up again there. */
+  /**
+   * Stops leasing tasks, and stops the running attempts without cancelling them. The work continues at the endpoints,
+   * and the next process resumes it.
+   */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#cancelLook();
     await this.#pumping;
     for (const { stop } of this.#running) stop.abort(new Released());
-    await Promise.all([...this.#running].map(({ done }) => done));
+    await Promise.all([...this.#running].map(({ ended }) => ended));
   }
 
-  /** A process that drains takes nothing new. */
+  /** Whether new work is refused, because this process drains or closes. */
   get #isClosing(): boolean {
     return this.#closing.signal.aborted || this.#options.stopping.aborted;
   }
 
-  /** What waits since before this process, or was not noticed. */
+  /** Finds agents with work that was created before this process started, or whose wake-up was lost. */
   #look(): void {
     const { engine, timers } = this.#options;
     engine.workers
@@ -116,7 +119,7 @@ export class Dispatcher {
     if (this.#pumping !== undefined || this.#isClosing) return;
     this.#pumping = this.#takeAll().finally(() => {
       this.#pumping = undefined;
-      // What was noticed when the last agent had been looked at.
+      // Further agents got new work while the last agent was handled.
       if (this.#noticed.size > 0 && this.#running.size < this.#options.capacity) this.#pump();
     });
   }
@@ -129,16 +132,20 @@ export class Dispatcher {
       try {
         if (await this.#take(agentId)) this.#noticed.add(agentId);
       } catch (err) {
-        // The next look finds it again.
+        // The next scan finds the agent's work again.
         this.#complain(err);
       }
     }
   }
 
-  /** @returns whether more may wait for the agent than was taken */
+  /**
+   * Leases tasks of an agent and runs them.
+   *
+   * @returns whether more tasks of the agent may be pending
+   */
   async #take(agentId: string): Promise<boolean> {
     const { engine, endpoints, capacity, perAgent } = this.#options;
-    const endpoint = await endpoints.of(agentId, this.#closing.signal);
+    const endpoint = await endpoints.endpointOf(agentId, this.#closing.signal);
     if (endpoint === "") return false;
     const room = Math.min(capacity - this.#running.size, perAgent - (this.#byAgent.get(agentId) ?? 0));
     if (room <= 0) return false;
@@ -149,24 +156,24 @@ export class Dispatcher {
       capabilityIds: [],
       holder: this.#holder,
     };
-    const taken = await engine.workers.take(stream, room);
-    for (const assignment of taken) this.#carryOut(assignment);
-    return taken.length > 0;
+    const assignments = await engine.workers.take(stream, room);
+    for (const assignment of assignments) this.#runAssignment(assignment);
+    return assignments.length > 0;
   }
 
-  #carryOut(assignment: Assignment): void {
+  #runAssignment(assignment: Assignment): void {
     const { lease, task } = assignment;
     if (lease === undefined || task === undefined) return;
     const { push, log } = this.#options;
     const { agentId } = task;
     const stop = new AbortController();
     this.#byAgent.set(agentId, (this.#byAgent.get(agentId) ?? 0) + 1);
-    const done = carryOut(
+    const run = runAssignment(
       {
         calls: this.#calls,
         work: async (input, context) => {
           const endpoint = await this.#endpointOf(agentId, context.signal);
-          // It has none any more, so that somebody else is to do the work.
+          // The agent has no endpoint any more, so the task is released for another worker.
           if (endpoint === "") stop.abort(new Released());
           context.signal.throwIfAborted();
           try {
@@ -174,7 +181,8 @@ export class Dispatcher {
           } catch (thrown) {
             if (thrown instanceof WorkFailure) {
               const { reason, message } = thrown;
-              // What an endpoint itself says of the work is for the delegator alone.
+              // The endpoint's message is for the delegator only. So the log gets only the message of an unreachable
+              // endpoint.
               const why = reason === UNREACHABLE.reason ? { why: message } : {};
               log.info({ agentId, task: task.id, reason, ...why }, "work at an endpoint failed");
             }
@@ -194,18 +202,18 @@ export class Dispatcher {
         const others = (this.#byAgent.get(agentId) ?? 1) - 1;
         if (others === 0) this.#byAgent.delete(agentId);
         else this.#byAgent.set(agentId, others);
-        // There is room again.
+        // The end of a task frees capacity for another one.
         this.notice(agentId);
       });
-    const running: Running = { agentId, stop, done };
+    const running: Running = { agentId, stop, ended: run };
     this.#running.add(running);
   }
 
-  /** Waits for the registry, as work that is held does for whatever is away for a while. */
+  /** Returns the agent's endpoint. Retries while the registry is unavailable, until the task's signal aborts. */
   async #endpointOf(agentId: string, signal: AbortSignal): Promise<string> {
     for (;;) {
       try {
-        return await this.#options.endpoints.of(agentId, signal);
+        return await this.#options.endpoints.endpointOf(agentId, signal);
       } catch (err) {
         signal.throwIfAborted();
         this.#complain(err);

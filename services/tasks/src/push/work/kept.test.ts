@@ -13,17 +13,17 @@ function stream(): OpenStream & { closed: () => boolean } {
 
 test("a stream is kept until it is taken, dropped or too old", () => {
   const clock = new ManualClock();
-  const kept = new Kept(clock);
+  const keptStreams = new Kept(clock);
   const [taken, dropped, old, replaced, latest] = [stream(), stream(), stream(), stream(), stream()];
-  kept.keep("taken", taken);
-  kept.keep("dropped", dropped);
-  kept.keep("replaced", replaced);
-  kept.keep("replaced", latest);
-  expect(kept.take("taken")).toMatchObject({ stop: taken.stop });
-  expect(kept.take("taken")).toBeUndefined();
-  kept.drop("dropped");
-  kept.drop("unknown");
-  kept.keep("old", old);
+  keptStreams.keep("taken", taken);
+  keptStreams.keep("dropped", dropped);
+  keptStreams.keep("replaced", replaced);
+  keptStreams.keep("replaced", latest);
+  expect(keptStreams.take("taken")).toMatchObject({ stop: taken.stop });
+  expect(keptStreams.take("taken")).toBeUndefined();
+  keptStreams.drop("dropped");
+  keptStreams.drop("unknown");
+  keptStreams.keep("old", old);
   expect([taken, dropped, replaced, latest, old].map(({ closed }) => closed())).toEqual([
     ...[false, true, true],
     ...[false, false],
@@ -33,10 +33,10 @@ test("a stream is kept until it is taken, dropped or too old", () => {
 });
 
 test("no more are kept than there is room for, the newest, and none after the end", () => {
-  const kept = new Kept(new ManualClock());
+  const keptStreams = new Kept(new ManualClock());
   const streams = Array.from({ length: MAX_KEPT + 2 }, stream);
-  for (const [number, each] of streams.entries()) kept.keep(`t${number}`, each);
+  for (const [number, each] of streams.entries()) keptStreams.keep(`t${number}`, each);
   expect(streams.filter(({ closed }) => closed())).toEqual(streams.slice(0, 2));
-  kept.close();
+  keptStreams.close();
   expect(streams.every(({ closed }) => closed())).toBe(true);
 });

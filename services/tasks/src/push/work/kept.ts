@@ -2,23 +2,23 @@ import type { Timers } from "@depute/core";
 import type { Peer } from "../peers/peer.ts";
 import type { Numbered } from "../rules/peer-event.ts";
 
-/** Streams of suspended work that are kept open at once; each costs a connection. */
+/** Maximum number of kept streams. Each kept stream occupies a connection. */
 export const MAX_KEPT = 64;
 
-/** How long a stream is kept, milliseconds: a connection for work that nobody resumes is for nothing. */
+/** Milliseconds for which the stream of a suspended task is kept. */
 const KEPT_MS = 3_600_000;
 
-/** A stream that goes on where it was left. */
+/** An open stream that may yield more events. */
 export interface OpenStream {
   readonly events: AsyncIterator<Numbered>;
   readonly peer: Peer;
-  /** Ends it. */
+  /** Ends the stream. */
   readonly stop: AbortController;
 }
 
 /**
- * Streams of work that its endpoint has suspended: NEKTE tells on them how the work goes on once it is resumed. Dropped
- * ones are missed only where the endpoint cannot be asked again from where they ended.
+ * Open streams of suspended tasks, because NEKTE continues on the same stream after a resume. If a stream is dropped
+ * and the endpoint cannot resume it, the work is lost.
  */
 export class Kept {
   readonly #timers: Timers;

@@ -5,20 +5,26 @@ import type { Assignment, Lease } from "@depute/contracts/depute/tasks/v1/worker
 import { InvokeRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DEFAULT_RESULT_BUDGET } from "@depute/core";
 import { currentHash, type Invoked } from "../peers/peer.ts";
+import { readA2aAddress } from "../rules/agent-address.ts";
 import { budgetOf, isSameVersion } from "../rules/hand-over.ts";
 import { PeerFault } from "../rules/refusal.ts";
+import { A2aDelegated } from "./a2a-delegated.ts";
 import { type AtPeer, inputOf, type Push, reach, requireContexts, shareAll, toFailure } from "./at-peer.ts";
 import { Delegated } from "./delegated.ts";
 
 /**
- * The work of an assignment, done by the agent's own NEKTE server: `nekte.invoke` for a capability, `nekte.delegate` for
- * free work. It is carried out as any worker's is, under the same lease.
+ * Returns the work function of an assignment at the agent's own server. NEKTE: `nekte.invoke` for a capability,
+ * `nekte.delegate` for free work. A2A: a message. It runs under the same lease as any worker's function.
  *
- * @param endpoint the agent's address
+ * @param endpoint the agent's address, as `addressOf` returns it
  */
 export function workAt(push: Push, endpoint: string, assignment: Assignment, lease: Lease): Work {
   return async (_input, context) => {
     try {
+      const address = readA2aAddress(endpoint);
+      if (address !== undefined) {
+        return await A2aDelegated.run({ push, address, endpoint, assignment, lease, context });
+      }
       const peer = await push.peerAt(endpoint);
       const at = { push, peer, endpoint, assignment, lease, context };
       if (context.task.capabilityId !== "") {
@@ -36,8 +42,8 @@ export function workAt(push: Push, endpoint: string, assignment: Assignment, lea
 }
 
 /**
- * Invokes a capability (NEKTE 2). Its result has to fit the capability's schema, which only the full one surely does, so
- * that one is asked for, within the task's own budget.
+ * Invokes a capability (NEKTE 2) within the task's budget. The full level is requested, because shorter levels may not
+ * fit the capability's schema.
  */
 async function invoke(at: AtPeer): Promise<WorkResult> {
   const { push, assignment, lease, context } = at;
@@ -51,14 +57,14 @@ async function invoke(at: AtPeer): Promise<WorkResult> {
     budget: budgetOf({ maxTokens, detailLevel: "full" }),
   });
   const { output, tokensUsed } = await reach(push, signal, () => invokeVersion(at, request));
-  // What cannot be a result here is refused before anything is made of it.
+  // Throws if the output is no valid JSON value, before the output is used.
   fromJson(ValueSchema, output);
   return { output, tokensUsed };
 }
 
 /**
- * Names the version that the task was made for. An endpoint may write the same version with more digits: it is then named
- * as the endpoint writes it, so that no version runs unnamed.
+ * Invokes exactly the task's version of the capability. If the endpoint uses a longer hash of the same version, the
+ * call is repeated with that hash.
  */
 async function invokeVersion(
   { peer, context }: AtPeer,

@@ -16,14 +16,15 @@ import {
   noteEvent,
   openRemote,
   oweCancel,
+  putPeerState,
   type Remote,
 } from "../store/remote-rows.ts";
 
 const TIMED_OUT = reasonName(ErrorReason.TASK_TIMEOUT);
 
 /**
- * What goes on at endpoints, and so has to be taken up again after a restart and called off when its task is. Rows are
- * written in the transactions of what they follow from.
+ * Stores delegations at endpoints, so that they are resumed after a restart and cancelled with their tasks. Each row
+ * commits with the change that causes it.
  */
 export class Remotes {
   readonly #engine: TaskEngine;
@@ -37,12 +38,12 @@ export class Remotes {
     engine.observe((tx, change) => this.#follow(tx, change));
   }
 
-  /** Tells the listener when an endpoint has to be told of a cancellation. */
+  /** Registers a listener that is called when a delegation must be cancelled at its endpoint. */
   onOwed(listener: () => void): void {
     this.#onOwed = listener;
   }
 
-  /** Tells the listener when nothing more comes of a task's work at an endpoint. */
+  /** Registers a listener that is called when a delegation has ended. */
   onEnd(listener: (taskId: string) => void): void {
     this.#onEnd = listener;
   }
@@ -51,8 +52,12 @@ export class Remotes {
     return this.#engine.store.read((tx) => openRemote(tx, taskId));
   }
 
-  /** Notes work before it is handed over. @throws DeputeError LEASE_LOST */
-  async begin(lease: Lease, remote: Remote): Promise<void> {
+  /**
+   * Stores a delegation before the call to the endpoint.
+   *
+   * @throws DeputeError LEASE_LOST
+   */
+  async begin(lease: Lease, remote: Omit<Remote, "peerState">): Promise<void> {
     await this.#engine.store.write(async (tx) => {
       const record = await this.#engine.find(tx, lease.taskId);
       if (record === undefined) throw taskNotFound(lease.taskId);
@@ -61,17 +66,22 @@ export class Remotes {
     });
   }
 
-  /** Notes how far the endpoint's events were relayed. */
+  /** Records the last relayed event of a delegation. */
   async note({ remoteId }: Remote, lastEventId: string): Promise<void> {
     await this.#engine.store.write((tx) => noteEvent(tx, remoteId, lastEventId));
   }
 
-  /** The endpoint has ended it, or knows nothing of it. */
+  /** Records the state of a delegation at an A2A agent. */
+  async keepState({ remoteId }: Remote, peerState: string): Promise<void> {
+    await this.#engine.store.write((tx) => putPeerState(tx, remoteId, peerState));
+  }
+
+  /** Deletes a delegation that has ended at the endpoint or is unknown there. */
   async forget({ remoteId }: Remote): Promise<void> {
     await this.#engine.store.write((tx) => deleteRemote(tx, remoteId));
   }
 
-  /** It is to be called off at the endpoint, though its task goes on. */
+  /** Cancels a delegation at its endpoint. The task itself continues. */
   async callOff({ taskId }: Remote, reason: string): Promise<void> {
     await this.#engine.store.write((tx) => this.#owe(tx, taskId, reason, this.#clock.now()));
   }
@@ -84,7 +94,7 @@ export class Remotes {
     });
   }
 
-  /** What becomes of a task becomes of its work at an endpoint. */
+  /** After the end of a task, deletes its delegation or cancels the delegation at the endpoint. */
   async #follow(tx: WriteTx, { after, events }: TaskChange): Promise<void> {
     const { id, status, failure } = after.task;
     if (status === TaskStatus.COMPLETED || status === TaskStatus.IN_REVIEW) {
@@ -93,7 +103,7 @@ export class Remotes {
     } else if (isTerminal(status)) {
       await this.#owe(tx, id, failure?.message || failure?.reason || "", this.#clock.now());
     } else if (events.some(isTimedOutAttempt)) {
-      // The next attempt is to be a new one there, too.
+      // The next attempt must begin with a new delegation, so this one is cancelled.
       await this.#owe(tx, id, "the attempt took too long", this.#clock.now());
     }
   }

@@ -5,7 +5,7 @@ import { ErrorReason, reasonName } from "@depute/core";
 import { fromConnectError } from "@depute/service";
 import type { TaskEngine } from "../../core/index.ts";
 
-/** What an endpoint gave and the platform does not take; the same again would not be taken either. */
+/** Refusals of a result that a retry of the same call would get again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.OUTPUT_SCHEMA_VIOLATION,
   ErrorReason.LIMIT_EXCEEDED,
@@ -13,18 +13,18 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * The calls of a worker that is part of the service, and works for any agent: the same handlers as for others, with leases
- * and epochs as theirs.
+ * WorkerService inside this process, for any agent. The handlers are those of external workers, so leases and epochs
+ * apply.
  */
 export function ownWorkerCalls({ calls }: TaskEngine["workers"]): Client<typeof WorkerService> {
   return {
     ...calls,
-    reportPartial: (request, options) => taken(calls.reportPartial(request, options)),
-    completeAssignment: (request, options) => taken(calls.completeAssignment(request, options)),
+    reportPartial: (request, options) => unlessTaken(calls.reportPartial(request, options)),
+    completeAssignment: (request, options) => unlessTaken(calls.completeAssignment(request, options)),
   };
 }
 
-async function taken<T>(call: Promise<T>): Promise<T> {
+async function unlessTaken<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (thrown) {

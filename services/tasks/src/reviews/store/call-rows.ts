@@ -1,17 +1,17 @@
 import { integer, oneOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** A call that the verifier is owed. */
+/** A pending call to the verifier. */
 export interface ReviewCall {
   readonly method: "create" | "answer" | "withdraw";
   readonly reviewId: string;
   readonly taskId: string;
-  /** Of the inquiry that is answered; 0 for the other methods. */
+  /** The number of the answered inquiry; 0 for the other methods. */
   readonly number: number;
   readonly answer: string;
   readonly answeredBy: string;
 }
 
-/** An outbox row: a call that the verifier is owed, and its position. Calls are made in the order of positions. */
+/** An outbox row: a pending call to the verifier, and its position. Calls are made in this order. */
 export interface ReviewCallRow extends ReviewCall {
   readonly place: number;
 }
@@ -26,7 +26,7 @@ const ROW = row({
   answeredBy: text,
 });
 
-/** Puts a call behind those that are owed already. */
+/** Adds a call after those that are already pending. */
 export async function insertCall(
   tx: WriteTx,
   {
@@ -45,7 +45,7 @@ export async function insertCall(
   );
 }
 
-/** Up to so many calls that are owed, the first of them first. */
+/** Up to `limit` pending calls, the oldest first. */
 export function firstCalls(tx: ReadTx, limit: number): Promise<ReviewCallRow[]> {
   return tx.all(
     ROW,

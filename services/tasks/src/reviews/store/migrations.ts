@@ -1,8 +1,9 @@
 import type { Migration } from "@depute/store";
 
 /**
- * Held results whose reviews the verifier has, and the calls that it is owed. A review is named here (`review_id`), so that it
- * is known before the verifier answers. `task_review_inquiries` says which questions the author of a result was told of.
+ * Held results under review, and an outbox of calls to the verifier. This service chooses `review_id`, so that the id
+ * exists before the verifier answers. `task_review_inquiries` records the questions that were delivered to the result's
+ * author.
  */
 const REVIEWS = `
 CREATE TABLE task_reviews (

@@ -1,13 +1,13 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The review of a result that a task holds. The verifier has the rest of it. */
+/** This service's record of the review of a held result. The verifier service stores the review itself. */
 export interface HeldReview {
-  /** The verifier's id of the review, a UUID that was chosen here. */
+  /** The id of the review, a UUID that this service chose. The verifier uses the same id. */
   readonly reviewId: string;
   readonly taskId: string;
   /** How long the verifier waits for a decision, milliseconds. */
   readonly timeoutMs: number;
-  /** 1 once the verifier has told of the escalation. */
+  /** 1 after the verifier reported the escalation. */
   readonly escalated: number;
 }
 
@@ -27,12 +27,12 @@ export async function insertReview(
   ]);
 }
 
-/** The review of the result that a task holds now. */
+/** Returns the review of the result that is held for a task; undefined for none. */
 export function reviewOfTask(tx: ReadTx, taskId: string): Promise<HeldReview | undefined> {
   return tx.get(ROW, `SELECT ${COLUMNS} FROM task_reviews WHERE task_id = ?`, [taskId]);
 }
 
-/** A review by its id; nothing once its result is held no more. */
+/** Finds a review by its id; undefined once its result is no longer held. */
 export function readReview(tx: ReadTx, reviewId: string): Promise<HeldReview | undefined> {
   return tx.get(ROW, `SELECT ${COLUMNS} FROM task_reviews WHERE review_id = ?`, [reviewId]);
 }
@@ -47,9 +47,9 @@ export async function deleteReview(tx: WriteTx, reviewId: string): Promise<void>
 }
 
 /**
- * Notes a question of a reviewer as sent to the author of the result.
+ * Records that a question was delivered to the result's author.
  *
- * @returns false for a question that was sent before
+ * @returns false if it was recorded before
  */
 export async function noteInquiry(tx: WriteTx, reviewId: string, number: number): Promise<boolean> {
   const { changes } = await tx.run(
@@ -59,7 +59,11 @@ export async function noteInquiry(tx: WriteTx, reviewId: string, number: number)
   return changes === 1;
 }
 
-/** Notes that every question of a review is answered. @returns the numbers of those that were not */
+/**
+ * Records that every question of a review is answered.
+ *
+ * @returns the numbers of the questions that had no answer before
+ */
 export async function answerInquiries(tx: WriteTx, reviewId: string): Promise<number[]> {
   const rows = await tx.all(
     NUMBER_ROW,

@@ -11,7 +11,7 @@ const VERDICTS: Partial<Record<ReviewState, ReviewVerdict>> = {
   [ReviewState.REJECTED]: ReviewVerdict.REJECTED,
 };
 
-/** How a review ended; nothing while it waits. */
+/** The decision that ended a review; undefined while the review waits. */
 export function decisionOf({ state, reason }: Pick<Review, "state" | "reason">): Decision | undefined {
   if (state === ReviewState.PENDING) return undefined;
   const verdict = VERDICTS[state];
@@ -21,7 +21,7 @@ export function decisionOf({ state, reason }: Pick<Review, "state" | "reason">):
   );
 }
 
-/** The end of a review without a decision. */
+/** Returns the decision for a review that ended without a reviewer's decision. Its verdict is UNSPECIFIED. */
 export function undecided(comment: string): Decision {
   return { verdict: ReviewVerdict.UNSPECIFIED, comment };
 }

@@ -7,14 +7,15 @@ import {
   ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { invalid } from "@depute/core";
+import { FOUND } from "@depute/store";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { as, type Bench, begin, openBench } from "../../testing/bench.ts";
+import { asCaller, type Bench, begin, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
 import { decide, reviewOf, until } from "../../testing/reviews.ts";
 
 const CHIEF = `${"D".repeat(42)}M`;
-const [HER, ME] = [as(ALICE), as(BOB)];
+const [HER, ME] = [asCaller(ALICE), asCaller(BOB)];
 
 let bench: Bench;
 let count = 0;
@@ -30,7 +31,7 @@ async function handIn(words: string): Promise<void> {
   await bench.workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, words) } }, ME);
 }
 
-/** A task of which the result waits for the overseer. */
+/** Creates a task whose result waits for the overseer. Returns the task's id. */
 async function submitted(): Promise<string> {
   const draft = { agentId: "bob", description: "say hello", limits: { total: { seconds: 172_800n } } };
   const { task } = await bench.tasks.createTask({ requestId: `request ${++count}`, draft }, HER);
@@ -45,8 +46,10 @@ const becomes = (taskId: string, status: TaskStatus) =>
     return task?.status === status ? task : undefined;
   });
 const rows = (table: string) =>
-  bench.runtime.context.engine.store.read(async (tx) => (await tx.all(`SELECT * FROM ${table}`)).length);
-/** The store has nothing more of reviews than of held results. */
+  bench.runtime.context.engine.store.read(
+    async (tx) => (await tx.all(FOUND, `SELECT * FROM ${table}`)).length,
+  );
+/** Waits until the tables of reviews and of pending calls to the verifier are empty. */
 const settles = () =>
   until(bench, async () =>
     (await rows("task_reviews")) + (await rows("task_review_calls")) === 0 ? true : undefined,
@@ -103,7 +106,8 @@ test("a decision that comes while the service is down is applied at its start, t
   await becomes(taskId, TaskStatus.PENDING);
   await handIn("HELLO!");
   await until(bench, async () => (bench.fakes.reviews.all.size === 2 ? true : undefined));
-  // The decision on the earlier result, heard once more, says nothing of this one.
+  // Without its cursor, the service reads the decision on the earlier result again. That old decision must not affect
+  // the new result.
   await bench.runtime.context.engine.store.write((tx) => tx.run("DELETE FROM cursors"));
   await bench.reopen();
   await until(bench, async () => ((await rows("cursors")) === 1 ? true : undefined));
@@ -142,7 +146,7 @@ test("a result is held while the verifier is away, and no decision passes it by"
   });
   expect((await taskOf(taskId))?.status).toBe(TaskStatus.IN_REVIEW);
   bench.fakes.away.delete("verifier");
-  // The call that is owed has not been tried again, so that this one asks for the review first.
+  // The outbox has not yet retried CreateReview. So `decide` creates the review itself before it decides.
   expect(await decide(bench, taskId, ReviewVerdict.APPROVED)).toMatchObject({ status: TaskStatus.COMPLETED });
   await bench.pass(30_000);
   await settles();

@@ -6,7 +6,7 @@ import {
   ReviewState,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { type Clock, DeputeError, ErrorReason, fromTimestamp, newId } from "@depute/core";
-import { reasonOf } from "@depute/service";
+import { optionsForOwner, reasonOf } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
 import {
   type Decision,
@@ -15,6 +15,7 @@ import {
   statusName,
   type TaskChange,
   type TaskEngine,
+  type TaskEventName,
   type TaskRecord,
 } from "../../core/index.ts";
 import { insertCall, type ReviewCall } from "../store/call-rows.ts";
@@ -30,7 +31,7 @@ import {
 import { decisionOf, undecided } from "./decision.ts";
 import { requestOf, shortened } from "./request.ts";
 
-/** The shortest time that a review has, milliseconds. */
+/** The shortest timeout of a review, in milliseconds. */
 const MIN_TIMEOUT_MS = 1000;
 
 export interface OversightOptions {
@@ -39,19 +40,30 @@ export interface OversightOptions {
   readonly reviews: Client<typeof ReviewService>;
   /** How long the verifier waits for a decision, milliseconds. */
   readonly timeoutMs: number;
-  /** Principals that may decide as well when half of that is over. */
+  /** Principals that may also decide after half of the timeout. */
   readonly escalation: readonly string[];
 }
 
+/** The events that {@link Oversight} follows: those by which a task enters or leaves review. */
+export const FOLLOWED: ReadonlySet<TaskEventName> = new Set([
+  "submitted",
+  "changesRequested",
+  "completed",
+  "failed",
+  "cancelled",
+  "expired",
+  "revoked",
+]);
+
 /**
- * What a held result and its review have in common. The verifier owns the review: its times, its questions, who may decide, and
- * the decision. Here is the request for it, in an outbox of the transaction that holds the result, and the consequence of its
- * end, which is applied once.
+ * Connects a held result to its review at the verifier service, which owns the review's times, questions, reviewers and
+ * decision. The transaction that holds the result also writes the request for the review to an outbox. The review's end
+ * changes the task exactly once.
  */
 export class Oversight implements ResultReviews {
   readonly #options: OversightOptions;
   readonly #listeners: ReviewListener[] = [];
-  /** Calls about a task that are under way. */
+  /** Calls in progress, by task id. */
   readonly #calling = new Map<string, Promise<unknown>>();
   #onOwed: () => void = () => {};
 
@@ -63,21 +75,25 @@ export class Oversight implements ResultReviews {
     this.#listeners.push(listener);
   }
 
-  /** Tells the listener when the verifier is owed a call. */
+  /** Registers the listener for new pending calls to the verifier. */
   onOwed(listener: () => void): void {
     this.#onOwed = listener;
   }
 
-  /** Follows the engine: a held result asks for a review, and any other end of the waiting withdraws it. */
+  /**
+   * Observes tasks: requests a review when a result is held, and withdraws the review when the task leaves review
+   * without a decision.
+   */
   async observe(tx: WriteTx, { before, after, events }: TaskChange): Promise<void> {
     const { id: taskId, status } = after.task;
     if (status === TaskStatus.IN_REVIEW) {
       if (!events.some(({ payload }) => payload.case === "submitted")) return;
-      const reviewId = newId();
+      const reviewId = newId(this.#options.clock.now());
       await insertReview(tx, { reviewId, taskId, timeoutMs: this.#timeoutMs(after) });
       await this.#owe(tx, { method: "create", reviewId, taskId });
     } else if (before?.task.status === TaskStatus.IN_REVIEW) {
-      // A decision has deleted the row before it moved the task on.
+      // A missing row means that a decision ended the review, because `deciding` deletes the row before the task
+      // changes.
       const review = await reviewOfTask(tx, taskId);
       if (review === undefined) return;
       await deleteReview(tx, review.reviewId);
@@ -85,18 +101,18 @@ export class Oversight implements ResultReviews {
     }
   }
 
-  /** Whether others may decide on the result that a task holds. */
+  /** Whether principals other than the overseer may now decide on a task's held result. */
   async isEscalated(tx: ReadTx, taskId: string): Promise<boolean> {
     return (await reviewOfTask(tx, taskId))?.escalated === 1;
   }
 
   /**
-   * Has the verifier decide on the result that a task holds, and then calls `apply`, which moves the task on in a transaction of
-   * its own.
+   * Records the decision on a held result at the verifier service. Then calls `apply`, which changes the task in a
+   * separate transaction.
    *
    * @param reviewer the principal that decides
-   * @throws DeputeError TASK_STATE_CONFLICT (nothing is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST,
-   * DEPENDENCY_UNAVAILABLE, and what `apply` throws
+   * @throws DeputeError TASK_STATE_CONFLICT (no result is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED,
+   * CONFLICT_OF_INTEREST, DEPENDENCY_UNAVAILABLE, and the errors of `apply`
    */
   decide<T>(
     taskId: string,
@@ -109,15 +125,15 @@ export class Oversight implements ResultReviews {
     const reason = shortened(comment);
     return this.alone(taskId, async () => {
       await this.#ask(taskId, options, (id) =>
-        reviews.decideReview({ id, verdict, reason, reviewer }, options),
+        reviews.decideReview({ reviewId: id, verdict, reason, reviewer }, options),
       );
       return apply();
     });
   }
 
   /**
-   * Puts a question about the result that a task holds, and then calls `apply` with its number, to keep it with
-   * {@link noteInquiry}.
+   * Asks a question about a held result at the verifier. Then calls `apply` with the question's number, which the
+   * caller records with {@link noteInquiry}.
    *
    * @throws DeputeError as {@link decide}
    */
@@ -131,19 +147,19 @@ export class Oversight implements ResultReviews {
     const question = { requestId, text: shortened(text), reviewer };
     return this.alone(taskId, async () => {
       const { inquiry } = await this.#ask(taskId, options, (id) =>
-        reviews.inquireReview({ id, ...question }, options),
+        reviews.inquireReview({ reviewId: id, ...question }, options),
       );
       return apply(inquiry?.number ?? 0);
     });
   }
 
-  /** Notes that the caller tells the author of a question itself. */
+  /** Records that the caller itself delivers a question to the result's author. */
   async noteInquiry(tx: WriteTx, taskId: string, number: number): Promise<void> {
     const review = await reviewOfTask(tx, taskId);
     if (review !== undefined) await noteInquiry(tx, review.reviewId, number);
   }
 
-  /** Owes the verifier what the author answered to the questions so far. */
+  /** Puts the author's answer to the open questions into the outbox of calls to the verifier. */
   async noteAnswer(tx: WriteTx, taskId: string, text: string, answeredBy: string): Promise<void> {
     const review = await reviewOfTask(tx, taskId);
     if (review === undefined) return;
@@ -161,7 +177,10 @@ export class Oversight implements ResultReviews {
     for (const listener of this.#listeners) await listener.deciding(tx, record, decision, isOwn);
   }
 
-  /** Asks for a review; repeating it gives the same one. A result that is held no more needs none. */
+  /**
+   * Requests a review at the verifier service. A repeated request returns the same review. Nothing happens if the
+   * result is no longer held.
+   */
   async create(reviewId: string, options: CallOptions): Promise<void> {
     const { engine, reviews, escalation } = this.#options;
     const request = await engine.store.read(async (tx) => {
@@ -169,12 +188,16 @@ export class Oversight implements ResultReviews {
       const record = review && (await engine.find(tx, review.taskId));
       if (review === undefined || record === undefined) return undefined;
       const result = await engine.heldResult(tx, review.taskId);
-      return requestOf(review, record, result?.output?.full, escalation);
+      return { ...requestOf(review, record, result?.output?.full, escalation), task: record.task };
     });
-    if (request !== undefined) await reviews.createReview(request, options);
+    if (request === undefined) return;
+    const { task, ...asked } = request;
+    await reviews.createReview(asked, optionsForOwner(options, task));
   }
 
-  /** Fails the task whose review the verifier will never have. */
+  /**
+   * Fails a task in review, because the verifier service refused its review with an error that a retry would get again.
+   */
   async giveUp(reviewId: string, why: string): Promise<void> {
     const { engine } = this.#options;
     await engine.store.write(async (tx) => {
@@ -184,12 +207,12 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Applies a change of a review: new questions, its escalation, its end.
+   * Applies a change of a review: new questions, the escalation, or the end of the review.
    *
-   * @param within what is written in the same transaction
+   * @param within writes in the same transaction
    */
   async apply(changed: Review, within: (tx: WriteTx) => Promise<void>): Promise<void> {
-    // A call that is answered here applies the decision itself, and tells of it.
+    // Waits for calls in progress about this task, because such a call applies its own decision.
     await this.#settled(changed.subject);
     const { engine } = this.#options;
     await engine.store.write(async (tx) => {
@@ -211,7 +234,7 @@ export class Oversight implements ResultReviews {
     });
   }
 
-  /** Runs calls about one task one after the other. {@link apply} waits for them. */
+  /** Runs the calls about one task one at a time. {@link apply} waits for them. */
   async alone<T>(taskId: string, work: () => Promise<T>): Promise<T> {
     const calling = this.#settled(taskId).then(work);
     this.#calling.set(taskId, calling);
@@ -234,7 +257,10 @@ export class Oversight implements ResultReviews {
     tx.afterCommit(() => this.#onOwed());
   }
 
-  /** Calls the verifier about the review of a held result, which it may not have yet. */
+  /**
+   * Calls the verifier service about the review of a held result. If the verifier does not have the review yet, creates
+   * the review first.
+   */
   async #ask<T>(taskId: string, options: CallOptions, call: (reviewId: string) => Promise<T>): Promise<T> {
     const review = await this.#options.engine.store.read((tx) => reviewOfTask(tx, taskId));
     if (review === undefined) throw await this.#notHeld(taskId);
@@ -247,7 +273,7 @@ export class Oversight implements ResultReviews {
     }
   }
 
-  /** How long the verifier waits: no longer than the task. */
+  /** Returns how long the verifier waits for a decision. This is at most the time until the task's own deadline. */
   #timeoutMs({ task }: TaskRecord): number {
     const { timeoutMs, clock } = this.#options;
     if (task.expireTime === undefined) return timeoutMs;

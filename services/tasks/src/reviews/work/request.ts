@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Value } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, type Value } from "@bufbuild/protobuf/wkt";
 import {
   type CreateReviewRequestSchema,
   ReviewKind,
@@ -8,16 +8,17 @@ import { LOCAL_PRINCIPAL } from "@depute/service";
 import { checkValue, MAX_VALUE_BYTES, type TaskRecord } from "../../core/index.ts";
 import type { HeldReview } from "../store/review-rows.ts";
 
-/** The largest result that a review shows, bytes as JSON; a larger one is read with GetTask. */
+/** Maximum size in bytes of JSON of a result that a review contains. A reviewer reads a larger result with GetTask. */
 const MAX_CONTENT_BYTES = MAX_VALUE_BYTES / 4;
 
-/** Characters that a review takes of a reason, a question or an answer. */
+/** Maximum length of a reason, a question or an answer in a review, in characters. */
 const MAX_WORDS = 4000;
 
 /**
- * The request for the review of a held result. It is the same whenever it is made, because the verifier compares repetitions.
+ * Returns the request for the review of a held result. Equal arguments give an equal request, because the verifier
+ * refuses a different request with the same id.
  *
- * @param escalation principals that may decide as well from the escalation on
+ * @param escalation principals that may decide after the escalation
  */
 export function requestOf(
   { reviewId, taskId, timeoutMs }: HeldReview,
@@ -28,7 +29,7 @@ export function requestOf(
   const reviewer = overseerPrincipal || LOCAL_PRINCIPAL;
   const author = reviewer === agentPrincipal ? "" : agentPrincipal;
   return {
-    id: reviewId,
+    reviewId,
     requestId: reviewId,
     kind: ReviewKind.OVERSIGHT,
     subject: taskId,
@@ -37,12 +38,12 @@ export function requestOf(
     author,
     reviewers: [reviewer],
     escalationReviewers: escalation.filter((one) => one !== author && one !== reviewer),
-    timeoutSeconds: BigInt(Math.max(1, Math.ceil(timeoutMs / 1000))),
+    timeout: durationFromMs(Math.max(1, Math.ceil(timeoutMs / 1000)) * 1000),
     ...(result !== undefined && isSmall(result) ? { content: result } : {}),
   };
 }
 
-/** Words as a review takes them: some, and not too many. */
+/** Returns a text in the length that a review accepts: not empty, and cut to the maximum. */
 export function shortened(text: string): string {
   const words = text.trim() === "" ? "(nothing was said)" : text;
   return Array.from(words).slice(0, MAX_WORDS).join("");

@@ -6,22 +6,21 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
 import { fromConnectError } from "@depute/service";
 
-/** A registered agent, as far as a session asks. */
+/** The facts about a registered agent that the rules of a session use. */
 export interface KnownAgent extends AgentFacts {
-  /** Its URI. */
+  /** The agent's URI. */
   readonly agentId: string;
-  /** Its id in the registry. */
+  /** The agent's id in the registry. */
   readonly registryId: string;
-  /** Who may speak for it: the principal of the key that signs its messages. */
+  /** The principal of the key that signs the agent's messages. */
   readonly principal: string;
-  /** Its level of trust; 0 where nobody keeps one. */
+  /** The agent's level of trust; 0 if it is unknown. */
   readonly level: number;
 }
 
 /**
- * Knows agents by their whole URIs, which their cards name. An agent's messages are signed by the key that the card names,
- * else by its principal, which is the same key; its proofs are by the card's key for them, else by the same key as its
- * messages. That key is the agent's principal in sessions.
+ * Finds agents by the URIs on their cards. The signing key on the card signs the agent's messages, and is the agent's
+ * principal in sessions. Proofs use the card's proof key, or the signing key if there is none.
  */
 export class Agents {
   readonly #agents: Client<typeof AgentService>;
@@ -33,14 +32,14 @@ export class Agents {
   }
 
   /**
-   * @param viewer the principal that asks
-   * @returns undefined for a URI that no registered card names, or whose agent is hidden from the viewer, is removed, or has
-   * a key that does not hold the URI's authority
+   * @param viewer the caller's principal
+   * @returns undefined if no card has the URI, if the agent is hidden or removed, or if its key does not hold the URI's
+   *   authority
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
   async find(uri: string, viewer: string, options: CallOptions): Promise<KnownAgent | undefined> {
-    const found = await this.#agents.getAgentByUri({ uri, viewer }, options).catch(undefinedUnlessKnown);
-    const agent = found?.agent;
+    const foundAgent = await this.#agents.getAgentByUri({ uri, viewer }, options).catch(undefinedUnlessKnown);
+    const agent = foundAgent?.agent;
     const key = agent?.card?.signingPublicKey?.x ?? agent?.principal ?? "";
     if (agent?.card === undefined || key === "") return undefined;
     const { id, card } = agent;
@@ -61,7 +60,7 @@ export class Agents {
   }
 }
 
-/** A score as messages state it, with one decimal: the registry's may have more digits than anybody would copy. */
+/** Rounds a score to one decimal, the form that messages use. */
 function stated(score: number): number {
   return Math.round(score * 10) / 10;
 }

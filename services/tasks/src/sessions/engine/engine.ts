@@ -16,7 +16,7 @@ import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import type { Transcript } from "@depute/contracts/asp/v0/transcript_pb";
 import type { Clock } from "@depute/core";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason, type Owned, owningOrganization } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
 import type { Store, WriteTx } from "@depute/store";
 import { duplicate, refused, replayed, sessionNotFound, unknownEvidence } from "../rules/refusals.ts";
@@ -40,16 +40,16 @@ import type { KnownAgent } from "./agents.ts";
 import { type KnownSession, KnownSessions } from "./known.ts";
 import { RecentMessages } from "./recent.ts";
 
-/** Wakes the watchers of a session; the key is its id. */
+/** Bus topic that wakes the watchers of a session. The key is the session's id. */
 export const SESSION_TOPIC = "sessions";
 
-/** Messages read at once for a transcript. */
+/** Maximum number of messages that one read for a transcript returns. */
 const EXPORT_BATCH = 500;
 
 export interface AppendedMessage {
   readonly ordinal: number;
   readonly state: SessionState;
-  /** The session now. */
+  /** The session's state after the message. */
   readonly session: Session;
 }
 
@@ -57,18 +57,21 @@ export interface SessionEngineOptions {
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
-  /** Whether ids have to be UUIDv7. */
+  /** Whether ids must be UUIDv7. */
   readonly strictIds: boolean;
 }
 
-/** Keeps sessions: message and state in one transaction, wake-ups after it. */
+/**
+ * Stores and changes sessions. One transaction writes a message and the session's new state. Watchers wake up after the
+ * commit.
+ */
 export class SessionEngine {
   readonly store: Store;
   readonly clock: Clock;
   readonly #bus: Bus;
   readonly #strictIds: boolean;
   readonly #recent = new RecentMessages();
-  readonly #known = new KnownSessions();
+  readonly #sessions = new KnownSessions();
   #onWork: () => void = () => {};
 
   constructor({ store, bus, clock, strictIds }: SessionEngineOptions) {
@@ -78,10 +81,14 @@ export class SessionEngine {
     this.#bus = bus;
   }
 
-  /** The session as it is now, whether or not what time did to it is stored already. */
+  /**
+   * Finds a session in its current state. Passed deadlines are applied to the result, even if their effects are not
+   * stored yet.
+   */
   async find(sessionId: string): Promise<KnownSession | undefined> {
-    const known = this.#known.get(sessionId);
-    if (known !== undefined) return { ...known, session: advance(known.session, this.clock.now()) };
+    const knownSession = this.#sessions.get(sessionId);
+    if (knownSession !== undefined)
+      return { ...knownSession, session: advance(knownSession.session, this.clock.now()) };
     return this.store.read(async (tx) => {
       const session = await readSession(tx, sessionId);
       if (session === undefined) return undefined;
@@ -90,15 +97,20 @@ export class SessionEngine {
     });
   }
 
-  /** Opens a session by its first message; that of one that is there is an append like any other. */
+  /** Creates a session by its first message. */
   async create(
     invitation: Envelope,
     agents: readonly KnownAgent[],
     proof: ProofRules | undefined,
+    caller: Owned,
   ): Promise<AppendedMessage> {
     return this.#write({ envelope: invitation, agents, proof }, async (tx) => {
       const session = await readSession(tx, invitation.sessionId);
-      if (session === undefined) return idleSession(invitation.sessionId, this.clock.now());
+      if (session === undefined) {
+        const organization = owningOrganization(caller, undefined);
+        const idle = idleSession(invitation.sessionId, this.clock.now());
+        return organization === "" ? idle : { ...idle, organization };
+      }
       throw new DeputeError(ErrorReason.SESSION_ID_TAKEN, "there is a session with this id", {
         metadata: { session: invitation.sessionId },
       });
@@ -106,7 +118,8 @@ export class SessionEngine {
   }
 
   /**
-   * Appends a message. Its place is decided here: of two that name the same newest message the second is refused.
+   * Appends a message. The store decides the order: of two messages that name the same previous message, the second is
+   * refused.
    *
    * @throws DeputeError as refused, SESSION_NOT_FOUND
    */
@@ -129,34 +142,34 @@ export class SessionEngine {
     const { sessionId, messageId } = envelope;
     return this.store
       .write(async (tx) => {
-        const known = await this.#repeated(tx, envelope);
-        if (known !== undefined) return known;
+        const repeatedAnswer = await this.#repeated(tx, envelope);
+        if (repeatedAnswer !== undefined) return repeatedAnswer;
         const nowMs = this.clock.now();
         const before = await read(tx);
         const result = append(before, envelope, {
           nowMs,
           engine: nativeEngine,
           agent: (agentId) => agents.find((agent) => agent.agentId === agentId),
-          // A message of this id would have been found above.
+          // The check for repeated messages has already shown that no message has this id.
           hasMessage: () => false,
           strictIds: this.#strictIds,
           ...(proof === undefined ? {} : { proof }),
         });
         if (!result.ok) throw refused(result.refusal, result.session);
         const { session, ordinal, proven } = result;
-        // In the same transaction, so that a proof is used up by the one message that it brought in, and by no refused one.
+        // The message's transaction marks the proof as used. So the proof of a refused message stays usable.
         if (proven !== undefined && !(await takeProof(tx, proven))) throw replayed(before);
         const row = { ordinal, receiveMs: nowMs, state: session.state, envelope };
         const bytes = await insertMessage(tx, sessionId, row);
         await putSession(tx, session, before.messageCount === 0 ? undefined : before);
         const came = agents.filter((agent) => partyOf(session, agent.agentId) !== undefined);
         for (const agent of came) await putParty(tx, session, agent);
-        const isKnown = came.length === 0 && this.#known.get(sessionId) !== undefined;
+        const isKnown = came.length === 0 && this.#sessions.get(sessionId) !== undefined;
         const parties = isKnown ? undefined : await readParties(tx, sessionId);
         await this.#noteUses(tx, before, envelope);
         await this.#noteWork(tx, before, session, nowMs);
         tx.afterCommit(() => {
-          this.#known.note(session, parties);
+          this.#sessions.note(session, parties);
           this.#recent.add(sessionId, row, bytes);
         });
         this.#wakeAfter(tx, sessionId);
@@ -169,8 +182,9 @@ export class SessionEngine {
   }
 
   /**
-   * The first answer to a message that comes again, while it is its sender's newest: whoever sends another one has had that
-   * answer, so what comes then is a replay. Another message of the same id is refused as well.
+   * Returns the first answer to a repeated message, if the message is still its sender's latest. A sender that has sent
+   * a later message already had the answer, so an older repeat is refused. A different message with the same id is
+   * refused too.
    *
    * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message
    */
@@ -185,10 +199,10 @@ export class SessionEngine {
     const party = session.parties.find(({ agentId }) => agentId === sender?.agentId);
     const isNewest = sequenceNumber + 1n === BigInt(party?.nextSequence ?? 0);
     if (row.hash !== integrity?.hash || !isNewest) throw duplicate(session);
-    return { ordinal: row.ordinal, state: row.state as SessionState, session };
+    return { ordinal: row.ordinal, state: row.state, session };
   }
 
-  /** Messages after a place; one without a message tells that the session has ended by time. */
+  /** Returns messages after a position. If the last entry has no message, a deadline ended the session. */
   async messages(sessionId: string, after: number, limit: number): Promise<(MessageRow | Ending)[]> {
     const recent = this.#recent.after(sessionId, after, limit);
     if (recent !== undefined) return recent;
@@ -204,7 +218,7 @@ export class SessionEngine {
     });
   }
 
-  /** The transcript now, without its seal. */
+  /** Returns the session's current transcript, without a seal. */
   async transcript({ sessionId }: Session): Promise<Transcript> {
     return this.store.read(async (tx) => {
       const session = await readSession(tx, sessionId);
@@ -217,7 +231,11 @@ export class SessionEngine {
     });
   }
 
-  /** Stores what time did to sessions. @returns whether there may be more */
+  /**
+   * Stores the effects of deadlines on sessions.
+   *
+   * @returns whether more sessions may be due
+   */
   async applyTime(limit: number): Promise<boolean> {
     const nowMs = this.clock.now();
     const due = await this.store.read((tx) => dueSessions(tx, nowMs, limit));
@@ -229,19 +247,27 @@ export class SessionEngine {
         const later = advance(session, nowMs);
         await putSession(tx, later);
         await this.#noteWork(tx, session, later, nowMs);
-        tx.afterCommit(() => this.#known.note(later));
+        tx.afterCommit(() => this.#sessions.note(later));
         if (isTerminal(later.state)) this.#wakeAfter(tx, sessionId);
       }
     });
     return due.length >= limit;
   }
 
-  /** Uses up a proof that came beside a call. @returns false when it was taken before */
+  /**
+   * Marks a proof as used that the caller sent outside the message.
+   *
+   * @returns false if the proof was used before
+   */
   async useProof(proven: Proven): Promise<boolean> {
     return this.store.write((tx) => takeProof(tx, proven));
   }
 
-  /** Forgets proofs that are refused by their time. @returns whether there may be more */
+  /**
+   * Deletes the records of used proofs that have expired, because a proof is refused after its expiry anyway.
+   *
+   * @returns whether more proofs may be expired
+   */
   async forgetProofs(limit: number): Promise<boolean> {
     const nowMs = this.clock.now();
     return (await this.store.write((tx) => forgetProofs(tx, nowMs, limit))) >= limit;
@@ -251,17 +277,17 @@ export class SessionEngine {
     return this.store.read(earliestSessionDeadline);
   }
 
-  /** Tells the listener when the work of a delegation is to be seen to. */
+  /** Registers a listener that is called when delegations have changed, so that their tasks must be updated. */
   onWork(listener: () => void): void {
     this.#onWork = listener;
   }
 
-  /** Wakes who waits for anything of a session. */
+  /** Wakes the watchers of a session. */
   wake(sessionId: string): void {
     this.#bus.publish(SESSION_TOPIC, sessionId);
   }
 
-  /** Notes, in the transaction of the change, what it means for the work of delegations. */
+  /** Records which delegations a session's change affects, in the transaction of that change. */
   async #noteWork(tx: WriteTx, before: Session, after: Session, nowMs: number): Promise<void> {
     const changed = changedWork(before, after);
     for (const { delegationId, state } of changed) {
@@ -275,7 +301,8 @@ export class SessionEngine {
   }
 
   /**
-   * Notes which evidence of other sessions a message shows. Whoever took part in a session may show what was found there.
+   * Records references from a message to evidence of other sessions. An agent may show evidence only of sessions in
+   * which it took part.
    *
    * @throws DeputeError SESSION_STATE_CONFLICT unknown_evidence
    */
@@ -292,17 +319,17 @@ export class SessionEngine {
   }
 }
 
-/** A message as it comes. */
+/** A received message, with the rules for the proof that it contains. */
 interface Offer {
   readonly envelope: Envelope;
   readonly agents: readonly KnownAgent[];
-  /** What its proof is judged by; undefined where the caller has proved its key otherwise. */
+  /** The rules for the proof in the message; undefined if the caller has proved its key outside the message. */
   readonly proof: ProofRules | undefined;
 }
 
-/** The end of a session that no message brought. */
+/** The end of a session by a deadline. No message caused it. */
 export interface Ending {
-  /** One more than the last message's. */
+  /** The position of the end: one after the last message. */
   readonly ordinal: number;
   readonly state: SessionState;
   readonly envelope?: undefined;

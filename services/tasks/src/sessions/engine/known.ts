@@ -1,23 +1,23 @@
 import type { Session } from "@depute/asp";
 
-/** A session with who may see it. */
+/** A session, and the facts about its participants. */
 export interface KnownSession {
   readonly session: Session;
-  /** By the agents' URIs. */
+  /** The agents' principals by the agents' URIs. */
   readonly principals: ReadonlyMap<string, string>;
-  /** The agents' levels of trust when they came, by their URIs. */
+  /** The trust levels that the agents had when they joined, by the agents' URIs. */
   readonly levels: ReadonlyMap<string, number>;
-  /** The agents' ids in the registry, by their URIs. */
+  /** The agents' ids in the registry, by the agents' URIs. */
   readonly registryIds: ReadonlyMap<string, string>;
 }
 
-/** Sessions that are at hand, and the most objects of one that is. */
+/** Maximum cached sessions (MAX_SESSIONS). A session with more than MAX_OBJECTS objects is not cached. */
 const MAX_SESSIONS = 1000;
 const MAX_OBJECTS = 64;
 
 /**
- * Sessions as they are durable: those to which this process, which owns the store, has appended last. Who asks for one has
- * not to wait for the flush of others' messages.
+ * Caches sessions to which this process has appended a message, after the commit. Only this process writes to the
+ * store, so the cache is current, and its readers do not wait for other transactions.
  */
 export class KnownSessions {
   readonly #sessions = new Map<string, KnownSession>();
@@ -27,17 +27,17 @@ export class KnownSessions {
   }
 
   /**
-   * Notes a session that is durable now. To be called in the order of the commits.
+   * Caches a committed session. Calls must be in the order of the commits.
    *
-   * @param parties who takes part, where somebody came; else as before, and a session that is not at hand is left so
+   * @param parties the participants, given if one joined; if absent, a session that is not cached stays uncached
    */
   note(session: Session, parties?: Omit<KnownSession, "session">): void {
     const { sessionId } = session;
     const before = this.#sessions.get(sessionId);
     this.#sessions.delete(sessionId);
-    const known = parties ?? before;
-    if (known === undefined || Object.keys(session.objects).length > MAX_OBJECTS) return;
-    this.#sessions.set(sessionId, { ...known, session });
+    const knownParties = parties ?? before;
+    if (knownParties === undefined || Object.keys(session.objects).length > MAX_OBJECTS) return;
+    this.#sessions.set(sessionId, { ...knownParties, session });
     const [oldest] = this.#sessions.keys();
     if (this.#sessions.size > MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
   }

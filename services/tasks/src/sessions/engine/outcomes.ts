@@ -19,10 +19,13 @@ const RESULTS: Readonly<Record<Outcome["result"], SessionResult>> = {
   paid: SessionResult.PAID,
 };
 
-/** A breach that the other side contested, or that came too late; what it cost is not known here. */
+/**
+ * Severity of a breach: an obligation whose fulfillment the counterparty refused, or that is overdue. The platform does
+ * not know the real damage.
+ */
 const BREACH_SEVERITY = DISPUTE_SEVERITY["fulfillment-mismatch"];
 
-/** Refusals that another attempt would meet again. */
+/** Refusals that a retry would get again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.INVALID_REQUEST,
   ErrorReason.AGENT_NOT_FOUND,
@@ -32,9 +35,10 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * What a session that has ended says of its participants, as evidence. Ratings come after what they rate.
+ * Returns the evidence about the participants of an ended session, for the registry. Each rating comes after the
+ * outcome that it rates.
  *
- * @param ids the participants' ids in the registry, by their URIs
+ * @param ids the participants' ids in the registry, by URI
  */
 export function evidenceOfSession(session: Session, ids: ReadonlyMap<string, string>): Evidence[] {
   const registeredId = (uri: string) => ids.get(uri) ?? "";
@@ -63,7 +67,10 @@ export function evidenceOfSession(session: Session, ids: ReadonlyMap<string, str
   return [...outcomes, ...ratings];
 }
 
-/** Tells the registry what came of sessions. Ids are made from what is told, so that telling it again counts once. */
+/**
+ * Reports outcomes of sessions to the registry. Evidence ids are derived from the content, so a repeated report counts
+ * once.
+ */
 export class OutcomeReporter {
   readonly #trust: Client<typeof TrustService>;
 
@@ -71,14 +78,14 @@ export class OutcomeReporter {
     this.#trust = createClient(TrustService, registry);
   }
 
-  /** @throws DeputeError when the registry does not answer: to be tried again */
+  /** @throws DeputeError if the registry does not answer; the caller must then repeat the report */
   async report(session: Session, ids: ReadonlyMap<string, string>): Promise<void> {
     for (const [index, evidence] of evidenceOfSession(session, ids).entries()) {
       const digest = sha256Hex(`${session.sessionId}/${index}`);
       const request = { evidenceId: `asp_${digest}`, evidence };
       await this.#trust.recordEvidence(request, { headers: ownHeaders("") }).catch((thrown: unknown) => {
         const refusal = fromConnectError(thrown);
-        // A rating of one whom the registry does not know, or of no outcome, is dropped with what it is about.
+        // A final refusal drops the evidence, for example if the rated agent is unknown.
         if (!FINAL.has(refusal.reason)) throw refusal;
       });
     }

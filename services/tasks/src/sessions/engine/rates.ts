@@ -1,22 +1,25 @@
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { SettingsError } from "@depute/service";
 
-/** Agents whose rates are remembered; who was silent longest is forgotten first, and begins anew. */
+/**
+ * Maximum number of agents in the rate limiter. The agent whose last message is oldest is dropped first. Its next
+ * message starts with a full allowance.
+ */
 const MAX_AGENTS = 10_000;
 const MINUTE_MS = 60_000;
-/** Levels of trust, from 0. (ASP concepts "Trust levels") */
+/** Number of trust levels, which begin at 0. (ASP concepts "Trust levels") */
 const LEVELS = 5;
 
 interface Bucket {
-  /** Messages that may be sent at once. */
-  left: number;
+  /** Number of messages that the agent may send immediately. */
+  remainingRate: number;
   atMs: number;
 }
 
 /**
- * How many messages agents may send, by their level of trust when they came: as many as in a minute at once, and then as
- * fast as those come again. (ASP specification "Security" has rate limits by level; the numbers are a setting, because none
- * are published.) Counted by each process for itself, over all sessions of an agent.
+ * Limits each agent's rate of messages by its trust level. An agent may send one minute's messages at once, and then
+ * only at the average rate. (ASP specification "Security" requires limits by level. ASP publishes no numbers, so they
+ * are a setting.) Each process counts separately, over all sessions of an agent.
  */
 export class MessageRates {
   readonly #perMinute: readonly number[];
@@ -29,7 +32,7 @@ export class MessageRates {
   }
 
   /**
-   * Counts a message.
+   * Counts a message of an agent against the agent's rate.
    *
    * @throws DeputeError LIMIT_EXCEEDED, with `retry_after_ms`
    */
@@ -38,13 +41,17 @@ export class MessageRates {
     const nowMs = this.#clock.now();
     const before = this.#buckets.get(agentId);
     const earned = before === undefined ? 0 : ((nowMs - before.atMs) * perMinute) / MINUTE_MS;
-    const left = before === undefined ? perMinute : Math.min(perMinute, before.left + Math.max(0, earned));
+    const remainingRate =
+      before === undefined ? perMinute : Math.min(perMinute, before.remainingRate + Math.max(0, earned));
     this.#buckets.delete(agentId);
-    this.#buckets.set(agentId, { left: left < 1 ? left : left - 1, atMs: nowMs });
+    this.#buckets.set(agentId, {
+      remainingRate: remainingRate < 1 ? remainingRate : remainingRate - 1,
+      atMs: nowMs,
+    });
     const [oldest] = this.#buckets.keys();
     if (this.#buckets.size > MAX_AGENTS && oldest !== undefined) this.#buckets.delete(oldest);
-    if (left >= 1) return;
-    const waitMs = Math.ceil(((1 - left) * MINUTE_MS) / perMinute);
+    if (remainingRate >= 1) return;
+    const waitMs = Math.ceil(((1 - remainingRate) * MINUTE_MS) / perMinute);
     throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${perMinute} messages a minute`, {
       metadata: {
         limit: "messages_per_minute",
@@ -58,7 +65,7 @@ export class MessageRates {
 }
 
 /**
- * The setting's numbers.
+ * Reads the rates from the setting.
  *
  * @throws SettingsError
  */

@@ -21,7 +21,7 @@ test("what comes next is at hand, without gaps, and what is older or newer is no
   expect(ordinals(recent, 4, 2)).toEqual([5, 6]);
   expect(ordinals(recent, 3)).toBeUndefined();
   expect(ordinals(recent, 20)).toBeUndefined();
-  // Another process has appended 21.
+  // Message 21 is missing, because another process appended it.
   recent.add("s", row(22), 10);
   expect(ordinals(recent, 20)).toBeUndefined();
   expect(ordinals(recent, 21)).toEqual([22]);

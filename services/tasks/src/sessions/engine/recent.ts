@@ -1,18 +1,20 @@
 import type { MessageRow } from "../store/session-rows.ts";
 
-/** Sessions of which the newest messages are at hand, messages of each, and the longest one kept, in bytes. */
+/**
+ * Maximum number of sessions with cached messages, of cached messages in a session, and of bytes in a cached message.
+ */
 const MAX_SESSIONS = 256;
 const MAX_MESSAGES = 16;
 const MAX_BYTES = 16_384;
 
 /**
- * The newest messages of sessions that this process has appended to, so that watchers who are told of one need not all read
- * it. Messages never change, so what is here is true; what is not here is in the store.
+ * Caches the latest messages of sessions to which this process appended, so that watchers need no reads of the store.
+ * Messages never change, so a cached message is never stale.
  */
 export class RecentMessages {
   readonly #sessions = new Map<string, MessageRow[]>();
 
-  /** Notes a message that is durable. */
+  /** Caches a committed message. */
   add(sessionId: string, row: MessageRow, bytes: number): void {
     const rows = this.#sessions.get(sessionId) ?? [];
     this.#sessions.delete(sessionId);
@@ -25,7 +27,7 @@ export class RecentMessages {
     }
   }
 
-  /** The messages after a place; undefined when the next one is not at hand. */
+  /** Returns the messages after a position; undefined if the next message is not cached. */
   after(sessionId: string, ordinal: number, limit: number): MessageRow[] | undefined {
     const rows = this.#sessions.get(sessionId) ?? [];
     const from = rows.findIndex((row) => row.ordinal === ordinal + 1);

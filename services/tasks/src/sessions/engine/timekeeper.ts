@@ -4,15 +4,21 @@ import { markReported, readParties, sessionsToReport } from "../store/session-ro
 import type { SessionEngine } from "./engine.ts";
 import type { OutcomeReporter } from "./outcomes.ts";
 
-/** Sessions that are moved on in one transaction. */
+/** Maximum number of sessions that one transaction changes. */
 const BATCH = 100;
-/** The longest time without a look, so that deadlines set by other processes are seen; milliseconds. */
+/**
+ * Maximum wait in milliseconds between two reads of the store, so that this process notices deadlines that other
+ * processes set.
+ */
 const MAX_WAIT_MS = 1000;
 
-/** Sessions of which the registry is told in one look. */
+/** Maximum number of sessions that one run reports. */
 const REPORTS = 20;
 
-/** Milliseconds between looks for proofs to forget, and how many go in one transaction. */
+/**
+ * Milliseconds between two purges of proofs (FORGET_MS), and the maximum proofs that one transaction deletes
+ * (FORGET_BATCH).
+ */
 const FORGET_MS = 30_000;
 const FORGET_BATCH = 1000;
 
@@ -24,8 +30,8 @@ export interface TimekeeperOptions {
 }
 
 /**
- * Tells the registry what came of sessions, stores what time did to them (lapsed invitations, silence, ends) and forgets
- * proofs.
+ * Stores the effects of deadlines (lapsed invitations, silence, ends of sessions), reports outcomes to the registry,
+ * and purges used proofs.
  */
 export class SessionTimekeeper extends DeadlineLoop {
   readonly #engine: SessionEngine;
@@ -38,9 +44,9 @@ export class SessionTimekeeper extends DeadlineLoop {
       clock: engine.clock,
       timers,
       log,
-      what: "time limits of sessions could not be applied",
+      failureMessage: "time limits of sessions could not be applied",
       maxWaitMs: MAX_WAIT_MS,
-      look: async (signal) => {
+      runDueWork: async (signal) => {
         while (!signal.aborted && (await engine.applyTime(BATCH)));
         await this.#report(signal);
         await this.#forgetProofs(signal);
@@ -59,7 +65,9 @@ export class SessionTimekeeper extends DeadlineLoop {
     this.#forgottenMs = nowMs;
   }
 
-  /** A session that the registry does not take now waits for another look, and nothing else waits for it. */
+  /**
+   * Reports outcomes to the registry. At the first failed report the run ends, and the next run repeats that report.
+   */
   async #report(signal: AbortSignal): Promise<void> {
     const { store } = this.#engine;
     for (const session of await store.read((tx) => sessionsToReport(tx, REPORTS))) {

@@ -1,25 +1,25 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { holdsIntegrity, isEs256, judgeProof, type ProofHolder, type ProofRules } from "@depute/asp";
+import { holdsIntegrity, isEs256, type ProofHolder, type ProofRules, verifyDpopProof } from "@depute/asp";
 import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import { DenialReasonSchema, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { DeputeError, decodeBase64Url, ErrorReason } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
-import { type Authority, callerDenied, callerOf, type Identity } from "@depute/service";
+import { type Authority, callerDenied, callerOf, type Identity, organizationOf } from "@depute/service";
 import type { SessionEngine } from "../engine/engine.ts";
 import { verifyEs256 } from "./es256.ts";
 
-/** An agent that a caller may turn out to be. */
+/** An agent that may be the caller. */
 export interface Candidate extends ProofHolder {
-  /** Its URI. */
+  /** The agent's URI. */
   readonly agentId: string;
   readonly principal: string;
 }
 
 /**
- * Who calls. The tokens service says so, but for a proof by ES256 (ASP "Agent registry" has such keys on cards), which no
- * principal has: it is held to the keys that the cards of those who may be meant publish.
+ * Identifies callers through the tokens service. An ES256 proof has no principal, because its key may be on an agent's
+ * card (ASP "Agent registry"). So it is verified with the keys on the candidates' cards.
  */
 export class Callers {
   readonly #authority: Authority;
@@ -31,8 +31,11 @@ export class Callers {
   }
 
   /**
-   * @param candidates whose proofs are known here; asked only for a proof by ES256, and for a message without credentials
-   * @param message what is sent: where credentials are required and none came, its proof and signature say who calls
+   * Identifies the caller of an RPC.
+   *
+   * @param candidates the agents whose keys are checked; used only for an ES256 proof, or for a message without
+   *   credentials
+   * @param message if credentials are required and absent, the message's proof and signature identify the caller
    * @throws DeputeError as Authority.identify
    */
   async identify(
@@ -51,15 +54,16 @@ export class Callers {
     const rules: ProofRules = { targets: [{ htm, htu }], verifyEs256 };
     let [type, detail]: [DenialType, string] = [DenialType.INVALID_PROOF, "jwk"];
     for (const candidate of await candidates()) {
-      const judged = judgeProof(nativeEngine, proof, candidate, rules, this.#engine.clock.now());
-      if (!judged.ok) {
-        // Of several the candidate whose key it is says more than the others.
-        const { claim = "" } = judged.refusal;
+      const verdict = verifyDpopProof(nativeEngine, proof, candidate, rules, this.#engine.clock.now());
+      if (!verdict.ok) {
+        // If a candidate's key matches but another claim is wrong, reports that claim, because it tells the caller more
+        // than a key mismatch of another candidate.
+        const { claim = "" } = verdict.refusal;
         if (claim !== "" && claim !== "jwk") detail = claim;
         continue;
       }
-      if (await this.#engine.useProof(judged.proven)) {
-        return { principal: candidate.principal, local: false };
+      if (await this.#engine.useProof(verdict.proven)) {
+        return provenIdentity(context, candidate);
       }
       [type, detail] = [DenialType.REPLAYED_PROOF, ""];
       break;
@@ -68,8 +72,8 @@ export class Callers {
   }
 
   /**
-   * The sender of a message, by its proof and its signature. Nothing is used up yet: the engine judges both again, and takes
-   * the proof with the message.
+   * Identifies the sender of a message by its proof and signature. The proof is not marked as used here: the session
+   * engine checks both again, and marks the proof in the transaction of the message.
    *
    * @throws DeputeError UNAUTHENTICATED
    */
@@ -82,9 +86,9 @@ export class Callers {
       sender !== undefined &&
       rules !== undefined &&
       key !== undefined &&
-      judgeProof(nativeEngine, dpopProof, sender, rules, this.#engine.clock.now()).ok &&
+      verifyDpopProof(nativeEngine, dpopProof, sender, rules, this.#engine.clock.now()).ok &&
       holdsIntegrity(nativeEngine, message, key);
-    if (isProven) return { principal: sender.principal, local: false };
+    if (isProven) return provenIdentity(context, sender);
     throw new DeputeError(
       ErrorReason.UNAUTHENTICATED,
       "credentials are required: sender.dpopProof and integrity.signature do not prove the sender, whose key has to be on its registered card",
@@ -92,8 +96,8 @@ export class Callers {
   }
 
   /**
-   * What the proof in a message is judged by: it names the call as it reached the platform, or the RPC by its path alone,
-   * on whatever wire it comes. undefined where the caller has brought a proof beside the message, which counts instead.
+   * Returns the rules for the proof in a message; undefined if the caller sent a proof outside the message, which is
+   * checked instead. The proof must name the URL of the call, or the path of the RPC on any wire.
    */
   messageProof(context: HandlerContext): ProofRules | undefined {
     const { kind, proof, htm, htu } = callerOf(context);
@@ -107,4 +111,9 @@ export class Callers {
       verifyEs256,
     };
   }
+}
+
+/** Returns the identity of an agent that has proven its key. */
+function provenIdentity(context: HandlerContext, { principal }: Candidate): Identity {
+  return { principal, local: false, organization: organizationOf(context, principal) };
 }

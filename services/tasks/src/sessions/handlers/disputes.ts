@@ -19,7 +19,10 @@ import { refused } from "../rules/refusals.ts";
 import { filedDisputes, insertDispute } from "../store/dispute-rows.ts";
 import { readMessages } from "../store/session-rows.ts";
 
-/** The disputes of a session, with the terms that were agreed: those that follow from it, then those that were filed. */
+/**
+ * Returns the disputes of a session with the agreed terms: first those that follow from the session's messages, then
+ * those that parties filed.
+ */
 export async function readDisputes(store: Store, session: Session): Promise<Dispute[]> {
   return store.read(async (tx) => [
     ...(await derivedDisputes(tx, session)),
@@ -28,7 +31,8 @@ export async function readDisputes(store: Store, session: Session): Promise<Disp
 }
 
 async function derivedDisputes(tx: ReadTx, session: Session): Promise<Dispute[]> {
-  // Without the messages first: most sessions have none, and what is agreed may be long.
+  // Derives the disputes from the session's state first, because most sessions have none and reading all messages is
+  // costly.
   const disputed = new Set(disputesOf(nativeEngine, session).map(({ commitmentId }) => commitmentId));
   if (disputed.size === 0) return [];
   const messages = new Map<number, Envelope>();
@@ -41,11 +45,10 @@ async function derivedDisputes(tx: ReadTx, session: Session): Promise<Dispute[]>
 }
 
 /**
- * Files a dispute, once.
+ * Files a dispute. A repeated call returns the dispute that was filed first.
  *
  * @param session the session as the caller sees it
- * @returns the dispute as it was filed first
- * @throws DeputeError as refused
+ * @throws DeputeError for a refused dispute
  */
 export async function fileDispute(store: Store, session: Session, dispute: Dispute): Promise<Dispute> {
   const refuse = (refusal: Refusal | undefined) => {
@@ -58,10 +61,10 @@ export async function fileDispute(store: Store, session: Session, dispute: Dispu
   }
   return store.write(async (tx) => {
     const filed = await filedDisputes(tx, session.sessionId, MAX_FILED_DISPUTES);
-    const known = filed.find(({ disputeId }) => disputeId === dispute.disputeId);
-    if (known !== undefined && equals(DisputeSchema, known, dispute)) return known;
+    const filedDispute = filed.find(({ disputeId }) => disputeId === dispute.disputeId);
+    if (filedDispute !== undefined && equals(DisputeSchema, filedDispute, dispute)) return filedDispute;
     const derived = disputesOf(nativeEngine, session);
-    if (known !== undefined || derived.some(({ disputeId }) => disputeId === dispute.disputeId)) {
+    if (filedDispute !== undefined || derived.some(({ disputeId }) => disputeId === dispute.disputeId)) {
       refuse(
         because("id_taken", "disputeId is the id of another dispute of the session: choose another one"),
       );

@@ -1,11 +1,11 @@
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import type { EcKey } from "@depute/asp";
 
-/** Keys that are at hand: parsing one costs about as much as a verification. */
+/** Maximum number of cached keys. They are cached because parsing a key costs about as much as a verification. */
 const MAX_KEYS = 1024;
 const keys = new Map<string, KeyObject>();
 
-/** Whether a signature in the form of JWS is one of ECDSA over P-256 with SHA-256; false for what is no key. */
+/** Verifies a JWS signature by ECDSA over P-256 with SHA-256. Returns false if the key is invalid. */
 export function verifyEs256(signature: Uint8Array, message: Uint8Array, { x, y }: EcKey): boolean {
   try {
     const key = keyObject(x, y);
@@ -17,8 +17,8 @@ export function verifyEs256(signature: Uint8Array, message: Uint8Array, { x, y }
 
 function keyObject(x: string, y: string): KeyObject {
   const name = `${x}.${y}`;
-  const known = keys.get(name);
-  if (known !== undefined) return known;
+  const publicKey = keys.get(name);
+  if (publicKey !== undefined) return publicKey;
   const key = createPublicKey({ key: { kty: "EC", crv: "P-256", x, y }, format: "jwk" });
   const [oldest] = keys.keys();
   if (keys.size >= MAX_KEYS && oldest !== undefined) keys.delete(oldest);

@@ -11,7 +11,8 @@ import { readMessages, readParties, readSession } from "../store/session-rows.ts
 type Place = Pick<EvidencePosition, "sessionId" | "delegationId">;
 
 /**
- * Evidence, for those who took part in its session and those to whom one of them has shown it.
+ * Returns evidence. The caller must be a participant of the evidence's session, or an agent to whom a participant has
+ * shown the evidence.
  *
  * @throws DeputeError SESSION_DELEGATION_NOT_FOUND
  */
@@ -30,7 +31,7 @@ export async function readEvidence(
   });
 }
 
-/** A page of the evidence from an agent's sessions, newest first. */
+/** Returns a page of the evidence from an agent's sessions, newest first. */
 export async function evidencePage(
   { store }: SessionEngine,
   agentId: string,
@@ -44,17 +45,17 @@ export async function evidencePage(
       : undefined;
   const limit = pageSize(size);
   return store.read(async (tx) => {
-    const found = await listEvidence(tx, agentId, after, limit + 1);
+    const evidenceRows = await listEvidence(tx, agentId, after, limit + 1);
     const evidence: Evidence[] = [];
     const room = new AnswerRoom();
     let last: EvidencePosition | undefined;
-    for (const place of found.slice(0, limit)) {
+    for (const place of evidenceRows.slice(0, limit)) {
       const one = await load(tx, place);
       if (one !== undefined && !room.takes(bytesOf(EvidenceSchema, one))) break;
       if (one !== undefined) evidence.push(one);
       last = place;
     }
-    const more = last !== undefined && last !== found.at(-1);
+    const more = last !== undefined && last !== evidenceRows.at(-1);
     const position = more && last ? [last.reportMs, last.sessionId, last.delegationId] : undefined;
     return { evidence, nextPageToken: position === undefined ? "" : encodePageToken(position, { agentId }) };
   });
@@ -65,8 +66,8 @@ async function load(tx: ReadTx, place: Place): Promise<Evidence | undefined> {
   const row = await findEvidence(tx, place);
   const session = row && (await readSession(tx, sessionId));
   if (row === undefined || session === undefined) return undefined;
-  const [asked] = await readMessages(tx, sessionId, row.askedOrdinal - 1, 1);
+  const [askedMessage] = await readMessages(tx, sessionId, row.askedOrdinal - 1, 1);
   const [report] = await readMessages(tx, sessionId, row.reportOrdinal - 1, 1);
-  if (asked === undefined || report === undefined) return undefined;
-  return evidenceOf(session, delegationId, asked.envelope, report);
+  if (askedMessage === undefined || report === undefined) return undefined;
+  return evidenceOf(session, delegationId, askedMessage.envelope, report);
 }

@@ -1,4 +1,4 @@
-import { ConformanceLevel } from "@depute/contracts/asp/v0/common_pb";
+import { ConformanceLevel } from "@depute/contracts/asp/v0/asp_common_pb";
 import { as } from "@depute/service/testing";
 import { afterEach, expect, test } from "vitest";
 import { ANN, BEN, INVITATION, refusalCode, Stage } from "../testing/cast.ts";
@@ -6,7 +6,7 @@ import { ANN, BEN, INVITATION, refusalCode, Stage } from "../testing/cast.ts";
 let stage: Stage;
 afterEach(() => stage.stop());
 
-/** The text's own kind of id: the shape of a UUID, with letters that none has. */
+/** An id as in ASP's examples: a UUID in length and dashes, but with letters that a UUID cannot contain. */
 const TEXT_ID = "019526b1-0000-7000-8000-session00002";
 
 test.each([

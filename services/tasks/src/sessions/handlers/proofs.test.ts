@@ -16,7 +16,7 @@ const EC = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const { x = "", y = "" } = EC.publicKey.export({ format: "jwk" }) as { x?: string; y?: string };
 const JWK = { kty: "EC", crv: "P-256", x, y };
 
-/** A proof by ES256. */
+/** Creates a proof that is signed by ES256. */
 function es256(htu: string, jti = newId()): string {
   const part = (value: unknown) => encodeBase64Url(Buffer.from(JSON.stringify(value)));
   const claims = { htm: "POST", htu, iat: Math.floor(stage.clock.now() / 1000), jti };
@@ -69,9 +69,9 @@ test("a proof counts once, also after a restart; a refused message does not use 
   expect(await refusalCode(again())).toEqual([INTEGRITY, "proof_replayed"]);
   await stage.host.restart();
   expect(await refusalCode(again())).toEqual([INTEGRITY, "proof_replayed"]);
-  // The same message is not another one: it gets the first answer, however old its proof is.
+  // Repeating the same message is allowed: it gets the first answer, however old the proof is.
   stage.clock.advance(120_000);
-  expect(await stage.api.appendMessage({ envelope }, as(BEN.key))).toMatchObject({ ordinal: 5 });
+  expect(await stage.api.appendMessage({ envelope }, as(BEN.key))).toMatchObject({ sequence: 5n });
 });
 
 test("a card's key for proofs counts in place of the key of signatures, by ES256 as well", async () => {
@@ -111,7 +111,7 @@ test("a proof by ES256 beside the call says who calls, once, and counts for the 
   }
   const envelope = stage.message(BEN, "ACCEPT", ACCEPT, session, { proof: "e30.e30.e30" });
   expect(await stage.api.appendMessage({ envelope }, beside("AppendMessage", "only-once"))).toMatchObject({
-    ordinal: 2,
+    sequence: 2n,
   });
   const next = stage.api.appendMessage({ envelope }, beside("AppendMessage", "only-once"));
   expect((await refusalCode(next))[0]).toBe("UNAUTHENTICATED");
@@ -123,7 +123,8 @@ test("proofs are forgotten once their time refuses them", async () => {
   await stage.say(BEN, "OBSERVE", {}, session, { proof: stage.proof(BEN, "AppendMessage", jti) });
   stage.clock.advance(180_000);
   await stage.host.restart();
-  // Its id is free again, as a proof of that time would be refused anyhow.
+  // After the purge, the proof's id can be used again. This is safe, because the old proof would be refused for its
+  // age.
   const claims = { htm: "POST", htu: APPEND, jti, now: stage.clock.now() };
   const keypair = { principal: { id: BEN.key }, privateKey: BEN.seed };
   for (let look = 0; ; look++) {

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { isTerminal, objectOf, recipientOf, type Session, type TranscriptVerdict, viewOf } from "@depute/asp";
+import { DisputeSchema } from "@depute/contracts/asp/v0/dispute_pb";
 import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { SessionSchema } from "@depute/contracts/asp/v0/session_pb";
 import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
@@ -27,6 +28,7 @@ import {
   linkSignals,
   mayActFor,
   ownOptions,
+  pageOfList,
   type WakeUps,
 } from "@depute/service";
 import type { TaskEngine } from "../../core/index.ts";
@@ -48,44 +50,44 @@ export interface SessionsContext {
   readonly callers: Callers;
   readonly rates: MessageRates;
   readonly transcripts: Transcripts;
-  /** The task engine: delegated work is a task. */
+  /** The task engine. Work that a session delegates runs as a task. */
   readonly tasks: TaskEngine;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly wakeUps: WakeUps;
-  /** Milliseconds between looks of a stream that nothing wakes. */
+  /** Milliseconds between two polls of a stream, for changes without a wake-up. */
   readonly pollMs: number;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
 }
 
-/** Messages that a watcher holds in memory at once. */
+/** Maximum number of messages that a watcher holds in memory. */
 const WATCH_BATCH = 32;
 
-/** What agents in sessions call. */
+/** Implements SessionService, the calls of agents in sessions. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
   const { engine, agents, callers, rates, transcripts, tasks, clock } = sessions;
 
-  /** Agents as who may call for themselves, whoever sees them. */
+  /** Finds the agent with a URI as a candidate for the caller, even if the agent is hidden from other viewers. */
   const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
     const agent = await agents.find(uri, "", ownOptions(context, clock));
     return agent === undefined ? [] : [agent];
   };
 
   const participants = (sessionId: string) => async (): Promise<Candidate[]> => {
-    const known = await engine.find(sessionId);
-    return (known?.session.parties ?? []).map((party) => ({
+    const knownSession = await engine.find(sessionId);
+    return (knownSession?.session.parties ?? []).map((party) => ({
       ...party,
-      principal: known?.principals.get(party.agentId) ?? "",
+      principal: knownSession?.principals.get(party.agentId) ?? "",
     }));
   };
 
-  /** The session of a call, as far as the caller sees it. */
-  const seen = async (sessionId: string, context: HandlerContext): Promise<KnownSession> =>
+  /** Returns the session of a call, if the session is visible to the caller. */
+  const requireVisible = async (sessionId: string, context: HandlerContext): Promise<KnownSession> =>
     visible(sessions, await callers.identify(context, participants(sessionId)), sessionId);
 
-  /** Agents that a message brings in, as far as the caller sees them. */
+  /** Finds the agents that join a session by a message. Agents that the caller may not see are left out. */
   const newcomers = async (
     uris: readonly string[],
     { principal }: Identity,
@@ -101,15 +103,15 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const envelope = required(invitation, "invitation");
       const sender = senderOf(envelope);
       const identity = await callers.identify(context, themselves(context, sender), envelope);
-      const known = await newcomers(
+      const parties = await newcomers(
         [...new Set([sender, recipientOf(envelope) ?? sender])],
         identity,
         context,
       );
-      const speaker = known.find(({ agentId }) => agentId === sender);
+      const speaker = parties.find(({ agentId }) => agentId === sender);
       requireSpeaker(identity, speaker?.principal, sender);
       rates.take(sender, speaker?.level ?? 0);
-      const { session } = await engine.create(envelope, known, callers.messageProof(context));
+      const { session } = await engine.create(envelope, parties, callers.messageProof(context), identity);
       return { session: viewOf(session) };
     },
 
@@ -118,28 +120,29 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const identity = await callers.identify(context, participants(envelope.sessionId), envelope);
       const { principals, levels } = await visible(sessions, identity, envelope.sessionId);
       const sender = senderOf(envelope);
-      const own = principals.get(sender);
-      if (own !== undefined) {
-        requireSpeaker(identity, own, sender);
+      const senderPrincipal = principals.get(sender);
+      if (senderPrincipal !== undefined) {
+        requireSpeaker(identity, senderPrincipal, sender);
         rates.take(sender, levels.get(sender) ?? 0);
       }
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
       const coming = await newcomers(target, identity, context);
-      // The protocol refuses senders that take no part, and unknown targets.
-      if (body?.case === "delegate" && own !== undefined) {
+      // Checks the delegator's policy. If the target is unknown, or the sender is no participant of the session, the
+      // protocol's rules refuse the message later.
+      if (body?.case === "delegate" && senderPrincipal !== undefined) {
         for (const { registryId } of coming) {
           const options = ownOptions(context, clock);
-          await tasks.requireAllowed(own, registryId, body.value.scope, options);
+          await tasks.requireAllowed(senderPrincipal, registryId, body.value.scope, options);
         }
       }
       const proof = callers.messageProof(context);
       const { ordinal, state, session } = await engine.append(envelope, coming, proof);
-      return { ordinal, state, lastHash: session.lastHash };
+      return { sequence: BigInt(ordinal), state, lastHash: session.lastHash };
     },
 
     async getSession({ sessionId }, context) {
-      const { session } = await seen(sessionId, context);
+      const { session } = await requireVisible(sessionId, context);
       return { session: viewOf(session) };
     },
 
@@ -152,8 +155,8 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const after =
         typeof createMs === "number" && typeof sessionId === "string" ? { createMs, sessionId } : undefined;
       const limit = pageSize(size);
-      const found = await engine.store.read((tx) => listSessions(tx, agentId, after, limit + 1));
-      const views = found.map((session) => ({ session, view: viewOf(session, false) }));
+      const sessionRows = await engine.store.read((tx) => listSessions(tx, agentId, after, limit + 1));
+      const views = sessionRows.map((session) => ({ session, view: viewOf(session, false) }));
       const { items: page, more } = cutPage(views, limit, ({ view }) => bytesOf(SessionSchema, view));
       const last = more ? page.at(-1)?.session : undefined;
       return {
@@ -163,49 +166,55 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       };
     },
 
-    async listMessages({ sessionId, afterOrdinal, pageSize: size, messageId }, context) {
-      const { session } = await seen(sessionId, context);
+    async listMessages({ sessionId, afterSequence, pageSize: size, pageToken, messageId }, context) {
+      const { session } = await requireVisible(sessionId, context);
       if (messageId !== "") {
         const entry = await engine.store.read(async (tx) => {
-          const found = await findMessage(tx, sessionId, messageId);
-          return found && (await readMessages(tx, sessionId, found.ordinal - 1, 1))[0];
+          const messageRow = await findMessage(tx, sessionId, messageId);
+          return messageRow && (await readMessages(tx, sessionId, messageRow.ordinal - 1, 1))[0];
         });
         return { entries: entry === undefined ? [] : [entryOf(entry)].filter((one) => one !== undefined) };
       }
-      const rows = await engine.messages(sessionId, afterOrdinal, pageSize(size));
-      const found = rows.flatMap((row) => entryOf(row) ?? []);
-      const { items: entries } = cutPage(found, found.length, (entry) =>
+      const filters = { list: "messages", sessionId, after: afterSequence };
+      const [position] = decodePageToken(pageToken, filters) ?? [];
+      const rows = await engine.messages(sessionId, Number(position ?? afterSequence), pageSize(size));
+      const entryList = rows.flatMap((row) => entryOf(row) ?? []);
+      const { items: entries } = cutPage(entryList, entryList.length, (entry) =>
         bytesOf(TranscriptEntrySchema, entry),
       );
       const last = entries.at(-1)?.ordinal ?? 0;
-      return { entries, nextAfterOrdinal: last > 0 && last < session.messageCount ? last : 0 };
+      const more = last > 0 && last < session.messageCount;
+      return { entries, nextPageToken: more ? encodePageToken([last], filters) : "" };
     },
 
-    async *watchSession({ sessionId, afterOrdinal, tellState }, context) {
+    async *watchSession({ sessionId, afterSequence, sendStart }, context) {
       const identity = await callers.identify(context, participants(sessionId));
       const { session } = await visible(sessions, identity, sessionId);
-      if (afterOrdinal > session.messageCount) {
-        throw invalid("after_ordinal", `is beyond the newest message, which is ${session.messageCount}`);
+      if (afterSequence > session.messageCount) {
+        throw invalid("after_sequence", `is beyond the newest message, which is ${session.messageCount}`);
       }
-      if (tellState) yield { state: session.state, session: viewOf(session, false) };
-      for await (const row of watch(sessions, session, afterOrdinal, context)) {
+      if (sendStart) yield { state: session.state, session: viewOf(session, false) };
+      for await (const row of watch(sessions, session, Number(afterSequence), context)) {
         const entry = entryOf(row);
-        yield { state: row.state, ...(entry === undefined ? {} : { entry }) };
+        yield {
+          state: row.state,
+          ...(entry === undefined ? {} : { entry, sequence: BigInt(entry.ordinal) }),
+        };
         if (LEAVING.has(entry?.envelope?.performative)) await visible(sessions, identity, sessionId);
       }
     },
 
     async exportTranscript({ sessionId }, context) {
-      const { session } = await seen(sessionId, context);
+      const { session } = await requireVisible(sessionId, context);
       return { transcript: await transcripts.export(session, ownOptions(context, clock)) };
     },
 
-    async *watchDelegation({ sessionId, delegationId, afterSequence, tellStart }, context) {
-      const { session } = await seen(sessionId, context);
+    async *watchDelegation({ sessionId, delegationId, afterSequence, sendStart }, context) {
+      const { session } = await requireVisible(sessionId, context);
       const place = { sessionId, delegationId };
       if (objectOf(session, delegationId)?.kind !== "delegation") throw delegationNotFound(place);
-      if (tellStart) yield {};
-      for await (const event of watchWork(sessions, place, afterSequence, context)) yield { event };
+      if (sendStart) yield {};
+      for await (const taskEvent of watchWork(sessions, place, afterSequence, context)) yield { taskEvent };
     },
 
     async getEvidence({ sessionId, delegationId }, context) {
@@ -226,14 +235,22 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const { sessionId, filedBy } = dispute;
       const identity = await callers.identify(context, participants(sessionId));
       const { session, principals } = await visible(sessions, identity, sessionId);
-      const own = principals.get(filedBy);
-      if (own !== undefined) requireSpeaker(identity, own, filedBy);
+      const filerPrincipal = principals.get(filedBy);
+      if (filerPrincipal !== undefined) requireSpeaker(identity, filerPrincipal, filedBy);
       return { dispute: await fileDispute(engine.store, session, dispute) };
     },
 
-    async listDisputes({ sessionId }, context) {
-      const { session } = await seen(sessionId, context);
-      return { disputes: await readDisputes(engine.store, session) };
+    async listDisputes(request, context) {
+      const { sessionId } = request;
+      const { session } = await requireVisible(sessionId, context);
+      const page = pageOfList(
+        await readDisputes(engine.store, session),
+        request,
+        { list: "disputes", sessionId },
+        ({ disputeId }) => disputeId,
+        (dispute) => bytesOf(DisputeSchema, dispute),
+      );
+      return { disputes: page.items, nextPageToken: page.nextPageToken };
     },
 
     async verifyTranscript({ transcript }, context) {
@@ -254,7 +271,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
   };
 }
 
-/** The messages of a session after a place, then live ones, until it ends. */
+/** Yields the messages of a session after a position, then new messages, until the session ends. */
 async function* watch(
   { engine, wakeUps, timers, pollMs, stopping }: SessionsContext,
   { sessionId, state, messageCount, end }: Session,
@@ -278,7 +295,7 @@ async function* watch(
       pollMs,
       timers,
       signal: link.signal,
-      done: (row) => isTerminal(row.state),
+      isLast: (row) => isTerminal(row.state),
       batch: WATCH_BATCH,
     });
   } finally {
@@ -287,8 +304,8 @@ async function* watch(
 }
 
 /**
- * A session that the caller takes part in. Who was invited sees it, to know what it is invited to; who has left does not
- * see it any more.
+ * Returns a session in which the caller takes part or to which the caller is invited. An agent that left the session
+ * may no longer see it.
  *
  * @throws DeputeError SESSION_NOT_FOUND
  */
@@ -297,23 +314,26 @@ async function visible(
   identity: Identity,
   sessionId: string,
 ): Promise<KnownSession> {
-  const known = await engine.find(sessionId);
-  const isParticipant = known?.session.parties.some(
+  const knownSession = await engine.find(sessionId);
+  const isParticipant = knownSession?.session.parties.some(
     ({ agentId, presence }) =>
-      presence !== "left" && mayActFor(identity, known.principals.get(agentId) ?? ""),
+      presence !== "left" && mayActFor(identity, knownSession.principals.get(agentId) ?? ""),
   );
-  if (known === undefined || isParticipant !== true) throw sessionNotFound(sessionId);
-  return known;
+  if (knownSession === undefined || isParticipant !== true) throw sessionNotFound(sessionId);
+  return knownSession;
 }
 
-/** What may make an agent leave. */
+/**
+ * Performatives (ASP's message types) after which the watching agent may have left the session, so that its access is
+ * checked again.
+ */
 const LEAVING: ReadonlySet<Performative | undefined> = new Set([
   Performative.WITHDRAW,
   Performative.REJECT,
   Performative.CLOSE,
 ]);
 
-/** What a verdict says of the seal; a fault in the messages leaves it open. */
+/** Returns the status of a seal. If a message is invalid, the status is unspecified. */
 function sealStatus(verdict: TranscriptVerdict): TranscriptSealStatus {
   const { UNSPECIFIED, UNSEALED, SEALED, WRONG } = TranscriptSealStatus;
   if (verdict.ok) return verdict.seal === "sealed" ? SEALED : UNSEALED;

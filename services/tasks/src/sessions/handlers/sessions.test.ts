@@ -34,17 +34,25 @@ test("only participants see a session, and nobody speaks for another", async () 
   await api.appendMessage(accept, as(BEN.key));
 });
 
+test("a session belongs to the organization of the caller that opens it", async () => {
+  const { sessionId, organization } = await stage.invite();
+  expect(organization).toBe("acme");
+  expect((await stage.session(sessionId, BEN)).organization).toBe("acme");
+  const { sessions } = await stage.api.listSessions({ agentId: BEN.uri }, as(BEN.key));
+  expect(sessions).toMatchObject([{ sessionId, organization: "acme" }]);
+});
+
 test("an invitation that nobody answers fails, whether or not anybody runs then, and watchers hear of it", async () => {
   const { sessionId } = await stage.invite();
   const states: SessionState[] = [];
   const watching = (async () => {
-    for await (const told of stage.api.watchSession({ sessionId }, as(BEN.key))) states.push(told.state);
+    for await (const change of stage.api.watchSession({ sessionId }, as(BEN.key))) states.push(change.state);
   })().catch(() => {});
   await stage.host.whileDown(() => stage.clock.advance(INVITATION_TIMEOUT_MS));
   await watching;
   expect((await stage.session(sessionId)).state).toBe(SessionState.FAILED);
-  for await (const told of stage.api.watchSession({ sessionId, afterOrdinal: 1 }, as(BEN.key))) {
-    expect([told.entry, told.state]).toEqual([undefined, SessionState.FAILED]);
+  for await (const change of stage.api.watchSession({ sessionId, afterSequence: 1n }, as(BEN.key))) {
+    expect([change.entry, change.state]).toEqual([undefined, SessionState.FAILED]);
   }
 });
 
@@ -82,33 +90,33 @@ test("an agent that is hidden from the caller can neither be invited nor asked a
   const hidden = stage.message(ANN, "PROPOSE", INVITATION, newId(), { recipient: BEN.uri });
   expect(await refusal(api.createSession({ invitation: hidden }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
   expect(await refusal(api.listSessions({ agentId: BEN.uri }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
-  const seen = stage.message(EVE, "PROPOSE", INVITATION, newId(), { recipient: BEN.uri });
-  await api.createSession({ invitation: seen }, as(EVE.key));
+  const stranger = stage.message(EVE, "PROPOSE", INVITATION, newId(), { recipient: BEN.uri });
+  await api.createSession({ invitation: stranger }, as(EVE.key));
 });
 
 test("of many that append at once each is told the head until all are in, and every watcher sees one order", async () => {
   let session = await stage.invite();
   const api = stage.api;
-  const say = async (who: Person, performative: "ACCEPT" | "INFORM" | "OBSERVE", body: JsonObject) => {
+  const say = async (person: Person, performative: "ACCEPT" | "INFORM" | "OBSERVE", body: JsonObject) => {
     for (let attempt = 0; ; attempt++) {
-      const { session: now } = await api.getSession({ sessionId: session.sessionId }, as(who.key));
+      const { session: now } = await api.getSession({ sessionId: session.sessionId }, as(person.key));
       if (now === undefined) throw new Error("no session");
       session = now;
-      const lost = await refusal(
-        api.appendMessage({ envelope: stage.message(who, performative, body, now) }, as(who.key)),
+      const refused = await refusal(
+        api.appendMessage({ envelope: stage.message(person, performative, body, now) }, as(person.key)),
       );
-      if (lost === "nothing was refused") return;
-      expect(["SESSION_HEAD_MOVED"]).toContain(lost);
+      if (refused === "nothing was refused") return;
+      expect(["SESSION_HEAD_MOVED"]).toContain(refused);
       expect(attempt).toBeLessThan(100);
     }
   };
   await say(BEN, "ACCEPT", { referenceId: "inv" });
-  for (const who of [ANN, BEN])
-    await say(who, "INFORM", { informType: "identity", data: { agentId: who.uri, name: "n" } });
+  for (const person of [ANN, BEN])
+    await say(person, "INFORM", { informType: "identity", data: { agentId: person.uri, name: "n" } });
   const rounds = Array.from({ length: 5 });
   await Promise.all(
-    [ANN, BEN].map(async (who) => {
-      for (const _ of rounds) await say(who, "OBSERVE", {});
+    [ANN, BEN].map(async (person) => {
+      for (const _ of rounds) await say(person, "OBSERVE", {});
     }),
   );
   const { transcript } = await api.exportTranscript({ sessionId: session.sessionId }, as(ANN.key));
@@ -123,28 +131,28 @@ test("who is brought in sees the session, and who is sent away does not any more
   const session = await stage.invite();
   const { sessionId } = session;
   const api = stage.api;
-  const say = async (who: Person, performative: keyof typeof Performative, body: JsonObject) => {
-    const { session: now } = await api.getSession({ sessionId }, as(who.key));
-    const envelope = stage.message(who, performative, body, now ?? sessionId);
-    await api.appendMessage({ envelope }, as(who.key));
+  const say = async (person: Person, performative: keyof typeof Performative, body: JsonObject) => {
+    const { session: now } = await api.getSession({ sessionId }, as(person.key));
+    const envelope = stage.message(person, performative, body, now ?? sessionId);
+    await api.appendMessage({ envelope }, as(person.key));
   };
   await say(BEN, "ACCEPT", { referenceId: "inv" });
-  for (const who of [ANN, BEN]) {
-    await say(who, "INFORM", { informType: "identity", data: { agentId: who.uri, name: "n" } });
+  for (const person of [ANN, BEN]) {
+    await say(person, "INFORM", { informType: "identity", data: { agentId: person.uri, name: "n" } });
   }
   await say(ANN, "OBSERVE", {});
   const delegation = { delegationId: "del", targetAgent: EVE.uri, scope: "s", authority: "advisory" };
   await say(BEN, "DELEGATE", delegation);
-  const seen: number[] = [];
+  const seenSequences: number[] = [];
   const watching = (async () => {
     for await (const { entry } of api.watchSession({ sessionId }, as(EVE.key)))
-      seen.push(entry?.ordinal ?? 0);
+      seenSequences.push(entry?.ordinal ?? 0);
   })();
   const ended = refusal(watching);
   await say(EVE, "ACCEPT", { referenceId: "del" });
   await say(BEN, "WITHDRAW", { referenceId: "del" });
   expect(await ended).toBe("SESSION_NOT_FOUND");
-  expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(seenSequences).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   expect(await refusal(api.getSession({ sessionId }, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
 });
 

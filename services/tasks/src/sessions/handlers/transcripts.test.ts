@@ -19,7 +19,7 @@ async function exported(sessionId: string) {
   return transcript;
 }
 
-const judged = async (transcript: Awaited<ReturnType<typeof exported>>) => {
+const verifyTranscript = async (transcript: Awaited<ReturnType<typeof exported>>) => {
   const { valid, seal, code } = await stage.api.verifyTranscript({ transcript }, as(EVE.key));
   return [valid, seal, code];
 };
@@ -33,9 +33,9 @@ test("an export is sealed by the key that the platform publishes, also after a r
     sealKeys: [transcript.seal?.key],
     logKeys: [transcript.seal?.log?.logKey],
   });
-  expect(await judged(transcript)).toEqual([true, SEALED, ""]);
+  expect(await verifyTranscript(transcript)).toEqual([true, SEALED, ""]);
   await stage.host.whileDown(() => {});
-  expect(await judged(transcript)).toEqual([true, SEALED, ""]);
+  expect(await verifyTranscript(transcript)).toEqual([true, SEALED, ""]);
   expect((await exported(sessionId)).seal?.key).toBe(transcript.seal?.key);
 });
 
@@ -48,15 +48,15 @@ test("the key is a file of its own that only its owner reads", () => {
 test("what was changed after the export is told apart from what never had a seal", async () => {
   const transcript = await exported((await stage.introduced()).sessionId);
   const { seal: _seal, ...unsealed } = transcript;
-  expect(await judged(unsealed)).toEqual([true, UNSEALED, ""]);
-  expect(await judged({ ...transcript, exportedAt: "2026-03-07T15:00:01.000Z" })).toEqual([
+  expect(await verifyTranscript(unsealed)).toEqual([true, UNSEALED, ""]);
+  expect(await verifyTranscript({ ...transcript, exportedAt: "2026-03-07T15:00:01.000Z" })).toEqual([
     false,
     WRONG,
     "wrong_seal",
   ]);
   const cut = structuredClone(transcript);
   cut.messages.pop();
-  expect(await judged(cut)).toEqual([false, UNSPECIFIED, "wrong_outcome"]);
+  expect(await verifyTranscript(cut)).toEqual([false, UNSPECIFIED, "wrong_outcome"]);
 });
 
 test("while the log does not answer nothing is exported, and what is refused says so", async () => {
@@ -71,7 +71,7 @@ test("while the log does not answer nothing is exported, and what is refused say
     expect(await refusal(call())).toBe("DEPENDENCY_UNAVAILABLE");
   }
   const { seal: _seal, ...unsealed } = transcript;
-  expect(await judged(unsealed)).toEqual([true, UNSEALED, ""]);
+  expect(await verifyTranscript(unsealed)).toEqual([true, UNSEALED, ""]);
   stage.log.isUp = true;
-  expect(await judged(await exported(sessionId))).toEqual([true, SEALED, ""]);
+  expect(await verifyTranscript(await exported(sessionId))).toEqual([true, SEALED, ""]);
 });

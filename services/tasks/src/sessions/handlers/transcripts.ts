@@ -22,21 +22,21 @@ import {
   type AppendSessionHeadResponse,
   LogService,
 } from "@depute/contracts/depute/verifier/v1/log_service_pb";
-import { DeputeError, ErrorReason, formatTime, fromTimestamp, nextTurn } from "@depute/core";
+import { DeputeError, ErrorReason, formatTime, fromTimestamp, type Timers } from "@depute/core";
 import { type Keypair, keypairFromSeed } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import type { SessionHead } from "@depute/dct/transparency";
-import { fromConnectError, openSeedFile } from "@depute/service";
+import { fromConnectError, type KeySource, openSeed } from "@depute/service";
 import type { SessionEngine } from "../engine/engine.ts";
 
-/** The format of the document that publishes the keys of seals. */
+/** Format name in the document that publishes the public keys of the platform's seals. */
 const KEYS_FORMAT = "asp-transcript-keys/0.1";
-/** Messages that are hashed or verified before others' calls have their turn. */
+/** Number of messages that are hashed or verified before the event loop handles other calls. */
 const BATCH = 50;
-/** How long the log has for an answer, milliseconds. */
+/** Timeout of a call to the transparency log, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** Refusals of the log that another export may not meet. */
+/** Errors of the transparency log after which another export may succeed. */
 const NO_ANSWER: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.DEPENDENCY_UNAVAILABLE,
   ErrorReason.DEADLINE_EXCEEDED,
@@ -45,14 +45,14 @@ const NO_ANSWER: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * The key in `session-seal.key` of the data folder (mode 0600), made when it is not there. It seals transcripts and signs
- * nothing else.
+ * Opens the platform's key `session-seal`, and creates it if it does not exist. The key signs only seals of
+ * transcripts.
  *
- * @throws SettingsError when the file is no key, or other users can read it
+ * @throws SettingsError if it is no key, or other users can read its file
  */
-export function openSealKey(dataDir: string): Keypair {
+export async function openSealKey(keys: KeySource): Promise<Keypair> {
   const danger = "whoever reads it can seal transcripts in the platform's name";
-  const seed = openSeedFile({ dataDir, name: "session-seal.key", danger });
+  const seed = await openSeed(keys, { name: "session-seal.key", danger });
   return keypairFromSeed(nativeEngine, seed, { name: "session-seal" });
 }
 
@@ -60,22 +60,26 @@ export interface TranscriptsOptions {
   readonly engine: SessionEngine;
   readonly verifier: Transport;
   readonly keypair: Keypair;
+  readonly timers: Timers;
 }
 
-/** Exports sealed transcripts, and checks what others bring. */
+/** Exports sealed transcripts, and checks transcripts that callers submit. */
 export class Transcripts {
+  readonly #timers: Timers;
   readonly #engine: SessionEngine;
   readonly #log: Client<typeof LogService>;
   readonly #keypair: Keypair;
 
-  constructor({ engine, verifier, keypair }: TranscriptsOptions) {
+  constructor({ engine, verifier, keypair, timers }: TranscriptsOptions) {
+    this.#timers = timers;
     this.#engine = engine;
     this.#log = createClient(LogService, verifier);
     this.#keypair = keypair;
   }
 
   /**
-   * A session's transcript with its seal. The head is in the log before anything is sealed, so no seal lacks its proof.
+   * Returns the sealed transcript of a session. The transparency log records the hash of the transcript's last message
+   * before the seal is made, so that every seal contains a proof of that record.
    *
    * @throws DeputeError SESSION_NOT_FOUND, DEPENDENCY_UNAVAILABLE (the log does not answer)
    */
@@ -84,7 +88,7 @@ export class Transcripts {
     const hashes: string[] = [];
     for (const entry of transcript.messages) {
       hashes.push(entryHash(nativeEngine, entry));
-      if (hashes.length % BATCH === 0) await nextTurn();
+      if (hashes.length % BATCH === 0) await this.#timers.nextTurn();
     }
     const head = sessionHead(nativeEngine, transcript, hashes);
     const proof = await this.#logged(head, options);
@@ -92,9 +96,9 @@ export class Transcripts {
   }
 
   /**
-   * The keys by which seals of this platform are checked.
+   * Returns the keys that verify this platform's seals.
    *
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE (the log does not tell its key)
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE (the transparency log's key is not available)
    */
   async keys(options: CallOptions): Promise<TranscriptKeys> {
     const { sealKeys, logKeys } = await this.#keys(options);
@@ -106,9 +110,10 @@ export class Transcripts {
   }
 
   /**
-   * Applies the rules of the protocol to a transcript, and checks its seal.
+   * Verifies a transcript by the rules of ASP, and verifies its seal.
    *
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE, for a sealed one when the log does not tell its key
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE, for a sealed transcript when the transparency log's key is not
+   * available
    */
   async verify(transcript: Transcript, options: CallOptions): Promise<TranscriptVerdict> {
     const platform = transcript.seal === undefined ? undefined : await this.#keys(options);
@@ -119,7 +124,7 @@ export class Transcripts {
     for (let count = 1; ; count++) {
       const step = steps.next();
       if (step.done === true) return step.value;
-      if (count % BATCH === 0) await nextTurn();
+      if (count % BATCH === 0) await this.#timers.nextTurn();
     }
   }
 
@@ -150,7 +155,7 @@ function proofOf({ entry, hashes, head }: AppendSessionHeadResponse): Transcript
   });
 }
 
-/** A caller that gives no deadline does not wait for the log without one. */
+/** Adds a timeout to a call to the transparency log, unless the caller has set one. */
 function bounded(options: CallOptions): CallOptions {
   const { headers, signal, timeoutMs } = options;
   return {

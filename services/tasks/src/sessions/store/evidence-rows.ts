@@ -1,18 +1,16 @@
 import type { EvidencePlace, Session } from "@depute/asp";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { FOUND, integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 
-/** Where the messages of evidence stand in its session. */
+const POSITION_ROW = row({ report_ms: integer, session_id: text, delegation_id: text });
+
+/** Evidence that consists of two messages, with the position of each message in the session. */
 export interface EvidenceRow extends EvidencePlace {
   readonly askedOrdinal: number;
   readonly reportOrdinal: number;
 }
 
-interface Stored {
-  session_id: string;
-  delegation_id: string;
-  asked_ordinal: number;
-  report_ordinal: number;
-}
+const ROW = row({ session_id: text, delegation_id: text, asked_ordinal: integer, report_ordinal: integer });
+type Stored = RowOf<typeof ROW>;
 
 const toRow = ({ session_id, delegation_id, asked_ordinal, report_ordinal }: Stored): EvidenceRow => ({
   sessionId: session_id,
@@ -21,7 +19,7 @@ const toRow = ({ session_id, delegation_id, asked_ordinal, report_ordinal }: Sto
   reportOrdinal: report_ordinal,
 });
 
-/** Keeps a delegate's report as evidence of all who take part. */
+/** Stores a delegate's report as evidence that each participant of the session may show elsewhere. */
 export async function insertEvidence(
   tx: WriteTx,
   { sessionId, parties }: Session,
@@ -47,7 +45,8 @@ export async function findEvidence(
   tx: ReadTx,
   { sessionId, delegationId }: EvidencePlace,
 ): Promise<EvidenceRow | undefined> {
-  const row = await tx.get<Stored>(
+  const row = await tx.get(
+    ROW,
     `SELECT session_id, delegation_id, asked_ordinal, report_ordinal FROM session_evidence
      WHERE session_id = ? AND delegation_id = ?`,
     [sessionId, delegationId],
@@ -60,7 +59,7 @@ export interface EvidencePosition extends EvidencePlace {
   readonly reportMs: number;
 }
 
-/** Evidence from an agent's sessions, newest first. */
+/** Lists evidence from an agent's sessions, newest first. */
 export async function listEvidence(
   tx: ReadTx,
   agentId: string,
@@ -72,7 +71,8 @@ export async function listEvidence(
     sessionId: "",
     delegationId: "",
   };
-  const rows = await tx.all<{ report_ms: number; session_id: string; delegation_id: string }>(
+  const rows = await tx.all(
+    POSITION_ROW,
     `SELECT report_ms, session_id, delegation_id FROM session_evidence_parties
      WHERE agent_id = ? AND (report_ms, session_id, delegation_id) < (?, ?, ?)
      ORDER BY report_ms DESC, session_id DESC, delegation_id DESC LIMIT ?`,
@@ -85,16 +85,16 @@ export async function listEvidence(
   }));
 }
 
-/** Whether an agent took part in a session. */
+/** Whether an agent ever took part in a session. */
 export async function tookPart(tx: ReadTx, sessionId: string, agentId: string): Promise<boolean> {
-  const row = await tx.get<{ found: number }>(
-    "SELECT 1 AS found FROM session_parties WHERE session_id = ? AND agent_id = ?",
-    [sessionId, agentId],
-  );
+  const row = await tx.get(FOUND, "SELECT 1 FROM session_parties WHERE session_id = ? AND agent_id = ?", [
+    sessionId,
+    agentId,
+  ]);
   return row !== undefined;
 }
 
-/** Notes that evidence was shown in a session. */
+/** Records that evidence was shown in a session. */
 export async function insertUse(tx: WriteTx, place: EvidencePlace, usedIn: string): Promise<void> {
   await tx.run(
     `INSERT INTO session_evidence_uses (session_id, delegation_id, used_in) VALUES (?, ?, ?)
@@ -103,10 +103,11 @@ export async function insertUse(tx: WriteTx, place: EvidencePlace, usedIn: strin
   );
 }
 
-/** Whether evidence was shown in a session in which one of these principals takes part or did. */
+/** Whether evidence was shown in a session in which the principal takes or took part. */
 export async function wasShownTo(tx: ReadTx, place: EvidencePlace, principal: string): Promise<boolean> {
-  const row = await tx.get<{ found: number }>(
-    `SELECT 1 AS found FROM session_evidence_uses u
+  const row = await tx.get(
+    FOUND,
+    `SELECT 1 FROM session_evidence_uses u
      JOIN session_parties p ON p.session_id = u.used_in
      WHERE u.session_id = ? AND u.delegation_id = ? AND p.principal = ? LIMIT 1`,
     [place.sessionId, place.delegationId, principal],

@@ -1,10 +1,12 @@
 import type { Migration } from "@depute/store";
 
-// `outcome_due` is 1 from the end of a session until the registry has its outcome. `level` is how far a party was trusted when
-// it came, for its rate of messages; `registry_id` is its id in the registry, which its URI does not tell.
+// `outcome_due` is 1 from the end of a session until its outcome is reported to the registry. `level` is the party's
+// trust level at the time when it joined; it determines the message rate. `registry_id` is the party's id in the
+// registry, which differs from its URI.
 const SESSIONS = `
 CREATE TABLE sessions (
   session_id TEXT PRIMARY KEY,
+  organization TEXT NOT NULL,
   create_ms BIGINT NOT NULL,
   deadline_ms BIGINT,
   outcome_due BIGINT NOT NULL,
@@ -37,7 +39,7 @@ CREATE TABLE session_messages (
 CREATE UNIQUE INDEX session_messages_by_id ON session_messages (session_id, message_id);
 `;
 
-// Proofs that were taken, until their time has passed.
+// Used proofs. Each row is kept until the proof expires.
 const PROOFS = `
 CREATE TABLE session_proofs (
   proof_id TEXT PRIMARY KEY,
@@ -46,7 +48,7 @@ CREATE TABLE session_proofs (
 CREATE INDEX session_proofs_by_time ON session_proofs (expire_ms);
 `;
 
-// Delegations that are worked on as tasks, and how much of what happened to them is still to be seen to.
+// Delegations that became tasks. `due` counts changes of the delegation that the task does not reflect yet.
 const WORKS = `
 CREATE TABLE session_works (
   session_id TEXT NOT NULL,
@@ -58,7 +60,7 @@ CREATE TABLE session_works (
 CREATE INDEX session_works_due ON session_works (session_id, delegation_id) WHERE due > 0;
 `;
 
-// What delegates reported, who may show it elsewhere, and where it was shown.
+// Reports of delegates as evidence, the agents that may show the evidence, and the sessions in which it was shown.
 const EVIDENCE = `
 CREATE TABLE session_evidence (
   session_id TEXT NOT NULL,
@@ -84,7 +86,8 @@ CREATE TABLE session_evidence_uses (
 );
 `;
 
-// Disputes that parties filed; those that follow from a session are kept nowhere.
+// Disputes that parties filed. Disputes that follow from a session's messages are derived from the session and not
+// stored.
 const DISPUTES = `
 CREATE TABLE session_disputes (
   session_id TEXT NOT NULL,
@@ -96,7 +99,7 @@ CREATE TABLE session_disputes (
 CREATE UNIQUE INDEX session_disputes_by_id ON session_disputes (session_id, dispute_id);
 `;
 
-/** The tables of ASP sessions, in a store of their own: appending a message waits for no task. */
+/** The tables of ASP sessions. They have a store of their own, so that appending a message does not wait for tasks. */
 export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "sessions", sql: SESSIONS },
   { id: 2, name: "proofs", sql: PROOFS },

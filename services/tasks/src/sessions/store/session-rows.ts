@@ -1,10 +1,16 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { isTerminal, nextDeadlineMs, type Proven, type Session } from "@depute/asp";
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
-import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import { bytes, integer, memberOf, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 
-/** A party as it is stored when it comes. */
+const SESSION_ROW = row({ session: text });
+const PARTY_ROW = row({ agent_id: text, principal: text, level: integer, registry_id: text });
+const FOUND_MESSAGE_ROW = row({ ordinal: integer, hash: text, state: memberOf(SessionState) });
+const SESSION_ID_ROW = row({ session_id: text });
+const DEADLINE_MS_ROW = row({ deadline_ms: integer });
+
+/** A party of a session, with the facts about it at the time when it joined. */
 export interface NewParty {
   readonly agentId: string;
   readonly principal: string;
@@ -12,27 +18,31 @@ export interface NewParty {
   readonly registryId: string;
 }
 
-/** A message as it is stored. */
+/** A stored message. */
 export interface MessageRow {
   readonly ordinal: number;
   readonly receiveMs: number;
-  /** The session's state after it. */
+  /** The session's state after the message. */
   readonly state: SessionState;
   readonly envelope: Envelope;
 }
 
+/** Reads a stored session. The JSON needs no validation, because only {@link putSession} writes the table. */
+function toSession({ session }: RowOf<typeof SESSION_ROW>): Session {
+  return JSON.parse(session);
+}
+
 export async function readSession(tx: ReadTx, sessionId: string): Promise<Session | undefined> {
-  const row = await tx.get<{ session: string }>("SELECT session FROM sessions WHERE session_id = ?", [
-    sessionId,
-  ]);
-  return row && (JSON.parse(row.session) as Session);
+  const row = await tx.get(SESSION_ROW, "SELECT session FROM sessions WHERE session_id = ?", [sessionId]);
+  return row && toSession(row);
 }
 
 /**
- * Stores a session.
+ * Writes a session.
  *
- * @param before what is stored, for one that a message moved on. Its deadline then stays as it is where the new one is not
- * earlier: most messages only put off when silence ends the session, and whoever looks too early looks again.
+ * @param before the stored session, if a message changed it. A deadline that moved to a later time is not stored,
+ * because almost every message moves the silence deadline. The check at the stored time is then too early, and is
+ * repeated.
  */
 export async function putSession(tx: WriteTx, session: Session, before?: Session): Promise<void> {
   const deadlineMs = nextDeadlineMs(session);
@@ -45,11 +55,13 @@ export async function putSession(tx: WriteTx, session: Session, before?: Session
     return;
   }
   await tx.run(
-    `INSERT INTO sessions (session_id, create_ms, deadline_ms, outcome_due, session) VALUES (?, ?, ?, ?, ?)
+    `INSERT INTO sessions (session_id, organization, create_ms, deadline_ms, outcome_due, session)
+     VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (session_id) DO UPDATE SET deadline_ms = excluded.deadline_ms,
        outcome_due = excluded.outcome_due, session = excluded.session`,
     [
       session.sessionId,
+      session.organization ?? "",
       session.createMs,
       deadlineMs ?? null,
       isTerminal(session.state) ? 1 : 0,
@@ -58,25 +70,24 @@ export async function putSession(tx: WriteTx, session: Session, before?: Session
   );
 }
 
-/** Sessions that have ended and of which the registry has not been told. */
+/** Lists ended sessions whose outcome is not yet reported. */
 export async function sessionsToReport(tx: ReadTx, limit: number): Promise<Session[]> {
-  const rows = await tx.all<{ session: string }>(
+  const rows = await tx.all(
+    SESSION_ROW,
     "SELECT session FROM sessions WHERE outcome_due = 1 ORDER BY session_id LIMIT ?",
     [limit],
   );
-  return rows.map(({ session }) => JSON.parse(session) as Session);
+  return rows.map(toSession);
 }
 
 export async function markReported(tx: WriteTx, sessionId: string): Promise<void> {
   await tx.run("UPDATE sessions SET outcome_due = 0 WHERE session_id = ?", [sessionId]);
 }
 
-/**
- * Everyone who takes part or did, by their URIs: who may see the session for them, how far they were trusted, and their ids
- * in the registry.
- */
+/** Reads present and past participants by URI: their principals, trust levels, and ids in the registry. */
 export async function readParties(tx: ReadTx, sessionId: string) {
-  const rows = await tx.all<{ agent_id: string; principal: string; level: number; registry_id: string }>(
+  const rows = await tx.all(
+    PARTY_ROW,
     "SELECT agent_id, principal, level, registry_id FROM session_parties WHERE session_id = ?",
     [sessionId],
   );
@@ -106,7 +117,7 @@ export interface SessionPosition {
   readonly sessionId: string;
 }
 
-/** Sessions of an agent, newest first. */
+/** Lists sessions of an agent, newest first. */
 export async function listSessions(
   tx: ReadTx,
   agentId: string,
@@ -114,27 +125,29 @@ export async function listSessions(
   limit: number,
 ): Promise<Session[]> {
   const from = after ?? { createMs: Number.MAX_SAFE_INTEGER, sessionId: "" };
-  const rows = await tx.all<{ session: string }>(
+  const rows = await tx.all(
+    SESSION_ROW,
     `SELECT s.session FROM session_parties p JOIN sessions s ON s.session_id = p.session_id
      WHERE p.agent_id = ? AND (p.create_ms < ? OR (p.create_ms = ? AND p.session_id < ?))
      ORDER BY p.create_ms DESC, p.session_id DESC LIMIT ?`,
     [agentId, from.createMs, from.createMs, from.sessionId, limit],
   );
-  return rows.map(({ session }) => JSON.parse(session) as Session);
+  return rows.map(toSession);
 }
 
-interface StoredMessage {
-  ordinal: number;
-  receive_ms: number;
-  state: number;
-  envelope: Uint8Array;
-}
+const MESSAGE_ROW = row({
+  ordinal: integer,
+  receive_ms: integer,
+  state: memberOf(SessionState),
+  envelope: bytes,
+});
+type StoredMessage = RowOf<typeof MESSAGE_ROW>;
 
 function toRow({ ordinal, receive_ms, state, envelope }: StoredMessage): MessageRow {
   return {
     ordinal,
     receiveMs: receive_ms,
-    state: state as SessionState,
+    state,
     envelope: fromBinary(EnvelopeSchema, envelope),
   };
 }
@@ -145,7 +158,8 @@ export async function readMessages(
   after: number,
   limit: number,
 ): Promise<MessageRow[]> {
-  const rows = await tx.all<StoredMessage>(
+  const rows = await tx.all(
+    MESSAGE_ROW,
     `SELECT ordinal, receive_ms, state, envelope FROM session_messages
      WHERE session_id = ? AND ordinal > ? ORDER BY ordinal LIMIT ?`,
     [sessionId, after, limit],
@@ -154,13 +168,18 @@ export async function readMessages(
 }
 
 export async function findMessage(tx: ReadTx, sessionId: string, messageId: string) {
-  return tx.get<{ ordinal: number; hash: string; state: number }>(
+  return tx.get(
+    FOUND_MESSAGE_ROW,
     "SELECT ordinal, hash, state FROM session_messages WHERE session_id = ? AND message_id = ?",
     [sessionId, messageId],
   );
 }
 
-/** @returns the message's length in bytes */
+/**
+ * Inserts a message.
+ *
+ * @returns the message's length in bytes
+ */
 export async function insertMessage(tx: WriteTx, sessionId: string, row: MessageRow): Promise<number> {
   const { ordinal, receiveMs, state, envelope } = row;
   const bytes = toBinary(EnvelopeSchema, envelope);
@@ -172,7 +191,11 @@ export async function insertMessage(tx: WriteTx, sessionId: string, row: Message
   return bytes.length;
 }
 
-/** Uses a proof up. @returns false when it was taken before */
+/**
+ * Marks a proof as used.
+ *
+ * @returns false if the proof was used before
+ */
 export async function takeProof(tx: WriteTx, { id, expireMs }: Proven): Promise<boolean> {
   const { changes } = await tx.run(
     "INSERT INTO session_proofs (proof_id, expire_ms) VALUES (?, ?) ON CONFLICT (proof_id) DO NOTHING",
@@ -181,7 +204,11 @@ export async function takeProof(tx: WriteTx, { id, expireMs }: Proven): Promise<
   return changes > 0;
 }
 
-/** @returns how many are forgotten */
+/**
+ * Deletes expired proofs.
+ *
+ * @returns the number of deleted proofs
+ */
 export async function forgetProofs(tx: WriteTx, nowMs: number, limit: number): Promise<number> {
   const { changes } = await tx.run(
     `DELETE FROM session_proofs WHERE proof_id IN
@@ -191,9 +218,10 @@ export async function forgetProofs(tx: WriteTx, nowMs: number, limit: number): P
   return changes;
 }
 
-/** Ids of sessions to which time has done something. */
+/** Lists the ids of sessions whose next deadline has passed. */
 export async function dueSessions(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ session_id: string }>(
+  const rows = await tx.all(
+    SESSION_ID_ROW,
     `SELECT session_id FROM sessions WHERE deadline_ms IS NOT NULL AND deadline_ms <= ?
      ORDER BY deadline_ms, session_id LIMIT ?`,
     [nowMs, limit],
@@ -202,7 +230,8 @@ export async function dueSessions(tx: ReadTx, nowMs: number, limit: number): Pro
 }
 
 export async function earliestSessionDeadline(tx: ReadTx): Promise<number | undefined> {
-  const row = await tx.get<{ deadline_ms: number }>(
+  const row = await tx.get(
+    DEADLINE_MS_ROW,
     "SELECT deadline_ms FROM sessions WHERE deadline_ms IS NOT NULL ORDER BY deadline_ms LIMIT 1",
   );
   return row?.deadline_ms;

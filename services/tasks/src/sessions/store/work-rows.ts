@@ -1,22 +1,18 @@
 import { objectOf, objectsOf, type Session, type WorkState, workOf } from "@depute/asp";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 
-/** A delegation whose task is to be looked after. */
+/** A delegation that has changed since its task was last updated. */
 export interface WorkRow {
   readonly sessionId: string;
   readonly delegationId: string;
-  /** Empty before there is one. */
+  /** The delegation's task; empty before the task is created. */
   readonly taskId: string;
-  /** Counts what happened to the delegation; 0 once all of it has been seen to. */
+  /** Number of changes of the delegation since its task was last updated; 0 for none. */
   readonly due: number;
 }
 
-interface Stored {
-  session_id: string;
-  delegation_id: string;
-  task_id: string;
-  due: number;
-}
+const ROW = row({ session_id: text, delegation_id: text, task_id: text, due: integer });
+type Stored = RowOf<typeof ROW>;
 
 const toRow = ({ session_id, delegation_id, task_id, due }: Stored): WorkRow => ({
   sessionId: session_id,
@@ -27,24 +23,24 @@ const toRow = ({ session_id, delegation_id, task_id, due }: Stored): WorkRow => 
 
 const COLUMNS = "session_id, delegation_id, task_id, due";
 
-/** A delegation whose work stands otherwise than before. */
+/** A delegation whose work has changed its state. */
 export interface ChangedWork {
   readonly delegationId: string;
   readonly state: WorkState;
 }
 
-/** The delegations whose work a change of a session began, had reported, or ended. */
+/** Returns the delegations that a change of the session accepted, reported or ended. */
 export function changedWork(before: Session, after: Session): ChangedWork[] {
   return objectsOf(after, "delegation").flatMap((delegation) => {
     const state = workOf(after, delegation);
-    const known = objectOf(before, delegation.id);
-    const was = known === undefined ? "asked" : workOf(before, known);
+    const existing = objectOf(before, delegation.id);
+    const was = existing === undefined ? "asked" : workOf(before, existing);
     const isNews = state === "over" ? was === "going" : state !== "asked" && state !== was;
     return isNews ? [{ delegationId: delegation.id, state }] : [];
   });
 }
 
-/** Notes that something happened to a delegation. */
+/** Records that a delegation has changed, so that its task must be updated. */
 export async function noteWork(tx: WriteTx, sessionId: string, delegationId: string): Promise<void> {
   await tx.run(
     `INSERT INTO session_works (session_id, delegation_id, task_id, due) VALUES (?, ?, '', 1)
@@ -53,9 +49,10 @@ export async function noteWork(tx: WriteTx, sessionId: string, delegationId: str
   );
 }
 
-/** The first delegations to look after. */
+/** Lists the first delegations whose tasks must be updated. */
 export async function worksDue(tx: ReadTx, limit: number): Promise<WorkRow[]> {
-  const rows = await tx.all<Stored>(
+  const rows = await tx.all(
+    ROW,
     `SELECT ${COLUMNS} FROM session_works WHERE due > 0 ORDER BY session_id, delegation_id LIMIT ?`,
     [limit],
   );
@@ -67,7 +64,8 @@ export async function findWork(
   sessionId: string,
   delegationId: string,
 ): Promise<WorkRow | undefined> {
-  const row = await tx.get<Stored>(
+  const row = await tx.get(
+    ROW,
     `SELECT ${COLUMNS} FROM session_works WHERE session_id = ? AND delegation_id = ?`,
     [sessionId, delegationId],
   );
@@ -86,7 +84,7 @@ export async function setTask(
   ]);
 }
 
-/** Nothing is due any more, unless something has happened since the row was read. */
+/** Marks a delegation's task as updated, unless the delegation changed after the row was read. */
 export async function seenTo(tx: WriteTx, { sessionId, delegationId, due }: WorkRow): Promise<void> {
   await tx.run("UPDATE session_works SET due = 0 WHERE session_id = ? AND delegation_id = ? AND due = ?", [
     sessionId,

@@ -27,7 +27,7 @@ import { FakeLog } from "./fake-log.ts";
 
 type Card = MessageInitShape<typeof AgentCardSchema>;
 
-/** An agent with its key, whose signatures nobody else can make. */
+/** An agent with its own key. */
 export interface Person {
   readonly uri: string;
   readonly seed: Uint8Array;
@@ -50,32 +50,34 @@ const PATH = `/${SessionService.typeName}`;
 
 const FAST = Array(5).fill("1000000").join(",");
 
-/** What a message is sent with, beside what it says. */
+/** Fields of a message's envelope besides the content. */
 export interface Sent {
   readonly recipient?: string;
-  /** The proof in the message, in place of one by the sender's own key. */
+  /** The proof in the message. If absent, the sender's own key signs a new one. */
   readonly proof?: string;
 }
 
-/** The tasks service with sessions, a registry that knows the people, and a log. */
+/** The tasks service with its sessions module, a fake registry of the test's agents, and a fake transparency log. */
 export class Stage {
   readonly clock = new ManualClock(Date.parse("2026-03-07T15:00:00.000Z"));
   readonly log = new FakeLog(this.clock);
-  /** From whom an agent is hidden. */
+  /** Agents that are hidden, each with the viewer that cannot see it. */
   readonly hidden: { agent: string; from: string }[] = [];
-  /** Agents whose manifests let them delegate to none of the others, by their URIs. */
+  /** URIs of agents whose manifests do not let them delegate to any other agent. */
   readonly restricted = new Set<string>();
-  /** What agents' cards say, by their URIs. */
+  /** The contents of agents' cards by the agents' URIs. */
   readonly cards = new Map<string, Omit<Card, "$typeName">>();
   #host: TestHost | undefined;
 
   async start(settings: readonly string[] = []): Promise<this> {
-    // Tests say more in a minute than anybody would.
+    // Tests send more messages per minute than the default rates allow.
     const rates = settings.includes("--asp-message-rates") ? [] : ["--asp-message-rates", FAST];
     const args = [...rates, ...settings];
     const fakes = [this.#registry(), nothing("tokens"), this.log.module()];
     const principals = PEOPLE.map(({ key }) => key);
-    this.#host = await startTestHost({ module: tasks, args, fakes, clock: this.clock, principals });
+    const organizations = { [ANN.key]: "acme", [BEN.key]: "globex" };
+    const { clock } = this;
+    this.#host = await startTestHost({ module: tasks, args, fakes, clock, principals, organizations });
     return this;
   }
 
@@ -92,77 +94,90 @@ export class Stage {
     return this.host.stop();
   }
 
-  /** A proof by EdDSA that a key is at hand, for a call of the session service. */
+  /** Creates an EdDSA proof for a call of the session service. */
   proof({ seed, key }: Person, method: string, jti?: string): string {
     const claims = { htm: "POST", htu: `${PATH}/${method}`, now: this.clock.now(), ...(jti && { jti }) };
     return createProof(nativeEngine, { principal: { id: key }, privateKey: seed }, claims);
   }
 
-  /** A signed message in its place after what a session has; of a session that is only an id, its first. */
+  /**
+   * Signs a message that follows the last message of a session. With a session id instead of a session, the message is
+   * the session's first.
+   */
   message(
-    who: Person,
+    actor: Person,
     performative: keyof typeof Performative,
     body: JsonObject,
     session: Session | string,
     { recipient, proof }: Sent = {},
   ): Envelope {
-    const known = typeof session === "string" ? undefined : session;
-    const sequence = known?.participants.find(({ agentId }) => agentId === who.uri)?.nextSequenceNumber ?? 0n;
-    const method = known === undefined ? "CreateSession" : "AppendMessage";
+    const knownSession = typeof session === "string" ? undefined : session;
+    const sequence =
+      knownSession?.participants.find(({ agentId }) => agentId === actor.uri)?.nextSequenceNumber ?? 0n;
+    const method = knownSession === undefined ? "CreateSession" : "AppendMessage";
     const document: JsonValue = {
       version: "asp/0.1",
       messageId: newId(),
       sessionId: typeof session === "string" ? session : session.sessionId,
       sequenceNumber: Number(sequence),
       timestamp: formatTime(this.clock.now()),
-      sender: { agentId: who.uri, orgId: "org", trustScore: 50, dpopProof: proof ?? this.proof(who, method) },
+      sender: {
+        agentId: actor.uri,
+        orgId: "org",
+        trustScore: 50,
+        dpopProof: proof ?? this.proof(actor, method),
+      },
       ...(recipient === undefined ? {} : { recipient }),
       performative,
       content: { mimeType: "application/asp+json", body },
       integrity: {
         hash: FIRST_PREVIOUS_HASH,
-        previousHash: known?.lastHash ?? FIRST_PREVIOUS_HASH,
+        previousHash: knownSession?.lastHash ?? FIRST_PREVIOUS_HASH,
         signature: `ed25519:${"0".repeat(128)}`,
       },
     };
     const decoded = decode(EnvelopeSchema, document);
     if (!decoded.ok) throw new Error(decoded.error.message);
-    return seal(nativeEngine, create(EnvelopeSchema, decoded.message), who.seed);
+    return seal(nativeEngine, create(EnvelopeSchema, decoded.message), actor.seed);
   }
 
-  /** Ann invites Ben. */
+  /** Lets Ann invite Ben. */
   async invite(): Promise<Session> {
     const envelope = this.message(ANN, "PROPOSE", INVITATION, newId(), { recipient: BEN.uri });
     const { session } = await this.api.createSession({ invitation: envelope }, as(ANN.key));
-    return present(session);
+    return requirePresent(session);
   }
 
-  async session(sessionId: string, who: Person = ANN): Promise<Session> {
-    return present((await this.api.getSession({ sessionId }, as(who.key))).session);
+  async session(sessionId: string, actor: Person = ANN): Promise<Session> {
+    return requirePresent((await this.api.getSession({ sessionId }, as(actor.key))).session);
   }
 
-  /** Says something after whatever the session has. @returns the session after it, as who spoke sees it */
+  /**
+   * Sends a message after the session's last one.
+   *
+   * @returns the session after the message, as the sender sees it
+   */
   async say(
-    who: Person,
+    actor: Person,
     performative: keyof typeof Performative,
     body: JsonObject,
     { sessionId }: { readonly sessionId: string },
     sent: Sent = {},
   ): Promise<Envelope> {
-    const envelope = this.message(who, performative, body, await this.session(sessionId, who), sent);
-    await this.api.appendMessage({ envelope }, as(who.key));
+    const envelope = this.message(actor, performative, body, await this.session(sessionId, actor), sent);
+    await this.api.appendMessage({ envelope }, as(actor.key));
     return envelope;
   }
 
-  /** Ann and Ben, introduced. */
+  /** Lets Ann and Ben begin a session and introduce themselves. */
   async introduced(): Promise<Session> {
     const session = await this.invite();
     await this.say(BEN, "ACCEPT", { referenceId: "inv" }, session);
-    for (const who of [ANN, BEN]) {
+    for (const actor of [ANN, BEN]) {
       await this.say(
-        who,
+        actor,
         "INFORM",
-        { informType: "identity", data: { agentId: who.uri, name: "n" } },
+        { informType: "identity", data: { agentId: actor.uri, name: "n" } },
         session,
       );
     }
@@ -178,15 +193,15 @@ export class Stage {
         routes: (router) => {
           router.service(PolicyService, {
             checkDelegation: ({ fromPrincipal }) => {
-              const own = PEOPLE.filter(({ key }) => key === fromPrincipal);
-              const bound = own.find(({ uri }) => this.restricted.has(uri));
+              const owners = PEOPLE.filter(({ key }) => key === fromPrincipal);
+              const bound = owners.find(({ uri }) => this.restricted.has(uri));
               if (bound === undefined) return { allowed: true, decision: PolicyDecision.NOT_BOUND };
               const agentId = bound.uri.slice(bound.uri.lastIndexOf("/") + 1);
               return { allowed: false, decision: PolicyDecision.NOT_ALLOWED, agentId };
             },
           });
           router.service(AgentService, {
-            getAgent: ({ id, viewer }) => {
+            getAgent: ({ agentId: id, viewer }) => {
               const found = PEOPLE.find(({ uri }) => uri.endsWith(`/${id}`));
               const isHidden = this.hidden.some((pair) => pair.agent === id && pair.from === viewer);
               if (found === undefined || isHidden)
@@ -194,14 +209,14 @@ export class Stage {
               return { agent: { id, principal: found.key, status: AgentStatus.ACTIVE } };
             },
             getAgentByUri: ({ uri, viewer }) => {
-              const found = PEOPLE.find((one) => one.uri === uri);
+              const personOf = PEOPLE.find((one) => one.uri === uri);
               const id = uri.slice(uri.lastIndexOf("/") + 1);
               const isHidden = this.hidden.some((pair) => pair.agent === id && pair.from === viewer);
-              if (found === undefined || isHidden) {
+              if (personOf === undefined || isHidden) {
                 throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent");
               }
               const card = { ...this.cards.get(uri), agentId: uri, name: id };
-              return { agent: { id, principal: found.key, status: AgentStatus.ACTIVE, card } };
+              return { agent: { id, principal: personOf.key, status: AgentStatus.ACTIVE, card } };
             },
           });
         },
@@ -213,7 +228,7 @@ export class Stage {
 
 export const INVITATION = { proposalId: "inv", type: "session-invitation", subject: "s" };
 
-/** With which reason a call is refused, and the session's own code for it. */
+/** Returns the reason with which a call is refused, and ASP's own code for it. */
 export async function refusal(call: Promise<unknown>): Promise<string> {
   return (await refusalCode(call))[0];
 }
@@ -239,7 +254,7 @@ function nothing(name: "tokens") {
   });
 }
 
-function present<T>(value: T | undefined): T {
+function requirePresent<T>(value: T | undefined): T {
   if (value === undefined) throw new Error("the answer has no session");
   return value;
 }

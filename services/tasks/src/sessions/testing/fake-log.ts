@@ -8,9 +8,9 @@ import { defineService } from "@depute/service";
 const { sha256 } = nativeEngine;
 const keypair = keypairFromSeed(nativeEngine, sha256(new TextEncoder().encode("log")));
 
-/** A verifier with a log that has one leaf at most: the newest head. */
+/** A fake verifier whose transparency log has at most one leaf: the latest transcript head. */
 export class FakeLog {
-  /** Whether the log answers. */
+  /** Whether the log answers; a test can set it to false. */
   isUp = true;
   readonly #clock: Clock;
   #leaf = new Uint8Array();

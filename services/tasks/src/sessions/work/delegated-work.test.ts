@@ -25,7 +25,7 @@ const REPORT = {
   references: ["del"],
 };
 
-/** Ben brings in Eve. */
+/** Lets Ben delegate work to Eve. */
 async function delegated(authority = "advisory"): Promise<Session> {
   const session = await stage.introduced();
   await stage.say(ANN, "OBSERVE", {}, session);
@@ -41,22 +41,22 @@ async function delegated(authority = "advisory"): Promise<Session> {
   return session;
 }
 
-function watch({ sessionId }: Session, who: Person, delegationId = "del") {
+function watch({ sessionId }: Session, person: Person, delegationId = "del") {
   const events: TaskEvent[] = [];
   const request = { sessionId, delegationId };
   const over = (async () => {
-    for await (const { event } of stage.api.watchDelegation(request, as(who.key))) {
+    for await (const { taskEvent: event } of stage.api.watchDelegation(request, as(person.key))) {
       if (event !== undefined) events.push(event);
     }
   })();
-  // Whoever awaits it hears of a refusal, if not at once.
+  // The rejection is reported when the test awaits `over`. Until then it must not count as unhandled.
   over.catch(() => {});
   return { events, over };
 }
 
 const cases = (events: readonly TaskEvent[]) => events.map(({ payload }) => payload.case);
 
-/** Eve's worker takes the work. */
+/** Lets Eve's worker take the assignment. */
 async function take() {
   const workers = stage.host.client(WorkerService);
   const { assignments } = await workers.takeAssignments({ agentId: "eve", worker: "w" }, as(EVE.key));
@@ -67,7 +67,7 @@ async function take() {
 
 test("accepted work is a task of the delegate's, whose events every participant sees to its end", async () => {
   const session = await delegated();
-  const watched = [ANN, BEN].map((who) => watch(session, who));
+  const watched = [ANN, BEN].map((person) => watch(session, person));
   await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
   const { task, lease } = await take();
   expect(task?.input && toJson(ValueSchema, task.input)).toEqual({
@@ -90,10 +90,12 @@ test("accepted work is a task of the delegate's, whose events every participant 
     const full = last?.case === "completed" ? last.value.output?.full : undefined;
     expect(full && toJson(ValueSchema, full)).toEqual(REPORT.data);
   }
-  // It is the delegator's own task, and the other party's no further than the session shows it.
+  // The delegator may read the task itself. The other party sees only the events that the session shows.
   const tasks = stage.host.client(TaskService);
-  const request = { name: { case: "id", value: task?.id ?? "" } } as const;
+  const request = { taskId: task?.id ?? "" } as const;
   expect((await tasks.getTask(request, as(BEN.key))).task?.status).toBe(TaskStatus.COMPLETED);
+  // The organization that owns the session also owns the task, although the delegator belongs to another organization.
+  expect((await tasks.getTask(request, as(BEN.key))).task?.organization).toBe("acme");
   expect((await refusalCode(tasks.getTask(request, as(ANN.key))))[0]).toBe("TASK_NOT_FOUND");
 });
 
@@ -191,27 +193,26 @@ test("a report is evidence: who found it, when, what the registries said, signed
   const { evidence: listed } = await stage.api.listEvidence({ agentId: ANN.uri }, as(ANN.key));
   expect(listed).toEqual([evidence]);
 
-  // Eve meets Ann elsewhere, and both of them may show it to nobody yet but each other.
+  // Eve meets Ann in another session. Neither of them may show the evidence to other agents yet.
   const other = stage.message(ANN, "PROPOSE", INVITATION, newId(), { recipient: EVE.uri });
   await stage.api.createSession({ invitation: other }, as(ANN.key));
   const second = await stage.session(other.sessionId);
   await stage.say(EVE, "ACCEPT", { referenceId: "inv" }, second);
-  for (const who of [ANN, EVE]) {
-    const data = { agentId: who.uri, name: "n" };
-    await stage.say(who, "INFORM", { informType: "identity", data }, second);
+  for (const person of [ANN, EVE]) {
+    const data = { agentId: person.uri, name: "n" };
+    await stage.say(person, "INFORM", { informType: "identity", data }, second);
   }
-  const shown = (reference: string) => ({ informType: "fact", references: [reference] });
+  const factWith = (reference: string) => ({ informType: "fact", references: [reference] });
   for (const nothing of [
     { sessionId, delegationId: "other" },
     { sessionId: other.sessionId, delegationId: "del" },
     { sessionId: newId(), delegationId: "del" },
   ]) {
-    expect(await refusalCode(stage.say(ANN, "INFORM", shown(evidenceReference(nothing)), second))).toEqual([
-      "SESSION_STATE_CONFLICT",
-      "unknown_evidence",
-    ]);
+    expect(await refusalCode(stage.say(ANN, "INFORM", factWith(evidenceReference(nothing)), second))).toEqual(
+      ["SESSION_STATE_CONFLICT", "unknown_evidence"],
+    );
   }
-  await stage.say(ANN, "INFORM", shown(evidenceReference(place)), second);
+  await stage.say(ANN, "INFORM", factWith(evidenceReference(place)), second);
   expect((await stage.session(other.sessionId)).messageCount).toBe(5);
 });
 
@@ -228,9 +229,9 @@ test("evidence is seen by those to whom it was shown, and by nobody else", async
   await stage.api.createSession({ invitation: other }, as(ANN.key));
   const second = await stage.session(other.sessionId);
   await stage.say(ZOE, "ACCEPT", { referenceId: "inv" }, second);
-  for (const who of [ANN, ZOE]) {
-    const data = { agentId: who.uri, name: "n" };
-    await stage.say(who, "INFORM", { informType: "identity", data }, second);
+  for (const person of [ANN, ZOE]) {
+    const data = { agentId: person.uri, name: "n" };
+    await stage.say(person, "INFORM", { informType: "identity", data }, second);
   }
   const reference = { informType: "fact", references: [evidenceReference(place)] };
   expect((await refusalCode(stage.say(ZOE, "INFORM", reference, second)))[1]).toBe("unknown_evidence");

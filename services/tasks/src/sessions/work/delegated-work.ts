@@ -1,7 +1,7 @@
 import { create, fromJson, type JsonObject } from "@bufbuild/protobuf";
 import { durationFromMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { objectOf, type Session, type SessionObject, workOf } from "@depute/asp";
-import { DelegationAuthority, DelegationAuthoritySchema } from "@depute/contracts/asp/v0/common_pb";
+import { DelegationAuthority, DelegationAuthoritySchema } from "@depute/contracts/asp/v0/asp_common_pb";
 import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import { TaskLimitsSchema, TaskOutputSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
@@ -13,10 +13,10 @@ import type { SessionEngine } from "../engine/engine.ts";
 import { readMessages, readParties, readSession } from "../store/session-rows.ts";
 import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
 
-/** How long the registry has for an answer, milliseconds. */
+/** Timeout in milliseconds of a call to the registry. */
 const TIMEOUT_MS = 10_000;
 
-/** Refusals that another try would meet as well: there will be no task, and who watches for one is told that. */
+/** Refusals that a retry would get again. Then no task is created, and the delegation's watchers get the refusal. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
   ErrorReason.CALLER_NOT_ALLOWED,
@@ -33,31 +33,29 @@ export interface DelegatedWorkOptions {
 }
 
 /**
- * The tasks that delegations of sessions are worked on as. Depute's choice, because the text does not say what the work is:
- * a task of the delegator's begins when the delegation is accepted; the delegate's report in the session is its result,
- * whoever of the delegate's works on it, since the report is what the delegate has signed; and it is cancelled when the
- * delegation ends without a report.
- *
- * The session is the truth: what happened to a delegation is noted in the transaction of the message, and seen to from there.
+ * Creates and ends the tasks of delegations in sessions. ASP does not define the work itself, so these are Depute's
+ * choices. An accepted delegation creates a task of the delegator. The delegate's signed report in the session becomes
+ * the task's result, whichever worker did the work. If the delegation ends without a report, the task is cancelled. The
+ * session decides: a message's transaction records the change of a delegation, and the task is updated afterwards.
  */
 export function delegatedWork({ engine, tasks, clock, timers, log }: DelegatedWorkOptions): Outbox<WorkRow> {
   const { store } = engine;
   return new Outbox<WorkRow>({
     timers,
     log,
-    what: "the task of a delegation cannot be seen to",
+    failureMessage: "the task of a delegation cannot be seen to",
     first: (limit) => store.read((tx) => worksDue(tx, limit)),
     drop: (row) => store.write((tx) => seenTo(tx, row)),
     async tell(row, signal) {
-      const found = await read(engine, row);
-      if (found === undefined) return;
-      const { session, delegation, report } = found;
+      const work = await read(engine, row);
+      if (work === undefined) return;
+      const { session, delegation, report } = work;
       const state = workOf(session, delegation);
       let { taskId } = row;
       if (taskId === "" && (state === "going" || state === "reported")) {
         const options = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
         try {
-          taskId = await begin(tasks, clock, found, options);
+          taskId = await begin(tasks, clock, work, options);
         } catch (thrown) {
           const refusal = fromConnectError(thrown);
           if (!FINAL.has(refusal.reason)) throw thrown;
@@ -72,7 +70,7 @@ export function delegatedWork({ engine, tasks, clock, timers, log }: DelegatedWo
         if (state === "reported") await finish(tasks, taskId, delegation, report);
         if (state === "over") await cancel(tasks, taskId);
       } catch (thrown) {
-        // A task that was purged has ended long ago.
+        // TASK_NOT_FOUND means that the task ended long ago and was purged, so there is nothing to complete or cancel.
         if (fromConnectError(thrown).reason !== ErrorReason.TASK_NOT_FOUND) throw thrown;
       }
     },
@@ -82,11 +80,11 @@ export function delegatedWork({ engine, tasks, clock, timers, log }: DelegatedWo
 interface Found {
   readonly session: Session;
   readonly delegation: SessionObject;
-  /** The delegator's. */
+  /** The delegator's principal. */
   readonly principal: string;
   /** The delegate's id in the registry. */
   readonly delegateId: string;
-  readonly asked: Envelope;
+  readonly request: Envelope;
   readonly report: Envelope | undefined;
 }
 
@@ -100,31 +98,31 @@ async function read(
     if (session === undefined || delegation === undefined) return undefined;
     const message = async (ordinal: number) =>
       (await readMessages(tx, sessionId, ordinal - 1, 1))[0]?.envelope;
-    const asked = await message(delegation.ordinal);
+    const request = await message(delegation.ordinal);
     const { principals, registryIds } = await readParties(tx, sessionId);
     const principal = principals.get(delegation.author);
     const delegateId = registryIds.get(delegation.target ?? "");
-    if (asked === undefined || principal === undefined || delegateId === undefined) return undefined;
+    if (request === undefined || principal === undefined || delegateId === undefined) return undefined;
     const { result } = delegation;
     return {
       session,
       delegation,
       principal,
       delegateId,
-      asked,
+      request,
       report: result === undefined ? undefined : await message(result.ordinal),
     };
   });
 }
 
-/** Creates the task, once. */
+/** Creates the task of a delegation. A repeated call creates no second task. */
 async function begin(
   tasks: TaskEngine,
   clock: Clock,
-  { session, delegation, principal, delegateId, asked: message }: Omit<Found, "report">,
+  { session, delegation, principal, delegateId, request: message }: Omit<Found, "report">,
   options: { headers: Headers; signal: AbortSignal; timeoutMs: number },
 ): Promise<string> {
-  const { sessionId, expireMs } = session;
+  const { sessionId, expireMs, organization = "" } = session;
   const body = message.content?.body?.kind;
   const { scope = "", context } = body?.case === "delegate" ? body.value : {};
   const authority = DelegationAuthoritySchema.value[delegation.authority ?? DelegationAuthority.ADVISORY];
@@ -137,37 +135,42 @@ async function begin(
     ...(delegation.returnTo === undefined ? {} : { returnTo: delegation.returnTo }),
     ...(context === undefined ? {} : { context }),
   };
-  const asked = create(TaskDraftSchema, {
+  const draftOfWork = create(TaskDraftSchema, {
     agentId: delegateId,
     correlationId: sessionId,
     description: scope,
     input: fromJson(ValueSchema, input),
   });
-  // Nothing is waited for once the session is over. When this is tried is no part of what is asked for.
+  // The task must end with the session. A repeated request is compared without this limit, because the limit depends on
+  // the time of the call.
   const limits = create(TaskLimitsSchema, { total: durationFromMs(Math.max(1, expireMs - clock.now())) });
-  const draft = { ...asked, limits };
+  const draft = { ...draftOfWork, limits };
   const admitted = await tasks.admit({ draft, delegator: principal }, options);
   const creation = {
     draft,
     admitted,
     delegator: principal,
     requestId: `asp_${sha256Hex(`${sessionId}/${delegation.id}`)}`,
-    viewer: asCaller({ principal, local: false }),
-    sameAs: asked,
+    organization,
+    viewer: asCaller({ principal, local: false, organization }),
+    sameAs: draftOfWork,
   };
   const { taskId } = await tasks.store.write((tx) => tasks.create(tx, creation), { isRepeatable: true });
   return taskId;
 }
 
-/** Ends the task with the report. Work that waits for an answer, a review or a resumption is cancelled. */
+/**
+ * Completes the task with the delegate's report. A task that waits for an answer, a review or a resumption is cancelled
+ * instead.
+ */
 async function finish(
   tasks: TaskEngine,
   taskId: string,
   delegation: SessionObject,
   report: Envelope | undefined,
 ): Promise<void> {
-  const said = report?.content?.body?.kind;
-  const { data, subject = "" } = said?.case === "inform" ? said.value : {};
+  const reportKind = report?.content?.body?.kind;
+  const { data, subject = "" } = reportKind?.case === "inform" ? reportKind.value : {};
   const completion = {
     worker: { holder: delegation.id, worker: "asp" },
     output: create(TaskOutputSchema, { full: data ?? NULL, minimal: subject }),

@@ -6,7 +6,7 @@ import type { TaskEngine } from "../../core/index.ts";
 import type { SessionEngine } from "../engine/engine.ts";
 import { findWork } from "../store/work-rows.ts";
 
-/** What a watch of delegated work needs. */
+/** The dependencies of a watch. */
 export interface WorkWatching extends WaitOptions {
   readonly engine: SessionEngine;
   readonly tasks: Pick<TaskEngine, "watch">;
@@ -17,7 +17,9 @@ interface Place {
   readonly delegationId: string;
 }
 
-/** The events of a delegation's task, once there is one; nothing where there will be none. */
+/**
+ * Yields the events of a delegation's task as soon as the task exists. Yields nothing if the delegation gets no task.
+ */
 export async function* watchWork(
   sessions: WorkWatching,
   place: Place,
@@ -29,27 +31,31 @@ export async function* watchWork(
   if (taskId !== undefined) yield* tasks.watch(taskId, after, context);
 }
 
-/** Waits for the task of a delegation. @returns undefined when there is none and will be none, or nobody waits any more */
+/**
+ * Waits until a delegation's task exists.
+ *
+ * @returns undefined if the delegation gets no task, or if the watcher has left
+ */
 async function taskOf(
   { engine, ...waiting }: WorkWatching,
   { sessionId, delegationId }: Place,
   context: Pick<HandlerContext, "signal" | "timeoutMs">,
 ): Promise<string | undefined> {
-  const found = await waitFor(
+  const change = await waitFor(
     waiting,
     sessionId,
     MAX_DURATION_MS,
     context,
     async (): Promise<{ readonly taskId?: string } | undefined> => {
-      const known = await engine.find(sessionId);
+      const session = await engine.find(sessionId);
       const work = await engine.store.read((tx) => findWork(tx, sessionId, delegationId));
       if (work !== undefined && work.taskId !== "") return { taskId: work.taskId };
-      const delegation = known && objectOf(known.session, delegationId);
-      if (known === undefined || delegation === undefined) return {};
-      const state = workOf(known.session, delegation);
+      const delegation = session && objectOf(session.session, delegationId);
+      if (session === undefined || delegation === undefined) return {};
+      const state = workOf(session.session, delegation);
       const isSeenTo = work !== undefined && work.due === 0;
       return state === "over" || (state !== "asked" && isSeenTo) ? {} : undefined;
     },
   );
-  return found?.taskId;
+  return change?.taskId;
 }

@@ -1,0 +1,73 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { cellsOf } from "../print/cells.ts";
+import { jsonText, yamlText } from "../print/documents.ts";
+import { layTable } from "../print/table.ts";
+import { layoutFor } from "../print/terminal.ts";
+import type { Column, Shown } from "../table/command.ts";
+import { readable } from "./readable.ts";
+
+export type Form = "table" | "wide" | "json" | "yaml" | "id";
+
+/** Whether an output form prints whole documents: JSON or YAML. */
+export function isDocument(form: Form): form is "json" | "yaml" {
+  return form === "json" || form === "yaml";
+}
+
+/** Prints items as they arrive: as rows of one table, or each as a document. */
+export class ItemPrinter {
+  readonly #form: Form;
+  readonly #columns: readonly Column[];
+  #widths: readonly number[] | undefined;
+
+  constructor(form: Form, { columns, wide = [] }: Omit<Shown, "item">) {
+    this.#form = form;
+    this.#columns = form === "wide" ? [...columns, ...wide] : columns;
+  }
+
+  /** Prints some items: table rows, lines of JSON, or documents of YAML. */
+  async print(items: readonly JsonValue[]): Promise<void> {
+    if (this.#form === "json") for (const item of items) write(jsonText(item, 0));
+    else if (this.#form === "yaml")
+      for (const item of items) write(`---\n${(await yamlText(item)).trimEnd()}`);
+    else if (this.#form === "id") for (const item of items) write(idOf(item, this.#columns));
+    else this.#printRows(items);
+  }
+
+  #printRows(items: readonly JsonValue[]): void {
+    const { lines, widths } = layTable(
+      this.#columns.map(([heading]) => heading),
+      items.map((item) => cellsOf(item, this.#columns, Date.now())),
+      {
+        ...layoutFor(process.stdout),
+        header: this.#widths === undefined,
+        ...(this.#widths && { widths: this.#widths }),
+      },
+    );
+    this.#widths = widths;
+    if (lines.length > 0) write(lines.join("\n"));
+  }
+}
+
+/** Returns the id of an item, which is the value of its first column. */
+function idOf(item: JsonValue, columns: readonly Column[]): string {
+  return cellsOf(item, columns.slice(0, 1), 0)[0]?.text ?? "";
+}
+
+/**
+ * Prints one document in the JSON or YAML of its contract. If the user chose a table, prints YAML in which bytes that
+ * contain JSON are decoded.
+ */
+export async function printDocument(form: Form, document: JsonObject): Promise<void> {
+  if (form === "json") write(jsonText(document, 2));
+  else write((await yamlText(form === "yaml" ? document : readable(document))).trimEnd());
+}
+
+/** Prints lines of text. */
+export function write(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/** Prints a remark for people on standard error, so that it does not mix with the output. */
+export function remark(text: string): void {
+  process.stderr.write(`${text}\n`);
+}

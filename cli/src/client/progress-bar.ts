@@ -1,0 +1,50 @@
+import { oneLine } from "../print/safe-text.ts";
+import { cut, widthOf } from "../print/width.ts";
+
+/** Widest bar, in columns. */
+const WIDEST = 30;
+const NARROWEST = 8;
+
+/** A bar of progress in one line. @param columns the width of the terminal */
+export function barLine({ status, processed, total, message }: Progress, columns: number): string {
+  const share = total > 0 ? Math.min(1, processed / total) : 0;
+  const count = total > 0 ? ` ${Math.floor(share * 100)}% ${processed}/${total}` : "";
+  const label = `${status}${count}`;
+  const bar = Math.min(WIDEST, columns - widthOf(label) - 4);
+  const filled = Math.round(share * bar);
+  const drawn = bar < NARROWEST ? "" : `[${"#".repeat(filled)}${"-".repeat(bar - filled)}] `;
+  // The last column stays free: some terminals wrap a line that fills it.
+  return cut(`${drawn}${label}${message === "" ? "" : ` ${oneLine(message)}`}`, Math.max(1, columns - 1));
+}
+
+/** What a bar shows. */
+export interface Progress {
+  readonly status: string;
+  readonly processed: number;
+  readonly total: number;
+  readonly message: string;
+}
+
+/**
+ * Draws progress in one line of a terminal, and replaces that line. If the stream is no terminal, it writes nothing.
+ */
+export class ProgressBar {
+  readonly #stream: NodeJS.WriteStream;
+  #isDrawn = false;
+
+  constructor(stream: NodeJS.WriteStream) {
+    this.#stream = stream;
+  }
+
+  draw(progress: Progress): void {
+    if (!this.#stream.isTTY) return;
+    this.#stream.write(`\r\u001b[K${barLine(progress, this.#stream.columns || 80)}`);
+    this.#isDrawn = true;
+  }
+
+  /** Removes the line. */
+  clear(): void {
+    if (this.#isDrawn) this.#stream.write("\r\u001b[K");
+    this.#isDrawn = false;
+  }
+}

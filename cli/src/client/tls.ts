@@ -1,0 +1,65 @@
+import { CommandError } from "../exit-codes.ts";
+import type { Context } from "./config.ts";
+import { readText } from "./files.ts";
+
+/** Options of TLS for a connection to the platform, in PEM. */
+export interface ClientTls {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+/**
+ * Reads the files of a context that TLS needs; undefined when it names none.
+ *
+ * @throws CommandError for a file without the expected content, or a client certificate without its key
+ */
+export function tlsOf({ caFile, clientCertFile, clientKeyFile }: Context): ClientTls | undefined {
+  if ((clientCertFile === undefined) !== (clientKeyFile === undefined))
+    throw new CommandError(
+      "a client certificate needs its key: give --client-cert-file and --client-key-file",
+    );
+  if (caFile === undefined && clientCertFile === undefined) return undefined;
+  return {
+    ...(caFile !== undefined && { ca: readPem(caFile, "CERTIFICATE") }),
+    ...(clientCertFile !== undefined && { cert: readPem(clientCertFile, "CERTIFICATE") }),
+    ...(clientKeyFile !== undefined && { key: readPem(clientKeyFile, "PRIVATE KEY") }),
+  };
+}
+
+function readPem(path: string, label: string): string {
+  const text = readText(path);
+  if (new RegExp(`-----BEGIN [A-Z ]*${label}-----`).test(text)) return text;
+  throw new CommandError(`${path} has no ${label.toLowerCase()} in PEM; name the file that has it`);
+}
+
+/** Error codes of Node.js and OpenSSL for a platform certificate that the client does not trust. */
+const UNTRUSTED = new Set([
+  "CERT_HAS_EXPIRED",
+  "CERT_NOT_YET_VALID",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
+/** Maximum number of nested causes of an error that are searched for a TLS error. */
+const MAX_CAUSES = 5;
+
+/** Returns the advice for an error of TLS; undefined for every other error. */
+export function tlsAdvice(error: unknown): string | undefined {
+  let cause = error;
+  for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth++, cause = cause.cause) {
+    // The code of a ConnectError is a number, and the codes of TLS errors are strings.
+    const code = "code" in cause ? String(cause.code) : "";
+    if (UNTRUSTED.has(code))
+      return "check --server, and name the authority of its certificate with --ca-file";
+    if (/^ERR_SSL_.*ALERT.*CERTIFICATE|^ERR_SSL_.*ALERT_UNKNOWN_CA$/.test(code))
+      return "the platform asks for a certificate: give --client-cert-file and --client-key-file";
+    if (code === "EPROTO" || code.startsWith("ERR_SSL_"))
+      return "check whether --server is an http or an https address";
+  }
+  return undefined;
+}

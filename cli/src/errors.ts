@@ -1,0 +1,45 @@
+import { CommandError, EXIT } from "./exit-codes.ts";
+import { escapeControls } from "./print/safe-text.ts";
+
+/**
+ * Prints an error: as one sentence that says what to do or, if the error is a bug of the program, with its stack.
+ *
+ * @returns the exit code
+ */
+export async function reportError(error: unknown): Promise<number> {
+  if (error instanceof Error && error.name === "HelpRequested" && "text" in error) {
+    console.log(error.text);
+    return EXIT.ok;
+  }
+  const commandError = error instanceof CommandError ? error : await knownError(error);
+  if (commandError === undefined) {
+    console.error(error);
+    return EXIT.failed;
+  }
+  console.error(`depute: ${escapeControls(commandError.message)}`);
+  return commandError.exitCode;
+}
+
+async function knownError(error: unknown): Promise<CommandError | undefined> {
+  if (!(error instanceof Error)) return undefined;
+  // Compares names instead of classes, because a command that fails early has not loaded the packages with these
+  // classes.
+  if (error.name === "SettingsError" || error.name === "DeputeError") {
+    return new CommandError(error.message, EXIT.failed);
+  }
+  if (error.name === "ConnectError") return (await import("./client/refusal.ts")).refusalOf(error);
+  const { code, address, port, path } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  if (code === "EADDRINUSE") {
+    return new CommandError(
+      `something listens on ${address}:${port} already; choose another port`,
+      EXIT.failed,
+    );
+  }
+  if (code === "ENOENT" && path !== undefined) {
+    return new CommandError(`${path} does not exist; check the path`);
+  }
+  if (code === "EACCES" && path !== undefined) {
+    return new CommandError(`${path} is not accessible; check its permissions`);
+  }
+  return undefined;
+}

@@ -1,0 +1,20 @@
+import { styleText } from "node:util";
+import type { Cell, Layout } from "./table.ts";
+
+/** Whether a stream shows colors: a terminal, without NO_COLOR (no-color.org) and not a dumb one. */
+export function hasColors(stream: NodeJS.WriteStream): boolean {
+  const { NO_COLOR = "", TERM } = process.env;
+  return stream.isTTY === true && NO_COLOR === "" && TERM !== "dumb";
+}
+
+/** The layout for a stream: cut and colored on a terminal, whole and plain elsewhere. */
+export function layoutFor(stream: NodeJS.WriteStream): Omit<Layout, "header" | "widths"> {
+  return {
+    ...(stream.isTTY && { columns: Math.max(stream.columns || 80, 1) }),
+    paint: hasColors(stream) ? paint : (text) => text,
+  };
+}
+
+function paint(text: string, color: NonNullable<Cell["color"]>): string {
+  return styleText(color, text, { validateStream: false });
+}

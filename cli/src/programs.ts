@@ -1,0 +1,55 @@
+import type { Invocation } from "./table/command.ts";
+
+/** A program of the CLI. @returns the exit code; 0 when absent */
+// biome-ignore lint/suspicious/noConfusingVoidType: a program without an own exit code returns nothing
+export type Program = (invocation: Invocation) => Promise<number | void>;
+
+/** A command that parses its own arguments, as the commands that start services do. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a command without an own exit code returns nothing
+export type OwnWords = (words: readonly string[]) => Promise<number | void>;
+
+/** The programs that commands of the table name. Each is imported when it runs. */
+export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
+  delegate: async () => (await import("./client/delegate.ts")).delegate,
+  wait: async () => (await import("./client/delegate.ts")).wait,
+  tree: async () => (await import("./client/tree.ts")).tree,
+  explain: async () => (await import("./client/explain.ts")).explain,
+  worker: async () => (await import("./client/worker.ts")).worker,
+  createToken: async () => (await import("./client/token-create.ts")).createToken,
+  inspectToken: async () => (await import("./client/token-inspect.ts")).inspectToken,
+  revokeToken: async () => (await import("./client/token-revoke.ts")).revokeToken,
+  newKey: async () => (await import("./client/key-new.ts")).newKey,
+  createCertificates: async () => (await import("./client/certs-create.ts")).createCertificates,
+  listContexts: async () => (await import("./client/context-commands.ts")).listContexts,
+  useContext: async () => (await import("./client/context-commands.ts")).useContext,
+  createContext: async () => (await import("./client/context-commands.ts")).createContext,
+  deleteContext: async () => (await import("./client/context-commands.ts")).deleteContext,
+  printCompletion: async () => (await import("./completion.ts")).printCompletion,
+  printCandidates: async () => (await import("./completion.ts")).printCandidates,
+  printReference: async () => (await import("./reference.ts")).printReference,
+  printVersion: async () => (await import("./version.ts")).printVersion,
+};
+
+/** The commands that parse their own arguments. Each is imported when it runs. */
+export const OWN_WORDS: Readonly<Record<string, () => Promise<OwnWords>>> = {
+  start: async () => (await import("./commands/start.ts")).start,
+  serveNamed: async () => (await import("./commands/serve.ts")).serveNamed,
+  cluster: async () => (await import("./commands/cluster.ts")).cluster,
+  mcpProxy: async () => (await import("./commands/mcp-proxy.ts")).mcpProxy,
+  mcpMap: async () => (await import("./commands/mcp-map.ts")).mcpMap,
+  verifyTranscriptFile: async () => (await import("./commands/verify-transcript.ts")).verifyTranscriptFile,
+};
+
+/** Loads a program by its name in `PROGRAMS`. */
+export function loadProgram(name: string): Promise<Program> {
+  const load = PROGRAMS[name];
+  if (load === undefined) throw new Error(`programs.ts has no program ${name}`);
+  return load();
+}
+
+/** Loads a command that parses its own arguments, by its name in the table. */
+export function loadOwnWords(name: string): Promise<OwnWords> {
+  const load = OWN_WORDS[name];
+  if (load === undefined) throw new Error(`programs.ts has no program ${name}`);
+  return load();
+}

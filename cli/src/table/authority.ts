@@ -1,0 +1,204 @@
+import type { Column, Command } from "./command.ts";
+import { arg, oneOf, text } from "./parameters.ts";
+
+const KEY_COLUMNS: readonly Column[] = [
+  ["ID", "id"],
+  ["STATE", "state", "enum:KEY_STATE_"],
+  ["PRINCIPAL", "principal"],
+  ["AGENT", "agentId"],
+  ["AGE", "createTime", "age"],
+];
+const KEY_WIDE: readonly Column[] = [
+  ["OWNER", "owner"],
+  ["SUCCESSOR", "successorId"],
+];
+const key = { item: "key", columns: KEY_COLUMNS, wide: KEY_WIDE };
+const KEY = arg("KEY", "keyId", "id of the key");
+
+const DELEGATION_COLUMNS: readonly Column[] = [
+  ["ID", "id"],
+  ["STATUS", "status", "enum:DELEGATION_STATUS_"],
+  ["DEPTH", "depth", "number"],
+  ["DELEGATOR", "delegator"],
+  ["DELEGATEE", "delegatee"],
+  ["EXPIRES", "expireTime", "time"],
+];
+const DELEGATION_WIDE: readonly Column[] = [
+  ["CONTRACT", "contractId"],
+  ["REVOCATION-ID", "revocationId"],
+];
+
+const REVOCATION_COLUMNS: readonly Column[] = [
+  ["SEQUENCE", "sequence"],
+  ["TIME", "recordTime", "time"],
+  ["SCOPE", "entry.scope", "enum:REVOCATION_SCOPE_"],
+  ["REVOKED", "entry.revocationId|key.key"],
+  ["BY", "entry.revokedBy|key.revokedBy"],
+];
+
+export const AUTHORITY: readonly Command[] = [
+  {
+    path: "tokens list",
+    summary: "Lists the recorded delegations of tokens",
+    remote: true,
+    flags: {
+      principal: text("principal", "delegations to or from this principal"),
+      contract: text("contractId", "delegations of this contract"),
+      status: oneOf(
+        "status",
+        "DELEGATION_STATUS_",
+        ["active", "completed", "failed", "revoked"],
+        "delegations in this status",
+      ),
+    },
+    example: "depute tokens list --status active",
+    call: {
+      service: "delegations",
+      method: "listDelegations",
+      list: true,
+      shown: { item: "delegations", columns: DELEGATION_COLUMNS, wide: DELEGATION_WIDE },
+    },
+  },
+  {
+    path: "tokens describe",
+    summary: "Shows the recorded delegation of a token's block",
+    remote: true,
+    args: [arg("DELEGATION", "delegationId", "id of the delegation")],
+    example: "depute tokens describe $DELEGATION",
+    call: {
+      service: "delegations",
+      method: "getDelegation",
+      describe: true,
+      shown: { item: "delegation", columns: DELEGATION_COLUMNS, wide: DELEGATION_WIDE },
+    },
+  },
+  {
+    path: "tokens create",
+    summary: "Has the platform's root sign a token",
+    details: "Prints the token. `-o json` adds the ids of its delegation and revocation.",
+    remote: true,
+    flags: {
+      delegatee: { ...text("delegatee", "principal of the holder"), required: true },
+      capability: {
+        type: "string",
+        repeated: true,
+        required: true,
+        help: "granted capability, NAMESPACE:ACTION:RESOURCE; repeatable",
+      },
+      contract: text("contractId", "contract that the token serves; a new id when absent"),
+      budget: { type: "int", field: "maxBudgetMicrocents", required: true, help: "most cost, in microcents" },
+      depth: { type: "int", field: "maxChainDepth", default: "1", help: "how often it may be attenuated" },
+      lifetime: { type: "duration", field: "lifetime", default: "10m", help: "at most 24 hours" },
+    },
+    example:
+      "depute tokens create --delegatee $PRINCIPAL --capability web:search:** --budget 1000 > token.txt",
+    program: "createToken",
+  },
+  {
+    path: "tokens inspect",
+    summary: "Draws the chain of a token, block by block, with the platform's verdict",
+    details:
+      "TOKEN is a token, @FILE, or - for standard input. With --offline the platform is not asked. The proof of the holder is not part of the verdict.",
+    remote: true,
+    args: [{ name: "TOKEN", type: "string", required: true, help: "token, @FILE, or - for standard input" }],
+    flags: { offline: { type: "bool", help: "draw the chain without asking the platform" } },
+    example: "depute tokens inspect @token.txt",
+    program: "inspectToken",
+  },
+  {
+    path: "tokens revoke",
+    summary: "Revokes a token, or one block of it",
+    details:
+      "ID is the revocation id of a block, or a token as @FILE. The platform's root revokes what it signed. With --key-file and --token-file the key's holder signs the revocation; with --kept-key the platform signs with a kept key.",
+    remote: true,
+    args: [{ name: "ID", type: "string", required: true, help: "revocation id, or @FILE with a token" }],
+    flags: {
+      scope: {
+        type: "enum",
+        values: ["chain", "block"],
+        default: "chain",
+        help: "the block with all that follow, or the block alone",
+      },
+      "kept-key": { type: "string", help: "id of a kept key that signs the revocation" },
+    },
+    example: "depute tokens revoke @token.txt",
+    program: "revokeToken",
+  },
+  {
+    path: "tokens revocations",
+    summary: "Lists the log of revocations",
+    remote: true,
+    flags: { after: { type: "int", field: "afterSequence", help: "entries after this number" } },
+    example: "depute tokens revocations",
+    call: {
+      service: "revocations",
+      method: "listRevocations",
+      list: true,
+      shown: { item: "revocations", columns: REVOCATION_COLUMNS, wide: [["HEAD", "head"]] },
+      stream: { method: "watchRevocations", item: "revocation", request: { sendStart: true } },
+    },
+  },
+  {
+    path: "keys list",
+    summary: "Lists the keys that the platform keeps for the caller",
+    remote: true,
+    example: "depute keys list",
+    call: {
+      service: "keys",
+      method: "listKeys",
+      list: true,
+      shown: { item: "keys", columns: KEY_COLUMNS, wide: KEY_WIDE },
+    },
+  },
+  {
+    path: "keys describe",
+    summary: "Shows a kept key",
+    remote: true,
+    args: [KEY],
+    example: "depute keys describe $KEY",
+    notRun: "needs a sealing secret in the platform's settings",
+    call: { service: "keys", method: "getKey", describe: true, shown: key },
+  },
+  {
+    path: "keys create",
+    summary: "Has the platform create and keep a key",
+    remote: true,
+    flags: { agent: text("agentId", "agent that the key is for") },
+    example: "depute keys create",
+    notRun: "needs a sealing secret in the platform's settings",
+    call: { service: "keys", method: "createKey", shown: key },
+  },
+  {
+    path: "keys rotate",
+    summary: "Replaces a kept key by a new one",
+    remote: true,
+    args: [KEY],
+    example: "depute keys rotate $KEY",
+    notRun: "needs a sealing secret in the platform's settings",
+    call: { service: "keys", method: "rotateKey", shown: key },
+  },
+  {
+    path: "keys revoke",
+    summary: "Revokes a kept key, and every token that it signed or holds",
+    remote: true,
+    args: [KEY],
+    flags: {
+      "keep-before": {
+        type: "time",
+        field: "keepBefore",
+        help: "what was signed before this time stays valid",
+      },
+    },
+    example: "depute keys revoke $KEY",
+    notRun: "needs a sealing secret in the platform's settings",
+    call: { service: "keys", method: "revokeKeptKey", shown: key },
+  },
+  {
+    path: "keys new",
+    summary: "Creates a key in a file of this computer, and prints its principal",
+    details: "The file gets the mode 0600. An existing file is not replaced.",
+    args: [{ name: "FILE", type: "file", required: true, help: "file to create" }],
+    example: "depute keys new other.key",
+    program: "newKey",
+  },
+];

@@ -1,0 +1,154 @@
+/** How the text of a parameter becomes a value of the request. */
+export type ParameterType =
+  | "string"
+  /** A whole number, as text: 64 bits do not fit a JSON number. */
+  | "int"
+  | "number"
+  | "bool"
+  /** A duration such as `250ms`, `30s`, `5m`, `1h`, `7d`. */
+  | "duration"
+  /** A time of RFC 3339, or a duration from now such as `+1h`. */
+  | "time"
+  /** JSON: inline, `@FILE`, or `-` for standard input. */
+  | "json"
+  | "enum"
+  /** The path of a file. */
+  | "file";
+
+/** An argument or a flag of a command. */
+export interface Parameter {
+  readonly type: ParameterType;
+  readonly help: string;
+  /** The path of the request field that receives the value, in JSON names, e.g. `draft.agentId`. */
+  readonly field?: string;
+  readonly required?: boolean;
+  /** A flag that may be given several times. */
+  readonly repeated?: boolean;
+  /** For `enum`: the values, lower case with dashes. */
+  readonly values?: readonly string[];
+  /** For `enum`: the prefix of the contract's constants, e.g. `TASK_STATUS_`. */
+  readonly prefix?: string;
+  /** Default, as the user would write it. */
+  readonly default?: string;
+  /** One letter. */
+  readonly short?: string;
+}
+
+/** A positional argument; its name is upper case in help. */
+export interface Argument extends Parameter {
+  readonly name: string;
+}
+
+export type Flags = Readonly<Record<string, Parameter>>;
+
+/**
+ * How a column shows a value. `enum:PREFIX_`: a constant without its prefix. `age`: the time since a timestamp.
+ * `count`: the length of a list. `usd`: an amount of microcents in dollars. `number` and `flag`: also an absent value,
+ * as 0 or false, because ProtoJSON leaves zeros out.
+ */
+export type ColumnFormat =
+  | "text"
+  | "number"
+  | "flag"
+  | "age"
+  | "time"
+  | "list"
+  | "count"
+  | "usd"
+  | `enum:${string}`;
+
+/**
+ * A column of a table: its heading, the paths of its value in the item's JSON (`|` separates alternatives), and its
+ * format.
+ */
+export type Column = readonly [heading: string, path: string, format?: ColumnFormat];
+
+/** How the answer is shown. */
+export interface Shown {
+  /** The field of the answer that contains the item, or the list of items. Empty if the answer itself is the item. */
+  readonly item: string;
+  readonly columns: readonly Column[];
+  /** Further columns of `-o wide`. */
+  readonly wide?: readonly Column[];
+}
+
+/**
+ * A server stream that `--watch` follows instead of reading the list at intervals. Only append-only logs have one. A
+ * stream of changes would not apply the list's filters, and would not contain the items that exist already.
+ */
+export interface Stream {
+  readonly method: string;
+  /** Path of the item in each message of the stream. A message without an item is skipped. */
+  readonly item: string;
+  /** Further fields of the request. */
+  readonly request?: Readonly<Record<string, unknown>>;
+}
+
+/** The RPC that a command calls. */
+export interface Call {
+  readonly service: ServiceName;
+  readonly method: string;
+  /** Further fields of the request. */
+  readonly request?: Readonly<Record<string, unknown>>;
+  readonly shown: Shown;
+  /** Whether the answer is a list with pages. */
+  readonly list?: boolean;
+  /** Whether the item is shown with one line per field instead of as a table row. */
+  readonly describe?: boolean;
+  readonly stream?: Stream;
+}
+
+/** A service of the contracts that a command calls. */
+export type ServiceName =
+  | "agents"
+  | "contracts"
+  | "delegations"
+  | "discovery"
+  | "executions"
+  | "keys"
+  | "log"
+  | "messages"
+  | "offers"
+  | "policy"
+  | "reviews"
+  | "revocations"
+  | "sessions"
+  | "tasks"
+  | "tokens"
+  | "trust";
+
+/** The input of the program behind a command. */
+export interface Invocation {
+  readonly command: Command;
+  /** Texts of arguments and flags by their names; a list for a repeated flag, `true` for a flag without a value. */
+  readonly values: Readonly<Record<string, string | boolean | readonly string[]>>;
+  /** The words after `--`. */
+  readonly rest: readonly string[];
+}
+
+/** One command. The parser, the help, the shell completion and docs/cli.md all use this definition. */
+export interface Command {
+  /** The words that name the command, e.g. `tasks list`. */
+  readonly path: string;
+  /** The group of a command without a resource, for help. */
+  readonly group?: "platform" | "work" | "settings" | "tools";
+  /** One line. */
+  readonly summary: string;
+  readonly details?: string;
+  readonly args?: readonly Argument[];
+  readonly flags?: Flags;
+  /** The name that help shows for the words after `--`. */
+  readonly rest?: string;
+  /** Whether the command calls the platform. It then accepts the flags of the connection and of the output. */
+  readonly remote?: boolean;
+  /** A command line that docs/cli.md shows, and that its test runs. */
+  readonly example?: string;
+  /** Why the test of docs/cli.md does not run the example. */
+  readonly notRun?: string;
+  readonly hidden?: boolean;
+  readonly call?: Call;
+  /** Name of a program in programs.ts. */
+  readonly program?: string;
+  /** Name of a command in programs.ts that parses its own words. */
+  readonly ownWords?: string;
+}

@@ -1,0 +1,161 @@
+import type { Argument, Command } from "./command.ts";
+
+const NAME: Argument = { name: "NAME", type: "string", required: true, help: "name of the context" };
+const SERVICES = ["tokens", "verifier", "registry", "tasks", "gateway"] as const;
+
+/** Commands of the platform itself, of contexts, and tools without a platform. */
+export const LOCAL: readonly Command[] = [
+  {
+    path: "start",
+    group: "platform",
+    summary: "Runs the whole platform in one process",
+    example: "depute start",
+    notRun: "runs until it is stopped",
+    ownWords: "start",
+  },
+  {
+    path: "serve",
+    group: "platform",
+    summary: "Runs one service",
+    args: [{ name: "SERVICE", type: "enum", values: SERVICES, required: true, help: "the service" }],
+    example: "depute serve registry",
+    notRun: "runs until it is stopped",
+    ownWords: "serveNamed",
+  },
+  {
+    path: "cluster",
+    group: "platform",
+    summary: "Runs the five services in processes of their own, with Redis",
+    example: "depute cluster",
+    notRun: "runs until it is stopped",
+    ownWords: "cluster",
+  },
+  {
+    path: "mcp-proxy",
+    group: "tools",
+    summary: "Serves an MCP server over stdio, and requires authority for its tools",
+    rest: "COMMAND ARGUMENTS",
+    example: "depute mcp-proxy --config map.json -- my-server",
+    notRun: "runs until it is stopped",
+    ownWords: "mcpProxy",
+  },
+  {
+    path: "mcp-map",
+    group: "tools",
+    summary: "Drafts a tool map from the tools that an MCP server lists",
+    rest: "COMMAND ARGUMENTS",
+    example: "depute mcp-map -- my-server",
+    notRun: "needs an MCP server",
+    ownWords: "mcpMap",
+  },
+  {
+    path: "verify-transcript",
+    group: "tools",
+    summary: "Verifies the transcript of an ASP session, offline",
+    details: "Exit codes: 0 sealed and valid, 1 altered, 2 wrong usage, 3 consistent but unsealed.",
+    args: [{ name: "FILE", type: "file", required: true, help: "the transcript" }],
+    example: "depute verify-transcript transcript.json --trust keys.json",
+    notRun: "needs a transcript",
+    ownWords: "verifyTranscriptFile",
+  },
+  {
+    path: "certs create",
+    group: "tools",
+    summary: "Creates certificates for development, and prints the settings that use them",
+    details:
+      "The folder gets ca.pem, server.pem, server.key, client.pem and client.key. The key of the authority is not stored.",
+    args: [{ name: "DIR", type: "file", required: true, help: "folder of the new files" }],
+    flags: {
+      host: {
+        type: "string",
+        repeated: true,
+        help: "DNS name or IP address of the server; repeatable; localhost, 127.0.0.1 and ::1 when absent",
+      },
+      client: {
+        type: "string",
+        default: "spiffe://depute.dev/client",
+        help: "URI of the client in its certificate",
+      },
+      validity: { type: "duration", default: "30d", help: "time until the certificates expire" },
+    },
+    example: "depute certs create certs",
+    program: "createCertificates",
+  },
+  {
+    path: "context list",
+    summary: "Lists contexts: platforms with the caller's credentials",
+    example: "depute context list",
+    program: "listContexts",
+  },
+  {
+    path: "context use",
+    summary: "Selects the context of later commands",
+    args: [NAME],
+    example: "depute context use local",
+    program: "useContext",
+  },
+  {
+    path: "context create",
+    summary: "Creates a context, or replaces one",
+    details: "The configuration names the files of credentials; it contains no secret.",
+    args: [NAME],
+    flags: {
+      server: {
+        type: "string",
+        required: true,
+        help: "address of the platform, e.g. https://depute.example.com",
+      },
+      "public-url": { type: "string", help: "the platform's public address, where it differs" },
+      "ca-file": { type: "file", help: "PEM file with the authorities of the platform's certificate" },
+      "client-cert-file": {
+        type: "file",
+        help: "PEM file with the caller's certificate, for platforms that ask for one",
+      },
+      "client-key-file": { type: "file", help: "PEM file with the certificate's key" },
+      "key-file": { type: "file", help: "file with the caller's key: 32 bytes in base64url" },
+      "token-file": { type: "file", help: "file with a DelegateOS token of the key's principal" },
+      "secret-file": { type: "file", help: "file with a configured secret, sent as Bearer" },
+    },
+    example: "depute context create local --server http://127.0.0.1:8080",
+    program: "createContext",
+  },
+  {
+    path: "context delete",
+    summary: "Deletes a context; files of credentials stay",
+    args: [NAME],
+    example: "depute context delete local",
+    program: "deleteContext",
+  },
+  {
+    path: "completion",
+    group: "settings",
+    summary: "Prints the completion of a shell",
+    details:
+      "bash: `source <(depute completion bash)`. zsh: `source <(depute completion zsh)` after compinit. fish: `depute completion fish | source`.",
+    args: [
+      { name: "SHELL", type: "enum", values: ["bash", "zsh", "fish"], required: true, help: "the shell" },
+    ],
+    example: "depute completion bash",
+    program: "printCompletion",
+  },
+  {
+    path: "complete",
+    hidden: true,
+    summary: "Prints the candidates for the last of the words after --",
+    rest: "WORDS",
+    program: "printCandidates",
+  },
+  {
+    path: "reference",
+    hidden: true,
+    summary: "Prints docs/cli.md",
+    program: "printReference",
+  },
+  {
+    path: "version",
+    group: "settings",
+    summary: "Prints the version",
+    example: "depute version",
+    program: "printVersion",
+  },
+];

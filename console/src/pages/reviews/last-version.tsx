@@ -1,0 +1,36 @@
+import { toJson } from "@bufbuild/protobuf";
+import { timestampMs, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { useQuery } from "@connectrpc/connect-query";
+import { type Review, ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { Differences } from "../../parts/differences.tsx";
+import { Card } from "../../parts/facts.tsx";
+import { Text } from "../../parts/text.tsx";
+
+/** Shows the changes since the previous review of the same subject, with the reason of that review's decision. */
+export function LastVersion({ review }: { readonly review: Review }) {
+  const { kind, subject } = review;
+  const query = useQuery(ReviewService.method.listReviews, { kind, pageSize: 1_000 });
+  const before = (query.data?.reviews ?? [])
+    .filter((each) => each.subject === subject && each.id !== review.id && msOf(each) < msOf(review))
+    .sort((one, other) => msOf(other) - msOf(one))[0];
+  if (before === undefined) return null;
+  return (
+    <Card title="Changes since the last version">
+      {before.reason !== "" && (
+        <p>
+          Decision of that version: <Text value={before.reason} />
+        </p>
+      )}
+      <Differences before={contentOf(before)} after={contentOf(review)} />
+    </Card>
+  );
+}
+
+function msOf({ createTime }: Review): number {
+  return createTime === undefined ? 0 : timestampMs(createTime);
+}
+
+function contentOf({ content, contentJson }: Review): unknown {
+  if (contentJson !== "") return JSON.parse(contentJson);
+  return content === undefined ? null : toJson(ValueSchema, content);
+}

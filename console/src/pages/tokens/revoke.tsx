@@ -1,0 +1,57 @@
+import { createClient } from "@connectrpc/connect";
+import { useQuery, useTransport } from "@connectrpc/connect-query";
+import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
+import type { DelegationRecord } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { type ReactNode, useMemo } from "react";
+import { Ask } from "../../parts/dialog.tsx";
+import { readCredentials } from "../../rpc/credentials.ts";
+
+interface RevokeProps {
+  readonly block: DelegationRecord;
+  /** The consequences. */
+  readonly children: ReactNode;
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+/**
+ * Revokes a block. The platform signs for a block that it signed itself. For another block the caller's own key signs,
+ * in the browser.
+ */
+export function Revoke({ block, children, onDone, onClose }: RevokeProps) {
+  const transport = useTransport();
+  const client = useMemo(() => createClient(RevocationService, transport), [transport]);
+  const issuer = useQuery(TokenService.method.getIssuer, {});
+  const isOfPlatform = issuer.data?.principal === block.delegator;
+  const credentials = readCredentials();
+  const canSign = isOfPlatform || credentials.kind === "key";
+  const revoke = async () => {
+    const { revocationId } = block;
+    if (isOfPlatform) await client.revokeMintedToken({ revocationId, scope: RevocationScope.CHAIN });
+    else if (credentials.kind === "key") {
+      const { signedRevocation } = await import("../../rpc/sign-revocation.ts");
+      await client.revokeToken({ entry: signedRevocation(credentials.seed, revocationId) });
+    }
+    onDone();
+  };
+  return (
+    <Ask
+      title="Revoke this token"
+      act="Revoke"
+      isDangerous
+      isDisabled={!canSign}
+      onAct={() => revoke()}
+      onClose={onClose}
+    >
+      <p>A revocation counts for every decision after it, and nothing takes it back. It ends:</p>
+      {children}
+      {issuer.isSuccess && !canSign && (
+        <p className="refused">
+          The platform did not sign this block. Sign in with the key of its signer or its holder to revoke it.
+        </p>
+      )}
+    </Ask>
+  );
+}

@@ -1,0 +1,46 @@
+import { useState } from "react";
+import { lineOf, MAX_SHOWN, shownPart, visibleText } from "../rules/text.ts";
+
+/** A text of another party, isolated from the direction of the text around it. Never markup. */
+export function Text({ value }: { readonly value: string }) {
+  return <bdi>{shownPart(value).text}</bdi>;
+}
+
+/** A text of another party on one line, cut at its end. */
+export function Line({ value, max }: { readonly value: string; readonly max?: number }) {
+  return (
+    <bdi className="line" title={visibleText(value.slice(0, 500))}>
+      {lineOf(value, max)}
+    </bdi>
+  );
+}
+
+/** An id or a key. */
+export function Id({ value, max = 13 }: { readonly value: string; readonly max?: number }) {
+  return (
+    <code className="id" title={visibleText(value.slice(0, 500))}>
+      <bdi>{lineOf(value, max)}</bdi>
+    </code>
+  );
+}
+
+/** A document of another party in full. A long one is shown in parts. */
+export function Block({ value, label }: { readonly value: string; readonly label: string }) {
+  const [max, setMax] = useState(MAX_SHOWN);
+  const { text, more } = shownPart(value, max);
+  return (
+    <div className="block">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard */}
+      <section tabIndex={0} aria-label={`${label}, text`}>
+        <pre>
+          <bdi>{text}</bdi>
+        </pre>
+      </section>
+      {more > 0 && (
+        <button type="button" className="button small" onClick={() => setMax(max + 10 * MAX_SHOWN)}>
+          Show more ({more.toLocaleString("en")} characters)
+        </button>
+      )}
+    </div>
+  );
+}

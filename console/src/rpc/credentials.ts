@@ -1,0 +1,29 @@
+/** The credentials that the console presents. A platform on an open loopback needs none. */
+export type Credentials =
+  | { readonly kind: "none" }
+  | { readonly kind: "secret"; readonly secret: string }
+  | {
+      readonly kind: "key";
+      /** The seed of the caller's Ed25519 key, base64url. */
+      readonly seed: string;
+      /** The token of the key's principal; empty to present the key alone. */
+      readonly token: string;
+    };
+
+/** The credentials stay in the tab's own storage, which ends with the tab. */
+const PLACE = "depute.credentials";
+
+/** Returns the stored credentials; of kind `none` if the storage has no readable ones. */
+export function readCredentials(storage: Storage = sessionStorage): Credentials {
+  try {
+    const stored = JSON.parse(storage.getItem(PLACE) ?? "null") as Credentials | null;
+    return stored ?? { kind: "none" };
+  } catch {
+    return { kind: "none" };
+  }
+}
+
+export function storeCredentials(credentials: Credentials, storage: Storage = sessionStorage): void {
+  if (credentials.kind === "none") storage.removeItem(PLACE);
+  else storage.setItem(PLACE, JSON.stringify(credentials));
+}

@@ -1,0 +1,74 @@
+import { useEffect, useRef, useState } from "react";
+import { isPassing, type Refusal, refusalOf } from "./refusal.ts";
+
+/** First and longest pause before a stream is opened again, in milliseconds. */
+const FIRST_PAUSE_MS = 400;
+const LONGEST_PAUSE_MS = 5_000;
+
+export type Connection =
+  | { readonly state: "connecting" | "live" | "reconnecting" | "ended" }
+  | { readonly state: "refused"; readonly refusal: Refusal };
+
+/** A stream that is followed. */
+export interface Followed<Item> {
+  /** Opens the stream after the last item that `take` handled. */
+  readonly open: (signal: AbortSignal) => AsyncIterable<Item>;
+  /** Handles an item. Returns true if no further item can follow, so that the stream is closed. */
+  readonly take: (item: Item) => boolean;
+  /**
+   * Whether a stream that ended is complete, so that it must not be opened again. Used if `take` never returned true.
+   */
+  readonly isOver?: () => boolean;
+}
+
+/**
+ * Follows a server stream as long as the page is open. If the stream breaks, it is opened again after the last item.
+ *
+ * @param key identifies the followed object; a new key closes the stream and follows the new object from its start
+ */
+export function useFollow<Item>(key: string, followed: Followed<Item>): Connection {
+  const [connection, setConnection] = useState<Connection>({ state: "connecting" });
+  const latest = useRef(followed);
+  latest.current = followed;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key alone names the stream
+  useEffect(() => {
+    const leaving = new AbortController();
+    setConnection({ state: "connecting" });
+    void follow(() => latest.current, leaving.signal, setConnection);
+    return () => leaving.abort();
+  }, [key]);
+  return connection;
+}
+
+async function follow<Item>(
+  followed: () => Followed<Item>,
+  signal: AbortSignal,
+  tell: (connection: Connection) => void,
+): Promise<void> {
+  for (let pause = FIRST_PAUSE_MS; !signal.aborted; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    try {
+      for await (const item of followed().open(signal)) {
+        pause = FIRST_PAUSE_MS;
+        tell({ state: "live" });
+        if (followed().take(item)) return tell({ state: "ended" });
+      }
+      if (signal.aborted) return;
+      if (followed().isOver?.() === true) return tell({ state: "ended" });
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!isPassing(error)) return tell({ state: "refused", refusal: refusalOf(error) });
+    }
+    tell({ state: "reconnecting" });
+    await delay(pause * (0.5 + Math.random() / 2), signal);
+  }
+}
+
+function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

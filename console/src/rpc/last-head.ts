@@ -1,0 +1,26 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type LogHead, LogHeadSchema } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { decodeBase64Url, encodeBase64Url } from "@depute/core";
+
+/** Returns the storage key of a log's head. Each log has its own. */
+const placeOf = (log: string) => `depute.log-head.${log}`;
+
+/**
+ * The head of a log that this browser verified last. A head is public, so it stays after the tab has closed.
+ *
+ * @returns undefined if nothing, or nothing readable, is stored
+ */
+export function readLastHead(log: string, storage: Storage = localStorage): LogHead | undefined {
+  const bytes = decodeBase64Url(storage.getItem(placeOf(log)) ?? "");
+  if (bytes === undefined || bytes.length === 0) return undefined;
+  try {
+    const head = fromBinary(LogHeadSchema, bytes);
+    return head.log === log ? head : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function storeLastHead(head: LogHead, storage: Storage = localStorage): void {
+  storage.setItem(placeOf(head.log), encodeBase64Url(toBinary(LogHeadSchema, create(LogHeadSchema, head))));
+}

@@ -1,0 +1,35 @@
+import type { Client } from "@connectrpc/connect";
+import type { LogHead, LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { faultBySize, type GrowthCheck } from "../rules/log-growth.ts";
+import { isConsistent, isHeadGenuine } from "../rules/log-proofs.ts";
+import { readLastHead, storeLastHead } from "./last-head.ts";
+
+/**
+ * Verifies that a head extends the last head that this browser verified, and stores the head if it does.
+ *
+ * @throws ConnectError if the platform gives no proof; the stored head then stays
+ */
+export async function checkGrowth(
+  client: Client<typeof LogService>,
+  head: LogHead,
+  signal: AbortSignal,
+): Promise<GrowthCheck> {
+  const since = readLastHead(head.log);
+  const outcome = (proofs: number, fault?: string): GrowthCheck => ({ proofs, since, fault });
+  if (!isHeadGenuine(head)) return outcome(0, "the log's key did not sign the head");
+  const fault = since && faultBySize(since, head);
+  if (fault !== undefined) return outcome(0, fault);
+  if (since?.treeSize === head.treeSize) return outcome(0);
+  // A proof from an empty tree does not exist: every log extends it.
+  if (since === undefined || since.treeSize === 0n) {
+    storeLastHead(head);
+    return outcome(0);
+  }
+  const { hashes } = await client.getConsistencyProof(
+    { firstSize: since.treeSize, secondSize: head.treeSize },
+    { signal },
+  );
+  if (!isConsistent(since, head, hashes)) return outcome(0, "the consistency proof does not hold");
+  storeLastHead(head);
+  return outcome(1);
+}

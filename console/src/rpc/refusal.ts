@@ -1,0 +1,54 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+
+/** An error of a call, in words. */
+export interface Refusal {
+  /** The reason of the platform's vocabulary, or Connect's code; e.g. `TASK_NOT_FOUND`. */
+  readonly reason: string;
+  /** The message of the platform: what is wrong, then what to do. */
+  readonly message: string;
+  /** The fields at fault. */
+  readonly fields: readonly { readonly field: string; readonly description: string }[];
+}
+
+/** Reads the error of a call. */
+export function refusalOf(error: unknown): Refusal {
+  const refused = ConnectError.from(error);
+  const fields = refused
+    .findDetails(BadRequestSchema)
+    .flatMap(({ fieldViolations }) =>
+      fieldViolations.map(({ field, description }) => ({ field, description })),
+    );
+  const reason = refused.findDetails(ErrorInfoSchema)[0]?.reason ?? Code[refused.code];
+  if (isUnreachable(error))
+    return { reason: "UNREACHABLE", message: "The platform does not answer.", fields };
+  return { reason, message: refused.rawMessage, fields };
+}
+
+/** Whether the caller has to sign in. */
+export function needsCredentials(error: unknown): boolean {
+  return ConnectError.from(error).code === Code.Unauthenticated;
+}
+
+/** Whether the same call may succeed later without a change, because the failure is temporary. */
+export function isPassing(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return isUnreachable(error) || code === Code.Unavailable || code === Code.Aborted;
+}
+
+/**
+ * Returns the pause before the next read of a query, in milliseconds; false if the platform refused the first read,
+ * because it would refuse the same request again.
+ */
+export function unlessRefused(pauseMs: number) {
+  return ({ state }: { readonly state: { readonly data: unknown; readonly error: unknown } }) =>
+    state.data === undefined && state.error !== null && !isPassing(state.error) ? false : pauseMs;
+}
+
+/** Whether the call got no answer from the platform, because the browser's fetch failed. */
+function isUnreachable(error: unknown): boolean {
+  const refused = ConnectError.from(error);
+  return (
+    refused.cause instanceof TypeError || (refused.code === Code.Unknown && /fetch/i.test(refused.rawMessage))
+  );
+}

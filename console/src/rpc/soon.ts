@@ -1,0 +1,26 @@
+import { useCallback, useEffect, useRef } from "react";
+
+/**
+ * Returns a throttled `act`: a call runs `act` soon, and calls within the same pause share one run. After the page was
+ * left, calls have no effect.
+ *
+ * @param pauseMs minimum time between two runs of `act`, in milliseconds
+ */
+export function useSoon(act: () => void, pauseMs: number): () => void {
+  const latest = useRef(act);
+  latest.current = act;
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current);
+      timer.current = undefined;
+    },
+    [],
+  );
+  return useCallback(() => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      latest.current();
+    }, pauseMs);
+  }, [pauseMs]);
+}

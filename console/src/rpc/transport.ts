@@ -1,0 +1,34 @@
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-web";
+import type { Credentials } from "./credentials.ts";
+
+/** Longest wait for the answer of a call that is no stream, in milliseconds. */
+const CALL_MS = 30_000;
+
+/** The transport to the platform that served the page. */
+export function createTransport(credentials: Credentials): Transport {
+  return createConnectTransport({
+    baseUrl: location.origin,
+    useBinaryFormat: true,
+    interceptors: [limited, presenting(credentials)],
+  });
+}
+
+const limited: Interceptor = (next) => (request) => {
+  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(CALL_MS)]);
+  return next(request.stream ? request : { ...request, signal });
+};
+
+function presenting(credentials: Credentials): Interceptor {
+  return (next) => async (request) => {
+    if (credentials.kind === "secret") request.header.set("authorization", `Bearer ${credentials.secret}`);
+    if (credentials.kind === "key") {
+      // Loaded on demand, because only callers with a key need the code for signatures.
+      const { proofHeaders } = await import("./proof.ts");
+      const path = `/${request.service.typeName}/${request.method.name}`;
+      const headers = proofHeaders(credentials, `${location.origin}${path}`);
+      for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+    }
+    return next(request);
+  };
+}

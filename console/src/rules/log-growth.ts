@@ -1,0 +1,37 @@
+import type { LogHead } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+
+/** The results so far of a page's checks that a log only grows. */
+export interface GrowthCheck {
+  /** The number of verified consistency proofs. */
+  readonly proofs: number;
+  /** The head that the browser had verified before this page was opened; undefined for a first visit. */
+  readonly since: LogHead | undefined;
+  /** Why the log does not extend an earlier head; undefined while each head does. */
+  readonly fault: string | undefined;
+}
+
+/** Adds the outcome of one more check. Once a fault was found, it stays. */
+export function addedGrowth(before: GrowthCheck, found: GrowthCheck): GrowthCheck {
+  return {
+    proofs: before.proofs + found.proofs,
+    since: before.since ?? found.since,
+    fault: before.fault ?? found.fault,
+  };
+}
+
+/**
+ * Compares two heads of one log without a proof.
+ *
+ * @returns why the later head cannot extend the earlier one; undefined if a consistency
+ *   proof has to decide, or if both heads are the same
+ */
+export function faultBySize(first: LogHead, second: LogHead): string | undefined {
+  if (second.treeSize < first.treeSize) {
+    return `the log has ${second.treeSize} leaves, and had ${first.treeSize}`;
+  }
+  const isSame = first.rootHash.every((byte, index) => byte === second.rootHash[index]);
+  if (second.treeSize === first.treeSize && !isSame) {
+    return `the log has another root for the same ${second.treeSize} leaves`;
+  }
+  return undefined;
+}

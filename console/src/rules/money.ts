@@ -1,0 +1,14 @@
+/** 1 USD is 100,000,000 microcents. */
+const MICROCENTS = 100_000_000;
+
+/** An amount in US dollars, with as many digits as small costs need. */
+export function dollars(microcents: bigint | number): string {
+  const usd = Number(microcents) / MICROCENTS;
+  const digits = usd !== 0 && Math.abs(usd) < 0.01 ? 6 : Math.abs(usd) < 1 ? 4 : 2;
+  return `$${usd.toFixed(digits)}`;
+}
+
+/** An amount in a currency's smallest unit, as the Agenta protocol writes it. */
+export function minorUnits(amount: bigint | number, currency: string): string {
+  return `${(Number(amount) / 100).toFixed(2)} ${currency}`;
+}

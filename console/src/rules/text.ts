@@ -1,0 +1,40 @@
+/** Longest text that a page shows before the reader asks for all of it, in characters. */
+export const MAX_SHOWN = 20_000;
+
+/** Characters that reorder, hide or break the text around them. Tab and newline are allowed. */
+const UNSEEN =
+  /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\ufff9-\ufffb]--[\t\n\p{Variation_Selector}]]/gv;
+
+/**
+ * Makes a text of another party safe to display: invisible characters, and characters that reorder the text, become
+ * their code points, e.g. `‹U+202E›`.
+ */
+export function visibleText(text: string): string {
+  return text.replace(
+    UNSEEN,
+    (char) => `‹U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}›`,
+  );
+}
+
+/** The part of a text that is shown at first, and the number of further characters. */
+export function shownPart(text: string, max = MAX_SHOWN): { readonly text: string; readonly more: number } {
+  if (text.length <= max) return { text: visibleText(text), more: 0 };
+  // A cut between the two halves of a surrogate pair would show half a character.
+  const end = isHigh(text.charCodeAt(max - 1)) ? max - 1 : max;
+  return { text: visibleText(text.slice(0, end)), more: text.length - end };
+}
+
+/** A text on one line, for cells of a table. */
+export function lineOf(text: string, max = 200): string {
+  const line = visibleText(text.slice(0, max).replace(/\s+/g, " ").trim());
+  return text.length > max ? `${line}…` : line;
+}
+
+/** The start of a long id or key, for cells of a table. */
+export function shortId(id: string, max = 13): string {
+  return lineOf(id, max);
+}
+
+function isHigh(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}

@@ -1,0 +1,100 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { type DeputeError, ErrorReason, isObject, reasonName } from "@depute/core";
+import { fromConnectError } from "@depute/service";
+import { type ErrorTable, rowOf } from "./error-table.ts";
+import { JSON_RPC } from "./own-codes.ts";
+
+/** The error in a JSON-RPC answer. */
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data: JsonValue;
+}
+
+/** A refusal whose data is defined by the wire's protocol and replaces the usual data. */
+export class WireFault extends Error {
+  readonly refusal: DeputeError;
+  readonly data: JsonValue;
+
+  constructor(refusal: DeputeError, data: JsonValue) {
+    super(refusal.message, { cause: refusal });
+    this.name = "WireFault";
+    this.refusal = refusal;
+    this.data = data;
+  }
+}
+
+/** Converts a thrown value to a DeputeError. An unexpected error becomes INTERNAL. */
+export function refusalIn(thrown: unknown): DeputeError {
+  return thrown instanceof WireFault ? thrown.refusal : fromConnectError(thrown);
+}
+
+/**
+ * Converts a thrown value to the wire's error. The data always contains the reason, which is the same on every wire.
+ */
+export function toRpcError(table: ErrorTable, thrown: unknown, requestId: string): RpcError {
+  const refusal = refusalIn(thrown);
+  const { code, message } = rowOf(table, refusal.reason);
+  if (thrown instanceof WireFault) return { code, message, data: thrown.data };
+  // An internal fault reveals nothing but the request id, under which the log has the cause.
+  if (refusal.reason === ErrorReason.INTERNAL) {
+    return { code, message, data: { reason: "INTERNAL", metadata: { request_id: requestId } } };
+  }
+  return {
+    code,
+    message: code === JSON_RPC.INVALID_PARAMS.code ? `${message}: ${faultsOf(refusal)}` : message,
+    data: {
+      reason: reasonName(refusal.reason),
+      detail: refusal.message,
+      metadata: refusal.metadata,
+      ...violationsOf(refusal),
+    },
+  };
+}
+
+/**
+ * Returns the `violations` member of a refusal's data: each fault with its field. Absent if there are no violations.
+ */
+export function violationsOf({ violations }: DeputeError) {
+  if (violations.length === 0) return {};
+  return { violations: violations.map(({ field, description }) => ({ path: field, message: description })) };
+}
+
+/** Returns the part of a field's path after a name; empty if the path does not begin with the name. */
+function rest(field: string, name: string): string {
+  return field.startsWith(name) ? field.slice(name.length) : "";
+}
+
+/** Returns the message of a refusal. If the refusal has violations, the message lists each one with its path. */
+function faultsOf({ message, violations }: DeputeError): string {
+  if (violations.length === 0) return message;
+  return violations
+    .map(({ field, description }) => (field === "" ? description : `${field}: ${description}`))
+    .join("; ");
+}
+
+/** Adds metadata to a refusal. If the protocol defines the refusal's data, the metadata are added to that data too. */
+export function withMetadata(thrown: unknown, more: Record<string, string>): WireFault | DeputeError {
+  const refusal = refusalIn(thrown).with({ metadata: more, cause: thrown });
+  if (!(thrown instanceof WireFault) || !isObject(thrown.data)) return refusal;
+  return new WireFault(refusal, { ...thrown.data, ...more } as JsonValue);
+}
+
+/**
+ * Renames the fields in a refusal to the names in the wire's document.
+ *
+ * @param names the document's JSON pointers by fields of the service's request, for example `/in` for `draft.input`
+ */
+export function renameFields(thrown: unknown, names: Readonly<Record<string, string>>): unknown {
+  if (thrown instanceof WireFault) return thrown;
+  const refusal = fromConnectError(thrown);
+  if (refusal.violations.length === 0) return refusal;
+  const rename = (field: string) => {
+    const name = Object.keys(names).find(
+      (candidate) => field === candidate || /^[/.[]/.test(rest(field, candidate)),
+    );
+    return name === undefined ? field : `${names[name]}${rest(field, name).replaceAll(".", "/")}`;
+  };
+  const violations = refusal.violations.map((each) => ({ ...each, field: rename(each.field) }));
+  return refusal.with({ violations, cause: refusal });
+}

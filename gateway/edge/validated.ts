@@ -1,0 +1,48 @@
+import type { ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "@depute/service";
+
+/** A document with validators, so that a client can ask whether it has changed. (RFC 9110 section 8.8) */
+export interface Validated {
+  readonly bytes: Uint8Array;
+  readonly contentType: string;
+  readonly cacheControl: string;
+  /** The content coding of the bytes, for a client that accepts it; absent for plain bytes. */
+  readonly contentEncoding?: string;
+  /** A strong entity tag, including its quotes. */
+  readonly etag: string;
+  /** Time of the last change in epoch ms; absent for a document without a date. */
+  readonly modifiedMs?: number;
+}
+
+/** Answers with a document, with its headers alone, or with 304 if the client already has the document. */
+export function sendValidated(request: HttpRequest, response: HttpResponse, document: Validated): void {
+  const { bytes, contentType, contentEncoding, cacheControl, etag, modifiedMs } = document;
+  const isKnown = isUnchanged(request, document);
+  // Cast, because TypeScript cannot unify the overloads of HTTP/1.1 and HTTP/2 responses, which have the same methods.
+  const answer = response as ServerResponse;
+  answer.writeHead(isKnown ? 304 : 200, {
+    etag,
+    ...(modifiedMs !== undefined && { "last-modified": new Date(wholeSeconds(modifiedMs)).toUTCString() }),
+    "cache-control": cacheControl,
+    ...(contentEncoding !== undefined && { "content-encoding": contentEncoding }),
+    ...(isKnown ? {} : { "content-type": contentType, "content-length": String(bytes.length) }),
+  });
+  answer.end(isKnown || request.method === "HEAD" ? undefined : bytes);
+}
+
+/**
+ * Whether the client already has the document. Compares the entity tag if the client sent one, otherwise the date. (RFC
+ * 9110 section 13.2.2)
+ */
+function isUnchanged({ headers }: HttpRequest, { etag, modifiedMs }: Validated): boolean {
+  const tags = headers["if-none-match"];
+  if (tags !== undefined) {
+    return tags.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
+  }
+  const since = Date.parse(headers["if-modified-since"] ?? "");
+  return modifiedMs !== undefined && Number.isFinite(since) && wholeSeconds(modifiedMs) <= since;
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1000) * 1000;
+}

@@ -1,0 +1,61 @@
+import type { ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "@depute/service";
+
+/** Matches headers that apply to one connection only, or that HTTP/2 does not allow. */
+const OF_THE_HOP = /^(:.*|connection|keep-alive|transfer-encoding|upgrade|proxy-.*|te|trailer)$/;
+
+/** One shared error, because a new error with a stack for every ended request would be expensive. */
+const CLIENT_LEFT = new Error("the client has left");
+
+/**
+ * Converts a request to the standard `Request` that libraries use. The body was already read and is passed separately.
+ * The signal aborts when the client disconnects before the answer is complete.
+ */
+export function toWebRequest(request: HttpRequest, response: HttpResponse, url: string): Request {
+  const disconnect = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) disconnect.abort(CLIENT_LEFT);
+  });
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (typeof value === "string" && !OF_THE_HOP.test(name)) headers.set(name, value);
+  }
+  const method = request.method === "HEAD" ? "GET" : (request.method ?? "GET");
+  return new Request(url, { method, headers, signal: disconnect.signal });
+}
+
+/** Sends a library's answer. Events are sent as they arrive, and no faster than the client reads them. */
+export async function sendWebResponse(answer: Response, response: HttpResponse): Promise<void> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of answer.headers) if (!OF_THE_HOP.test(name)) headers[name] = value;
+  // Cast, because TypeScript cannot unify the overloads of HTTP/1.1 and HTTP/2 responses, which have the same method.
+  (response as ServerResponse).writeHead(answer.status, headers);
+  if (answer.body === null || response.req.method === "HEAD") {
+    response.end();
+    await answer.body?.cancel();
+    return;
+  }
+  // Sends the headers of a stream immediately, because the first event may come late.
+  (response as ServerResponse).flushHeaders();
+  const reader = answer.body.getReader();
+  response.once("close", () => void reader.cancel().catch(() => {}));
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done || response.destroyed) break;
+    const isTaken = (response as ServerResponse).write(value);
+    if (!isTaken) await drained(response);
+  }
+  response.end();
+}
+
+function drained(response: HttpResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off("drain", done);
+      response.off("close", done);
+      resolve();
+    };
+    response.on("drain", done);
+    response.on("close", done);
+  });
+}

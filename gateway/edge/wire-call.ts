@@ -1,0 +1,172 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import { type Clock, decodeBase64Url, isObject } from "@depute/core";
+import {
+  forwardOptions,
+  forwardWireHeaders,
+  type HttpRequest,
+  type HttpResponse,
+  ownHeaders,
+  ownOptions,
+  REQUEST_ID_HEADER,
+  requestIdFrom,
+  requestIdOf,
+} from "@depute/service";
+import { parseJson } from "@depute/wire";
+
+/** Data of a wire's request that the wire's calls to services need. */
+export interface WireCall {
+  /**
+   * Options of the main call, which carries the caller's credentials. A holder proof is valid for one call (RFC 9449),
+   * so a request makes only one call with these options.
+   */
+  readonly asCaller: CallOptions;
+  /** Whether a call was made with `asCaller`, so that its holder proof is used up. */
+  readonly wasPresented: () => boolean;
+  /**
+   * Options of all other calls for the same request. They carry the caller's credentials only if the credentials can be
+   * used repeatedly.
+   */
+  readonly aside: CallOptions;
+  /**
+   * The principal on whose behalf calls with `aside` read. Empty if these calls carry the caller's credentials.
+   * Undefined if the gateway cannot know the principal. Valid only after a service has accepted the call with
+   * `asCaller`, because that call verifies the holder proof.
+   */
+  readonly viewer: string | undefined;
+  /** Aborts when the client has disconnected. */
+  readonly signal: AbortSignal;
+  readonly requestId: string;
+  /** The last event that the client has received, if it resumes a stream (`Last-Event-ID`). */
+  readonly lastEventId?: string;
+  /**
+   * Whether the client accepts `text/event-stream`: by name, by a range such as `*\/*`, or because it states no types.
+   */
+  readonly takesEvents: boolean;
+}
+
+/** Name of the header that contains a holder proof. */
+const PROOF = "dpop";
+
+/**
+ * Collects the call data of a request over plain HTTP.
+ *
+ * @param publicUrl the address under which clients know the platform, without a trailing slash; a holder proof names it
+ * @param timeoutMs timeout of each call to a service in milliseconds; absent for none
+ */
+export function wireCall(
+  request: HttpRequest,
+  response: HttpResponse,
+  publicUrl: string,
+  timeoutMs?: number,
+): WireCall {
+  const received = receivedHeaders(request);
+  const requestId = requestIdFrom(String(response.getHeader(REQUEST_ID_HEADER) ?? ""));
+  const path = request.url?.split("?", 1)[0] ?? "";
+  const wire = { htm: request.method ?? "", htu: `${publicUrl}${path}` };
+  const headers = forwardWireHeaders(received, wire, requestId);
+  const signal = untilClosed(response);
+  let isPresented = false;
+  const common = { signal, ...(timeoutMs !== undefined && { timeoutMs }) };
+  const asCaller = {
+    ...common,
+    get headers() {
+      isPresented = true;
+      return headers;
+    },
+  };
+  const lastEventId = received.get("last-event-id");
+  return {
+    asCaller,
+    wasPresented: () => isPresented,
+    aside: received.has(PROOF) ? { ...common, headers: ownHeaders(requestId) } : asCaller,
+    viewer: holderOf(received.get(PROOF)),
+    signal,
+    requestId,
+    takesEvents: accepts(received.get("accept") ?? undefined, EVENT_STREAM),
+    ...(lastEventId === null ? {} : { lastEventId }),
+  };
+}
+
+/** Collects the call data of an RPC that a wire serves. */
+export function rpcCall(context: HandlerContext, clock: Clock): WireCall {
+  const asCaller = forwardOptions(context, clock);
+  return {
+    asCaller,
+    aside: context.requestHeader.has(PROOF) ? ownOptions(context, clock) : asCaller,
+    viewer: holderOf(context.requestHeader.get(PROOF)),
+    signal: context.signal,
+    requestId: requestIdOf(context),
+    wasPresented: () => true,
+    takesEvents: true,
+  };
+}
+
+/**
+ * Returns the key that a holder proof names (RFC 9449 4.2). Empty if there is no proof; undefined if the proof names no
+ * key.
+ */
+export function holderOf(proof: string | null): string | undefined {
+  if (proof === null) return "";
+  const header = decodeBase64Url(proof.split(".", 1)[0] ?? "");
+  if (header === undefined) return undefined;
+  const parsed = parseJson(header, { maxBytes: MAX_PROOF_HEADER_BYTES });
+  const jwk = parsed.ok ? member(parsed.value, "jwk") : undefined;
+  const x = member(jwk, "x");
+  return typeof x === "string" && x !== "" ? x : undefined;
+}
+
+const MAX_PROOF_HEADER_BYTES = 4096;
+
+function member(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  return isObject(value) && Object.hasOwn(value, name) ? (value[name] as JsonValue) : undefined;
+}
+
+function receivedHeaders(request: HttpRequest): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    // Skips HTTP/2's own headers, which begin with a colon. Only `set-cookie` can be a list, and requests do not have
+    // it.
+    if (typeof value === "string" && !name.startsWith(":")) headers.set(name, value);
+  }
+  return headers;
+}
+
+/** Returns a signal that aborts when the response has ended, whether complete or not. */
+function untilClosed(response: HttpResponse): AbortSignal {
+  const controller = new AbortController();
+  response.once("close", () => controller.abort());
+  return controller.signal;
+}
+
+/** The media type of server-sent events. */
+export const EVENT_STREAM = "text/event-stream";
+
+/**
+ * Whether an `Accept` field allows a media type: the most specific range decides. (RFC 9110 section 12.5.1) A range for
+ * a format, such as `application/json`, also allows types based on it, such as `application/schema+json`.
+ *
+ * @param accept undefined or empty for a client that accepts every type
+ * @param type in lower case; parameters are ignored
+ */
+export function accepts(accept: string | undefined, type: string): boolean {
+  if (accept === undefined || accept.trim() === "") return true;
+  const qualities = new Map<string, number>();
+  for (const range of accept.split(",")) {
+    const [name = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    const quality = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
+    qualities.set(name, quality === undefined ? 1 : Number(quality));
+  }
+  for (const range of rangesOf(type.split(";", 1)[0]?.trim() ?? "")) {
+    const quality = qualities.get(range);
+    if (quality !== undefined) return quality > 0;
+  }
+  return false;
+}
+
+/** Returns the media ranges that include a type, the most specific first. */
+function rangesOf(type: string): string[] {
+  const [group = "", name = ""] = type.split("/", 2);
+  const format = name.includes("+") ? [`${group}/${name.slice(name.lastIndexOf("+") + 1)}`] : [];
+  return [type, ...format, `${group}/*`, "*/*"];
+}

@@ -1,0 +1,21 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Clock, Timers } from "@depute/core";
+import type { BodyLimits, Logger } from "@depute/service";
+
+/** The dependencies of every wire. */
+export interface WireDeps {
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /**
+   * The address under which clients know the platform, without a trailing slash. It is known only after the server
+   * listens.
+   */
+  readonly publicUrl: string;
+  /** Aborts when the process drains. */
+  readonly stopping: AbortSignal;
+  /** The limits for request bodies. */
+  readonly bodies: BodyLimits;
+  /** Returns the principal that a request's headers claim, for the log; empty for a token or a holder proof. */
+  readonly principalOf: (headers: IncomingHttpHeaders) => string;
+}

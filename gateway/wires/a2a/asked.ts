@@ -1,0 +1,55 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { A2A_EXTENSIONS, invalid } from "@depute/core";
+import type { WireRequest } from "../../edge/route.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
+import type { A2aCall } from "./call.ts";
+import {
+  AFTER_PARAMETER,
+  activatedExtensions,
+  EXTENSIONS_PARAMETER,
+  VERSION_PARAMETER,
+} from "./parameters.ts";
+
+/** The extensions that clients may activate. */
+const EXTENSIONS: ReadonlySet<string> = new Set(Object.values(A2A_EXTENSIONS).map(({ uri }) => uri));
+
+/** The headers of credentials. */
+const CREDENTIALS = ["authorization", "dpop", "x-api-key"];
+
+/** The version of A2A that a request states: by header, or by query. (A2A 3.6.1) */
+export function statedIn({ headers, query }: Pick<WireRequest, "headers" | "query">): string | undefined {
+  return headerOf(headers, VERSION_PARAMETER) ?? query.get(VERSION_PARAMETER) ?? undefined;
+}
+
+/** Returns the call data of an HTTP request at the address of one agent, or of all agents. */
+export function callAt(agentId: string, { headers }: Pick<WireRequest, "headers">, call: WireCall): A2aCall {
+  const hasCredentials = CREDENTIALS.some((name) => headers[name] !== undefined);
+  const extensions = activeIn(headers);
+  return { agentId, call, hasCredentials, extensions, ...afterIn(headers, extensions) };
+}
+
+/** The header that lists the activated extensions, if there are any. (A2A 3.2.6) */
+export function extensionHeaders(received: IncomingHttpHeaders): Readonly<Record<string, string>> {
+  const active = activeIn(received);
+  return active.size === 0 ? {} : { [EXTENSIONS_PARAMETER]: [...active].join(", ") };
+}
+
+function activeIn(headers: IncomingHttpHeaders): ReadonlySet<string> {
+  return activatedExtensions(headerOf(headers, EXTENSIONS_PARAMETER), EXTENSIONS);
+}
+
+/**
+ * Returns the sequence of the event after which a subscription resumes; undefined unless the extension is active.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
+function afterIn(headers: IncomingHttpHeaders, active: ReadonlySet<string>): Pick<A2aCall, "afterSequence"> {
+  const stated = headerOf(headers, AFTER_PARAMETER);
+  if (stated === undefined || !active.has(A2A_EXTENSIONS.RESUMABLE_STREAMS.uri)) return {};
+  if (!/^\d{1,15}$/.test(stated)) throw invalid(AFTER_PARAMETER, "must be a sequence of this task");
+  return { afterSequence: BigInt(stated) };
+}
+
+function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+  return headers[name.toLowerCase()]?.toString();
+}

@@ -1,0 +1,31 @@
+import { invalid } from "@depute/core";
+import type { WireCall } from "../../edge/wire-call.ts";
+
+/** The agent that a request addresses, and the request's caller. */
+export interface A2aCall {
+  /** The agent of the address; empty if only the request's tenant names it. */
+  readonly agentId: string;
+  readonly call: WireCall;
+  /** Whether the request has credentials of any kind. */
+  readonly hasCredentials: boolean;
+  /** The URIs of the activated extensions. */
+  readonly extensions: ReadonlySet<string>;
+  /**
+   * The sequence of the event after which a subscription resumes. If absent, the stream begins after the task's newest
+   * event.
+   */
+  readonly afterSequence?: bigint;
+}
+
+/**
+ * Returns the agent that a request addresses, by the address or by the tenant.
+ *
+ * @throws DeputeError INVALID_REQUEST if they differ, or if both are empty
+ */
+export function agentOf({ tenant }: { readonly tenant: string }, { agentId }: A2aCall): string {
+  if (tenant === "" && agentId === "") throw invalid("tenant", "has to name the agent at this address");
+  if (tenant !== "" && agentId !== "" && tenant !== agentId) {
+    throw invalid("tenant", "is not the agent of this address: leave it out");
+  }
+  return agentId || tenant;
+}

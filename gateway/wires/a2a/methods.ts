@@ -1,0 +1,359 @@
+import { create, fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
+import {
+  AgentCardForm,
+  type GetAgentCardResponse,
+} from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import {
+  type Task as A2aTask,
+  type CancelTaskRequest,
+  type GetTaskRequest,
+  type ListTasksRequest,
+  type ListTasksResponse,
+  ListTasksResponseSchema,
+  type Message,
+  Role,
+  type SendMessageRequest,
+  type SendMessageResponse,
+  SendMessageResponseSchema,
+  type StreamResponse,
+  StreamResponseSchema,
+  type SubscribeToTaskRequest,
+  TaskState,
+} from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { A2A_EXTENSIONS, DeputeError, ErrorReason, invalid, randomUuid } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
+import { ownHeaders } from "@depute/service";
+import {
+  changed,
+  changeOf,
+  createdTask,
+  isSettled,
+  isTerminal,
+  statusesOf,
+  toA2aTask,
+  toConversation,
+  toStream,
+  withHistory,
+} from "@depute/wire/a2a";
+import type { Clients } from "../../edge/clients.ts";
+import { renameFields } from "../../edge/fault.ts";
+import { firstOf, type StreamItem } from "../../edge/started-stream.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
+import { type A2aCall, agentOf } from "./call.ts";
+import { descriptionOf, inputOf } from "./parts.ts";
+import { A2aWebhooks } from "./webhooks.ts";
+
+/** Timeout of a message that waits for its task, in milliseconds: 1 hour. A caller may choose a shorter one. */
+export const SEND_TIMEOUT_MS = 3_600_000;
+
+/** The dependencies of the methods. */
+export interface A2aContext {
+  readonly clients: Pick<Clients, "agents" | "conversations" | "tasks">;
+  /** Whether callers have to present credentials. */
+  readonly needsCredentials: boolean;
+}
+
+/** A task as it was read, and the events that follow. */
+interface Begun {
+  readonly task: A2aTask;
+  /** The sequence of the newest event that `task` includes. */
+  readonly sequence: bigint;
+  readonly events: AsyncIterator<StreamItem>;
+}
+
+/** The methods of A2A on messages, for every binding. (A2A 3.1) */
+export class A2aMethods {
+  /** The methods on webhooks. */
+  readonly webhooks: A2aWebhooks;
+  readonly #context: A2aContext;
+
+  constructor(context: A2aContext) {
+    this.#context = context;
+    this.webhooks = new A2aWebhooks(context.clients);
+  }
+
+  /**
+   * SendMessage. (A2A 3.1.1) If the caller disconnects, the task continues.
+   *
+   * @throws DeputeError AGENT_NOT_FOUND, TASK_NOT_FOUND, TASK_STATE_CONFLICT, INVALID_REQUEST, ...
+   */
+  async send(request: SendMessageRequest, a2aCall: A2aCall): Promise<SendMessageResponse> {
+    const { returnImmediately = false, historyLength } = request.configuration ?? {};
+    const begun = await this.#begin(request, a2aCall);
+    const task = returnImmediately ? begun.task : await settled(begun);
+    await begun.events.return?.();
+    return create(SendMessageResponseSchema, {
+      payload: { case: "task", value: withHistory(task, historyLength) },
+    });
+  }
+
+  /**
+   * SendStreamingMessage. (A2A 3.1.2) The task exists when the stream is returned, so a refusal is thrown before the
+   * answer begins.
+   */
+  async stream(request: SendMessageRequest, a2aCall: A2aCall): Promise<AsyncGenerator<StreamResponse>> {
+    const begun = await this.#begin(request, a2aCall);
+    return streamOf(begun, request.configuration?.historyLength, a2aCall);
+  }
+
+  /** GetTask. (A2A 3.1.3) */
+  async getTask(request: GetTaskRequest, a2aCall: A2aCall): Promise<A2aTask> {
+    const { id, historyLength } = request;
+    const agentId = agentOf(request, a2aCall);
+    const { conversation } = await this.#read(id, agentId, historyLength, a2aCall.call.asCaller);
+    return toConversation(conversation);
+  }
+
+  /** ListTasks. (A2A 3.1.4) */
+  async listTasks(request: ListTasksRequest, a2aCall: A2aCall): Promise<ListTasksResponse> {
+    const { contextId, status, pageSize = DEFAULT_PAGE_SIZE, pageToken, historyLength = 0 } = request;
+    const { statusTimestampAfter: updatedFrom, includeArtifacts = false } = request;
+    const { conversations } = this.#context.clients;
+    const listed = {
+      agentId: agentOf(request, a2aCall),
+      correlationId: contextId,
+      statuses: status === TaskState.UNSPECIFIED ? [] : statusesOf(status),
+      ...(updatedFrom && { updatedFrom }),
+      pageSize,
+      pageToken,
+      maxMessages: Math.min(historyLength, MAX_HISTORY),
+      includeOutputs: includeArtifacts,
+    };
+    // No status of a task maps to this state, so the list is empty.
+    if (status !== TaskState.UNSPECIFIED && listed.statuses.length === 0) {
+      return create(ListTasksResponseSchema, { pageSize });
+    }
+    const page = await conversations.listConversations(listed, a2aCall.call.asCaller);
+    return create(ListTasksResponseSchema, {
+      tasks: page.conversations.map(toConversation),
+      nextPageToken: page.nextPageToken,
+      pageSize,
+      totalSize: page.totalSize,
+    });
+  }
+
+  /** CancelTask. (A2A 3.1.5) A repeated call returns the cancelled task. */
+  async cancelTask(request: CancelTaskRequest, a2aCall: A2aCall): Promise<A2aTask> {
+    const { tasks } = this.#context.clients;
+    const agentId = agentOf(request, a2aCall);
+    const { task } = await tasks.cancelTask({ taskId: request.id, agentId }, a2aCall.call.asCaller);
+    if (task === undefined) throw new Error("CancelTask answered without a task");
+    return toA2aTask(task);
+  }
+
+  /**
+   * SubscribeToTask. (A2A 3.1.6) The task is read before the stream is returned, so a refusal is thrown before the
+   * answer begins.
+   */
+  async subscribe(
+    request: SubscribeToTaskRequest,
+    a2aCall: A2aCall,
+  ): Promise<AsyncGenerator<StreamResponse>> {
+    const agentId = agentOf(request, a2aCall);
+    const { conversation, task } = await this.#read(request.id, agentId, undefined, a2aCall.call.asCaller);
+    const now = toConversation(conversation);
+    const { afterSequence = task.lastSequence } = a2aCall;
+    // An ended task gets no new events. So only a client that resumes from an earlier event may still subscribe.
+    if (isTerminal(stateIn(now)) && afterSequence >= task.lastSequence) {
+      throw new DeputeError(ErrorReason.OPERATION_UNSUPPORTED, "the task has ended: read it with GetTask");
+    }
+    const events = this.#follow(task.id, afterSequence, a2aCall.call);
+    return streamOf({ task: now, sequence: task.lastSequence, events }, undefined, a2aCall);
+  }
+
+  /** The card at the well-known address. A client without credentials reads the cards of public agents. (A2A 8.2) */
+  publicCard(agentId: string, { call, hasCredentials }: A2aCall): Promise<GetAgentCardResponse> {
+    const { clients, needsCredentials } = this.#context;
+    if (!needsCredentials || hasCredentials) return this.card(agentId, call);
+    const ownOptions = { headers: ownHeaders(call.requestId), signal: call.signal };
+    return clients.agents.getAgentCard({ agentId, form: AgentCardForm.A2A_1_0, viewer: ANYONE }, ownOptions);
+  }
+
+  /** The card of an agent, which the caller may see. (A2A 8.2) */
+  card(agentId: string, call: WireCall): Promise<GetAgentCardResponse> {
+    return this.#context.clients.agents.getAgentCard({ agentId, form: AgentCardForm.A2A_1_0 }, call.asCaller);
+  }
+
+  /**
+   * GetExtendedAgentCard: the card for callers with credentials. (A2A 3.1.11)
+   *
+   * @throws DeputeError OPERATION_UNSUPPORTED where the platform needs no credentials, UNAUTHENTICATED
+   */
+  extendedCard(request: { readonly tenant: string }, a2aCall: A2aCall): Promise<GetAgentCardResponse> {
+    if (!this.#context.needsCredentials) {
+      const detail = "the agent has no extended card: read the card at /.well-known/agent-card.json";
+      throw new DeputeError(ErrorReason.OPERATION_UNSUPPORTED, detail);
+    }
+    if (!a2aCall.hasCredentials) {
+      throw new DeputeError(ErrorReason.UNAUTHENTICATED, "the extended card needs credentials: send them");
+    }
+    return this.card(agentOf(request, a2aCall), a2aCall.call);
+  }
+
+  /** A task with its newest messages. */
+  async #read(taskId: string, agentId: string, length: number | undefined, options: CallOptions) {
+    const { conversations } = this.#context.clients;
+    const maxMessages = Math.min(length ?? MAX_HISTORY, MAX_HISTORY);
+    const { conversation } = await conversations.getConversation({ taskId, agentId, maxMessages }, options);
+    if (conversation?.task === undefined) throw new Error("GetConversation answered without a task");
+    return { conversation, task: conversation.task };
+  }
+
+  /** Creates a task for the message or, if the message names a task, answers that task's question. */
+  async #begin(request: SendMessageRequest, a2aCall: A2aCall): Promise<Begun> {
+    const { message } = request;
+    if (message === undefined) throw new Error("a valid request has a message");
+    if (message.role !== Role.USER) throw invalid("message.role", "must be ROLE_USER in a request");
+    const agentId = agentOf(request, a2aCall);
+    const webhook = request.configuration?.taskPushNotificationConfig;
+    if (webhook !== undefined) await this.webhooks.check(webhook, a2aCall);
+    const begun = await (message.taskId === ""
+      ? this.#create(agentId, message, a2aCall)
+      : this.#answer(agentId, message, a2aCall));
+    if (webhook === undefined) return begun;
+    try {
+      // A repeated message has the id of the first one, so it registers no second webhook.
+      const id = webhook.id || sha256Hex(message.messageId).slice(0, MAX_WEBHOOK_ID);
+      await this.webhooks.attach({ ...webhook, id, taskId: begun.task.id }, begun.sequence, a2aCall);
+      return begun;
+    } catch (thrown) {
+      await begun.events.return?.();
+      throw thrown;
+    }
+  }
+
+  async #create(agentId: string, message: Message, a2aCall: A2aCall): Promise<Begun> {
+    const { tasks } = this.#context.clients;
+    const draft = {
+      agentId,
+      correlationId: message.contextId,
+      description: descriptionOf(message),
+      input: fromJson(ValueSchema, inputOf(message)),
+      message,
+    };
+    const begun = firstOf(
+      tasks.delegateTask({ requestId: requestIdOf(agentId, message, a2aCall), draft }, a2aCall.call.asCaller),
+    );
+    const { first, events } = await begun.catch((thrown: unknown) => {
+      throw renameFields(thrown, FIELDS);
+    });
+    const event = first.done === true ? undefined : first.value.taskEvent;
+    if (event === undefined) throw new Error("DelegateTask answered without an event");
+    return { task: createdTask(event), sequence: event.sequence, events };
+  }
+
+  async #answer(agentId: string, message: Message, a2aCall: A2aCall): Promise<Begun> {
+    const { tasks } = this.#context.clients;
+    const { call } = a2aCall;
+    const { taskId } = message;
+    const input = fromJson(ValueSchema, inputOf(message));
+    const request = { taskId, agentId, requestId: requestIdOf(agentId, message, a2aCall), input, message };
+    await tasks.provideInput(request, call.asCaller).catch((thrown: unknown) => {
+      throw renameFields(thrown, FIELDS);
+    });
+    const { conversation, task } = await this.#read(taskId, agentId, undefined, call.aside);
+    const { lastSequence: sequence } = task;
+    return { task: toConversation(conversation), sequence, events: this.#follow(taskId, sequence, call) };
+  }
+
+  /** The events of a task after a sequence. The caller's right to see the task was checked before. */
+  #follow(taskId: string, afterSequence: bigint, { aside }: WireCall): AsyncIterator<StreamItem> {
+    const { tasks } = this.#context.clients;
+    return tasks.watchTask({ taskId, afterSequence }, aside)[Symbol.asyncIterator]();
+  }
+}
+
+/**
+ * The principal in whose name the gateway reads for callers without credentials. No real principal has this name, so
+ * only public agents are visible.
+ */
+const ANYONE = "anonymous";
+
+/**
+ * Returns the request id for a message. With the extension idempotent-send it derives from the message's id, so a
+ * repeated message has no second effect. Without the extension it is random.
+ */
+function requestIdOf(agentId: string, { messageId }: Message, { extensions }: A2aCall): string {
+  if (!extensions.has(A2A_EXTENSIONS.IDEMPOTENT_SEND.uri)) return randomUuid();
+  return `a2a/${sha256Hex(JSON.stringify([agentId, messageId]))}`;
+}
+
+/** Length of the id that a webhook gets from its message, in characters. */
+const MAX_WEBHOOK_ID = 32;
+
+/** Greatest number of messages in an answer; fewer than requested are allowed. (A2A 3.2.4) */
+const MAX_HISTORY = 100;
+
+/** The size of a page if the request states none. (A2A 3.1.4) */
+const DEFAULT_PAGE_SIZE = 50;
+
+/** The paths of A2A's document for the fields of the tasks service's requests, as refusals name them. */
+const FIELDS = {
+  "draft.input": "message.parts",
+  "draft.message": "message",
+  "draft.correlation_id": "message.context_id",
+  "draft.agent_id": "tenant",
+  input: "message.parts",
+};
+
+function stateIn({ status }: A2aTask) {
+  if (status === undefined) throw new Error("a task without a status");
+  return status.state;
+}
+
+/**
+ * Waits until the task has ended or needs the caller, and returns the task. If the stream ends earlier, returns the
+ * task as of then. (A2A 3.2.2)
+ */
+async function settled({ task: first, events }: Begun): Promise<A2aTask> {
+  let task = first;
+  while (!isSettled(stateIn(task))) {
+    const item = await events.next();
+    if (item.done === true) return task;
+    const { taskEvent: event } = item.value;
+    if (event !== undefined) task = changed(task, changeOf(event, placeOf(task)));
+  }
+  return task;
+}
+
+/** The task, then its events up to its end. (A2A 3.1.2, 3.1.6) */
+async function* streamOf(
+  { task, sequence, events }: Begun,
+  historyLength: number | undefined,
+  { extensions }: A2aCall,
+): AsyncGenerator<StreamResponse, void, undefined> {
+  const place = placeOf(task);
+  const isNumbered = extensions.has(A2A_EXTENSIONS.RESUMABLE_STREAMS.uri);
+  const toResponse = (response: StreamResponse, at: bigint) =>
+    isNumbered ? numbered(response, at) : response;
+  try {
+    const value = withHistory(task, historyLength);
+    yield toResponse(create(StreamResponseSchema, { payload: { case: "task", value } }), sequence);
+    for (let item = await events.next(); item.done !== true; item = await events.next()) {
+      const { taskEvent: event } = item.value;
+      if (event === undefined) continue;
+      for (const response of toStream(changeOf(event, place), place))
+        yield toResponse(response, event.sequence);
+    }
+  } finally {
+    await events.return?.();
+  }
+}
+
+/** Adds the sequence of the event to an element of a stream, in the metadata of the extension for resumable streams. */
+function numbered(response: StreamResponse, sequence: bigint): StreamResponse {
+  const { payload } = response;
+  if (payload.case === undefined) return response;
+  const { uri } = A2A_EXTENSIONS.RESUMABLE_STREAMS;
+  const value = {
+    ...payload.value,
+    metadata: { ...payload.value.metadata, [uri]: { sequence: Number(sequence) } },
+  };
+  return { ...response, payload: { ...payload, value } as StreamResponse["payload"] };
+}
+
+function placeOf({ id: taskId, contextId }: A2aTask) {
+  return { taskId, contextId };
+}

@@ -1,0 +1,46 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+
+/** The header, query parameter or metadata that states the version of A2A. (A2A 3.2.6) */
+export const VERSION_PARAMETER = "A2A-Version";
+/** The header or metadata that lists the activated extensions. (A2A 3.2.6) */
+export const EXTENSIONS_PARAMETER = "A2A-Extensions";
+
+/**
+ * The header or metadata with the sequence of the event after which a subscription resumes. (docs/a2a.md, resumable
+ * streams)
+ */
+export const AFTER_PARAMETER = "A2A-After-Sequence";
+
+/** The version of A2A that a request has if it states none. (A2A 3.6.2) */
+const UNSTATED = "0.3";
+const SUPPORTED = /^1\.0(\.\d+)?$/;
+const MAX_VERSION = 32;
+
+/** Maximum number of extensions in the list of a request. */
+const MAX_EXTENSIONS = 32;
+
+/**
+ * Requires a version that the addresses speak.
+ *
+ * @param stated the version that the request states; empty or undefined for none
+ * @throws DeputeError PROTOCOL_VERSION_UNSUPPORTED
+ */
+export function requireVersion(stated: string | null | undefined): void {
+  const version = stated?.trim() || UNSTATED;
+  if (SUPPORTED.test(version)) return;
+  const shownVersion = version.slice(0, MAX_VERSION).toWellFormed();
+  throw new DeputeError(
+    ErrorReason.PROTOCOL_VERSION_UNSUPPORTED,
+    `A2A ${shownVersion} is not spoken here: send ${VERSION_PARAMETER}: 1.0`,
+    { metadata: { version: shownVersion, supported: "1.0" } },
+  );
+}
+
+/** The extensions that a request activates, of those that the platform knows. Unknown ones are ignored. (A2A 4.6.2) */
+export function activatedExtensions(
+  stated: string | null | undefined,
+  knownNames: ReadonlySet<string>,
+): ReadonlySet<string> {
+  const listed = (stated ?? "").split(",", MAX_EXTENSIONS).map((uri) => uri.trim());
+  return new Set(listed.filter((uri) => knownNames.has(uri)));
+}

@@ -1,0 +1,68 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { ErrorReason, reasonName } from "@depute/core";
+import { Refusal, UpstreamError } from "@depute/mcp";
+import { CHALLENGE, HttpRefusal } from "@depute/service";
+import { errorTable } from "../../edge/error-table.ts";
+import { refusalIn, toRpcError, violationsOf } from "../../edge/fault.ts";
+import { jsonRpcErrors } from "../../edge/json-rpc-errors.ts";
+import { type ErrorRow, JSON_RPC } from "../../edge/own-codes.ts";
+import type { WireCall } from "../../edge/wire-call.ts";
+
+const ERRORS = errorTable({});
+
+const spell = jsonRpcErrors(ERRORS);
+
+/**
+ * Returns the function that converts refusals by HTTP at MCP's addresses.
+ *
+ * @param served the addresses that the refusal of an unknown address lists
+ */
+export function mcpErrors(served: readonly string[]): typeof spell {
+  return (thrown, requestId) => {
+    if (!(thrown instanceof HttpRefusal) || thrown.status !== 404) return spell(thrown, requestId);
+    const { metadata } = thrown;
+    const message = `no MCP server is served here: use ${served.join(", ")}`;
+    return spell(new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, message, { metadata }), requestId);
+  };
+}
+
+/**
+ * Converts a refusal of the proxy, or a failure of the server behind it, to the error of the call.
+ *
+ * @throws the thrown value, if it is neither
+ */
+export function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {
+  if (thrown instanceof Refusal) {
+    const { code, message, data } = thrown;
+    return { code, message, data };
+  }
+  if (!(thrown instanceof UpstreamError)) throw thrown;
+  const data = { reason: "DEPENDENCY_UNAVAILABLE", detail: thrown.message };
+  return { ...JSON_RPC.INTERNAL_ERROR, message: "the MCP server failed", data };
+}
+
+/**
+ * Answers missing or invalid credentials with 401 and the challenge (RFC 9449 7.1), because only the client can handle
+ * that.
+ */
+export function challenge(thrown: unknown, id: unknown, { requestId }: WireCall): Response | undefined {
+  if (refusalIn(thrown).reason !== ErrorReason.UNAUTHENTICATED) return undefined;
+  const error = toRpcError(ERRORS, thrown, requestId);
+  return Response.json({ jsonrpc: "2.0", id, error }, { status: 401, headers: CHALLENGE });
+}
+
+/**
+ * Converts a refusal to a form for language models. An internal fault reveals nothing but the request id, under which
+ * the log has the cause.
+ */
+export function refusalForModel(thrown: unknown, requestId: string): JsonObject {
+  const refusal = refusalIn(thrown);
+  const { reason, message, metadata } = refusal;
+  if (reason === ErrorReason.INTERNAL) return { reason: "INTERNAL", metadata: { request_id: requestId } };
+  return {
+    reason: reasonName(reason),
+    detail: message,
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+    ...violationsOf(refusal),
+  };
+}

@@ -1,0 +1,58 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { reasonOf } from "./reasons.ts";
+import { delay, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS } from "./retry.ts";
+
+/** Error codes after which another attempt cannot succeed, even if a proxy and not the platform returned the error. */
+const FINAL: ReadonlySet<Code> = new Set([
+  Code.DeadlineExceeded,
+  Code.NotFound,
+  Code.PermissionDenied,
+  Code.Unauthenticated,
+  Code.Unimplemented,
+]);
+
+/**
+ * Whether an error means that the platform or the connection failed. An error with a reason is an answer of the
+ * platform, so no outage.
+ */
+export function isOutage(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return code === Code.Unavailable || (reasonOf(error) === undefined && !FINAL.has(code));
+}
+
+/** Counts the failed attempts of one call or stream, and determines the wait before the next attempt. */
+export class Attempts {
+  readonly #maxOutageMs: number;
+  #backoffMs = FIRST_BACKOFF_MS;
+  #failedSinceMs: number | undefined;
+
+  /** @param maxOutageMs maximum outage to wait for, in milliseconds */
+  constructor(maxOutageMs: number) {
+    this.#maxOutageMs = maxOutageMs;
+  }
+
+  /** Ends the outage, because the platform has answered. The next failure begins a new outage. */
+  succeeded(): void {
+    this.#failedSinceMs = undefined;
+    this.#backoffMs = FIRST_BACKOFF_MS;
+  }
+
+  /**
+   * Waits before another attempt.
+   *
+   * @throws the error itself, if the outage is too long or the caller aborts
+   */
+  async failed(error: unknown, signal?: AbortSignal): Promise<void> {
+    this.#failedSinceMs ??= Date.now();
+    const isTooLong = Date.now() - this.#failedSinceMs + this.#backoffMs > this.#maxOutageMs;
+    if (isTooLong || hasEnded(signal) || !isOutage(error)) throw error;
+    // The wait is random, so that clients that lost the same server do not all return at once.
+    await delay(this.#backoffMs * (0.5 + Math.random() / 2), signal);
+    if (hasEnded(signal)) throw error;
+    this.#backoffMs = Math.min(this.#backoffMs * 2, LONGEST_BACKOFF_MS);
+  }
+}
+
+function hasEnded(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted ?? false;
+}

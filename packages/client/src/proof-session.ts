@@ -1,0 +1,175 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Client,
+  Code,
+  ConnectError,
+  type Interceptor,
+  type StreamRequest,
+  type StreamResponse,
+} from "@connectrpc/connect";
+import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
+import { encodeBase64Url } from "@depute/core";
+import { type CallerSession, requestSession } from "@depute/dct";
+import type { Holder } from "./holder.ts";
+import { metadataOf, reasonOf } from "./reasons.ts";
+
+/** A session is replaced this many milliseconds before it expires. */
+const MARGIN_MS = 10_000;
+
+/** The holder of a token, and the platform that the holder trusts. */
+export interface SessionHolder extends Holder {
+  /**
+   * The principal of the platform, which signs sessions. Without it, the client cannot detect an impostor between
+   * itself and the platform.
+   */
+  readonly platform?: string;
+}
+
+/**
+ * Proves possession of the holder's key once per session, and authenticates each call by a code of the session. If the
+ * platform has lost a session, opens a new one and makes the call again. A stream is opened again only before its first
+ * message.
+ *
+ * @param opener a client that sends no credentials
+ */
+export function sessionInterceptor(
+  holder: SessionHolder,
+  opener: Client<typeof HolderSessionService>,
+): Interceptor {
+  const sessions = new ProofSessions(holder, opener);
+  return (next) => async (request) => {
+    const htu = `${holder.publicUrl}/${request.service.typeName}/${request.method.name}`;
+    const prove: Prove = async () => {
+      const session = await sessions.current();
+      request.header.set("dpop", session.prove({ htm: "POST", htu }));
+      if (holder.token !== undefined) request.header.set("authorization", `DPoP ${holder.token}`);
+      return (error) => {
+        if (!isProofRefused(error)) return false;
+        sessions.forget(session);
+        return true;
+      };
+    };
+    if (request.stream) return provenStream(request, prove, (each) => next(each) as Promise<StreamResponse>);
+    const isSessionLost = await prove();
+    try {
+      return await next(request);
+    } catch (error) {
+      if (!isSessionLost(error)) throw error;
+    }
+    // The platform refuses a call with an invalid proof before it executes the call, so the call can be repeated.
+    await prove();
+    return next(request);
+  };
+}
+
+/**
+ * Adds an authentication code of the current session to a request. Returns a function that tells whether an error means
+ * that the platform has lost the session.
+ */
+type Prove = () => Promise<(error: unknown) => boolean>;
+
+/** Opens a stream, and opens it again if the platform refuses the proof before the first message. */
+async function provenStream(
+  request: StreamRequest,
+  prove: Prove,
+  next: (request: StreamRequest) => Promise<StreamResponse>,
+): Promise<StreamResponse> {
+  // Requests of a client stream are not kept, so such a stream is opened once.
+  const isRepeatable = request.method.methodKind === "server_streaming";
+  const messages = isRepeatable ? await collected(request.message) : [];
+  const open = () => next(isRepeatable ? { ...request, message: iterated(messages) } : request);
+  const isSessionLost = await prove();
+
+  async function* read(response: StreamResponse) {
+    let hasBegun = false;
+    try {
+      for await (const message of response.message) {
+        hasBegun = true;
+        yield message;
+      }
+      return;
+    } catch (error) {
+      if (!isSessionLost(error) || hasBegun || !isRepeatable) throw error;
+    }
+    await prove();
+    yield* (await open()).message;
+  }
+
+  let response: StreamResponse;
+  try {
+    response = await open();
+  } catch (error) {
+    if (!isSessionLost(error) || !isRepeatable) throw error;
+    await prove();
+    return open();
+  }
+  return { ...response, message: read(response) };
+}
+
+async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+async function* iterated<T>(items: readonly T[]): AsyncIterable<T> {
+  yield* items;
+}
+
+/** Whether the platform refused the proof of a call, for example because a restart lost the session. */
+export function isProofRefused(error: unknown): boolean {
+  if (ConnectError.from(error).code === Code.Unauthenticated) return true;
+  return reasonOf(error) === "TOKEN_DENIED" && metadataOf(error).denial === "invalid_proof";
+}
+
+class ProofSessions {
+  readonly #holder: SessionHolder;
+  readonly #opener: Client<typeof HolderSessionService>;
+  #opening: Promise<CallerSession> | undefined;
+  #session: CallerSession | undefined;
+
+  constructor(holder: SessionHolder, opener: Client<typeof HolderSessionService>) {
+    this.#holder = holder;
+    this.#opener = opener;
+  }
+
+  async current(): Promise<CallerSession> {
+    const session = this.#session;
+    if (session !== undefined && session.terms.expiresAt - Date.now() > MARGIN_MS) return session;
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  forget(session: CallerSession): void {
+    if (this.#session === session) this.#session = undefined;
+  }
+
+  async #open(): Promise<CallerSession> {
+    const { engine, keypair, publicUrl: audience, token, platform } = this.#holder;
+    const { name, parent } = HolderSessionService.method.openHolderSession;
+    const htu = `${audience}/${parent.typeName}/${name}`;
+    const claims = { htm: "POST", htu, audience, ...(token !== undefined && { token }) };
+    const { proof, accept } = requestSession(engine, keypair, claims);
+    const headers = { dpop: proof, ...(token !== undefined && { authorization: `DPoP ${token}` }) };
+    const { result } = await this.#opener.openHolderSession({ audience }, { headers });
+    if (result.case !== "grant") {
+      const denial = result.value?.type ?? "no answer";
+      throw new ConnectError(
+        `no holder session: ${denial}; check the key and the token`,
+        Code.Unauthenticated,
+      );
+    }
+    const { id, expireTime, verifierKey, signer, signature } = result.value;
+    const grant = {
+      id,
+      signer,
+      expiresAt: expireTime === undefined ? 0 : timestampMs(expireTime),
+      verifierKey: encodeBase64Url(verifierKey),
+      signature: encodeBase64Url(signature),
+    };
+    this.#session = accept(grant, platform);
+    return this.#session;
+  }
+}

@@ -1,0 +1,325 @@
+import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
+import {
+  type Duration,
+  durationFromMs,
+  durationMs,
+  timestampMs,
+  type Value,
+  ValueSchema,
+} from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import { TaskFailureSchema, TaskQuestionSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type Assignment,
+  type Lease,
+  WorkerDirective,
+  type WorkerService,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { completionCallOf } from "./completion-call.ts";
+import type { Completions } from "./completions.ts";
+import { toValue } from "./json-value.ts";
+import { delay, endsLease, FIRST_BACKOFF_MS, retryUnavailable, untilDecided, withGrace } from "./retry.ts";
+import { type Work, type WorkContext, WorkFailure, WorkSuspension } from "./work.ts";
+
+/** Milliseconds between heartbeats for an assignment that names no interval. */
+const DEFAULT_BEAT_MS = 10_000;
+
+/**
+ * Maximum time in milliseconds for which the server may hold a heartbeat. It is below the server's limit for a call.
+ */
+const LONGEST_BEAT_MS = 20_000;
+
+/** Maximum time in milliseconds before the first heartbeat. Shorter work sends no heartbeat. */
+const FIRST_BEAT_MS = 50;
+
+/** Maximum time in milliseconds that an open heartbeat may take after the work is done. */
+const LAST_BEAT_MS = 1_000;
+
+/** Maximum time in milliseconds for which the worker waits for work whose signal has aborted. */
+const DEFAULT_ABANDON_MS = 10_000;
+
+/** Timeout in milliseconds of the call that returns a task to the queue. */
+const RELEASE_CALL_MS = 10_000;
+
+/** Aborts running work when the worker stops. */
+export class Released extends Error {
+  override readonly name: string = "Released";
+}
+
+/** Aborts running work when the delegator cancels the task with a grace period. */
+export class CancelledWithGrace extends Released {
+  override readonly name: string = "CancelledWithGrace";
+}
+
+/** Aborts running work when its lease has expired because the platform was unreachable. */
+export class LeaseLost extends Error {
+  override readonly name = "LeaseLost";
+}
+
+/** Interrupts work at a checkpoint, because the delegator requested it. */
+class Interrupted extends Error {
+  override readonly name = "Interrupted";
+}
+
+/** The dependencies of running work. */
+export interface AssignmentDeps {
+  readonly calls: Client<typeof WorkerService>;
+  readonly work: Work;
+  /** Sends small results in batches. Without it each result is sent alone. */
+  readonly completions?: Completions;
+  /**
+   * Maximum time in milliseconds for which the worker waits for work whose signal has aborted. Then it abandons the
+   * work: its assignment ends, its result is dropped, and its slot is free. Default: 10,000.
+   */
+  readonly abandonAfterMs?: number;
+}
+
+/**
+ * Runs one assignment: begins it, extends its lease, and ends it by the outcome of the work or by the platform's
+ * directive.
+ *
+ * @param stop aborts the work; if the reason is a Released, the task returns to the queue
+ */
+export async function runAssignment(
+  { calls, work, completions, abandonAfterMs = DEFAULT_ABANDON_MS }: AssignmentDeps,
+  assignment: Assignment,
+  lease: Lease,
+  stop: AbortController,
+): Promise<void> {
+  if (assignment.task === undefined) return;
+  const run = new Run(calls, assignment, lease, stop);
+  // If the worker is already stopping, the task is returned without being begun.
+  if (!stop.signal.aborted) await run.begin();
+  const beating = Promise.all([run.extendLease(), run.watchLease()]);
+  try {
+    stop.signal.throwIfAborted();
+    const { input } = assignment.task;
+    const working = work(input === undefined ? null : toJson(ValueSchema, input), run.context());
+    const result = await unlessAbandoned(working, stop.signal, abandonAfterMs);
+    stop.signal.throwIfAborted();
+    const complete = completionCallOf({ calls, completions }, assignment, lease, result);
+    // The lease is extended during the review. Otherwise the result would no longer belong to this attempt.
+    await untilDecided(stop.signal, () => run.end(complete));
+  } catch (error) {
+    await run.endFailed(error);
+  } finally {
+    run.finish();
+    await beating;
+  }
+}
+
+/** Returns the work's result. Rejects with the signal's reason if the work continues for `limitMs` after the abort. */
+function unlessAbandoned<T>(working: Promise<T>, signal: AbortSignal, limitMs: number): Promise<T> {
+  return withGrace(limitMs, signal, (late) => {
+    const abandoned = new Promise<never>((_, reject) => {
+      late.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    return Promise.race([working, abandoned]);
+  });
+}
+
+class Run {
+  readonly #calls: Client<typeof WorkerService>;
+  readonly #assignment: Assignment;
+  readonly #lease: Lease;
+  readonly #stop: AbortController;
+  readonly #interrupting = new AbortController();
+  readonly #over = new AbortController();
+  /**
+   * All answers of the delegator to the task's questions, in order, including those to earlier attempts. `#answered`
+   * wakes the work that waits for the next answer.
+   */
+  readonly #answers: JsonValue[];
+  #answered = () => {};
+  /** Start of the latest answered heartbeat, in milliseconds since the Unix epoch. */
+  #heldSinceMs = Date.now();
+
+  constructor(
+    calls: Client<typeof WorkerService>,
+    assignment: Assignment,
+    lease: Lease,
+    stop: AbortController,
+  ) {
+    this.#calls = calls;
+    this.#assignment = assignment;
+    this.#lease = lease;
+    this.#stop = stop;
+    this.#answers = assignment.providedInputs.map((answer) => toJson(ValueSchema, answer));
+  }
+
+  async begin(): Promise<void> {
+    if (this.#assignment.task?.status === TaskStatus.RUNNING) return;
+    await this.end(() => this.#calls.startAssignment({ lease: this.#lease }));
+  }
+
+  /** Makes a call under the lease, and retries it while the platform is unreachable. */
+  async end<T extends object>(call: () => Promise<T>): Promise<T> {
+    return retryUnavailable(this.#stop.signal, () => this.#callUnderLease(call()));
+  }
+
+  /** Records that the work is done. From now on, directives and errors of the platform do not abort the work. */
+  finish(): void {
+    this.#over.abort();
+  }
+
+  /**
+   * Awaits a call under the lease. A directive in its answer, or an error that ends the lease, reaches the running
+   * work.
+   */
+  async #callUnderLease<T extends object>(call: Promise<T>): Promise<T> {
+    try {
+      const answer = await call;
+      if ("directive" in answer) this.#applyDirective(answer.directive as WorkerDirective);
+      return answer;
+    } catch (error) {
+      if (endsLease(error) && !this.#over.signal.aborted) this.#stop.abort(error);
+      throw error;
+    }
+  }
+
+  #applyDirective(directive: WorkerDirective): void {
+    if (this.#over.signal.aborted) return;
+    if (directive === WorkerDirective.STOP)
+      this.#stop.abort(new Error("the task was cancelled; stop the work"));
+    if (directive === WorkerDirective.CANCEL)
+      this.#stop.abort(new CancelledWithGrace("the task was cancelled; stop the work"));
+    if (directive === WorkerDirective.SUSPEND) this.#interrupting.abort(new Interrupted());
+  }
+
+  /**
+   * Extends the lease until the work is done. The server answers a heartbeat when it has an event for the worker, or
+   * after the wait. The task's end is such an event, so the client need not cancel an open heartbeat. Servers close
+   * connections on which many calls are cancelled.
+   */
+  async extendLease(): Promise<void> {
+    const beatMs = Math.min(ms(this.#assignment.heartbeatInterval) ?? DEFAULT_BEAT_MS, LONGEST_BEAT_MS);
+    const ended = AbortSignal.any([this.#over.signal, this.#stop.signal]);
+    await delay(Math.min(FIRST_BEAT_MS, beatMs, this.#leaseMs() / 2), ended);
+    while (!ended.aborted) {
+      const sinceMs = Date.now();
+      const inputsSeen = this.#answers.length;
+      const request = { lease: this.#lease, inputsSeen, wait: durationFromMs(beatMs) };
+      try {
+        const { providedInputs } = await withGrace(LAST_BEAT_MS, ended, (signal) =>
+          this.#callUnderLease(this.#calls.heartbeatAssignment(request, { signal })),
+        );
+        this.#heldSinceMs = sinceMs;
+        this.#take(inputsSeen, providedInputs);
+        if (providedInputs.length > 0) continue;
+      } catch {
+        await delay(FIRST_BACKOFF_MS, ended);
+        continue;
+      }
+      await delay(beatMs - (Date.now() - sinceMs), ended);
+    }
+  }
+
+  /**
+   * Aborts the work if no heartbeat was answered for the duration of a lease, because another worker may have the task
+   * by then. The local clock measures only durations, so it need not agree with the platform's clock.
+   */
+  async watchLease(): Promise<void> {
+    const leaseMs = ms(this.#assignment.task?.limits?.heartbeat);
+    if (leaseMs === undefined) return;
+    const ended = AbortSignal.any([this.#over.signal, this.#stop.signal]);
+    for (let leftMs = leaseMs; !ended.aborted; leftMs = this.#heldSinceMs + leaseMs - Date.now()) {
+      if (leftMs <= 0) this.#stop.abort(new LeaseLost("the lease ran out unextended; stop the work"));
+      else await delay(leftMs, ended);
+    }
+  }
+
+  /** Returns the milliseconds until the lease expires, by the local clock. */
+  #leaseMs(): number {
+    const { leaseExpireTime } = this.#assignment;
+    return leaseExpireTime === undefined ? Infinity : timestampMs(leaseExpireTime) - Date.now();
+  }
+
+  #take(inputsSeen: number, inputs: readonly Value[]): void {
+    if (inputs.length === 0 || inputsSeen !== this.#answers.length) return;
+    this.#answers.push(...inputs.map((input) => toJson(ValueSchema, input)));
+    this.#answered();
+  }
+
+  context(): WorkContext {
+    const { task, workerToken, checkpoint, contexts } = this.#assignment;
+    if (task === undefined) throw new Error("the assignment has no task; check the platform's version");
+    const { signal } = this.#stop;
+    const lease = this.#lease;
+    const calls = this.#calls;
+    return {
+      task,
+      workerToken,
+      signal,
+      interrupting: this.#interrupting.signal,
+      saved: checkpoint && toJson(ValueSchema, checkpoint),
+      contexts,
+      answers: [...this.#answers],
+      progress: async (processed, total, message = "", requestId = crypto.randomUUID()) => {
+        signal.throwIfAborted();
+        const report = { lease, progress: { processed, total, message }, requestId };
+        await this.end(() => calls.reportProgress(report));
+      },
+      partial: async (output, level = "compact", requestId = crypto.randomUUID()) => {
+        signal.throwIfAborted();
+        const value = toValue(output);
+        const report = { lease, output: value, resolvedLevel: level, requestId };
+        await this.end(() => calls.reportPartial(report));
+      },
+      checkpoint: async (state) => {
+        const saved = { lease, checkpoint: toValue(state) };
+        // Work that is being returned to the queue may still save a checkpoint for the next attempt.
+        if (signal.reason instanceof Released) await calls.saveCheckpoint(saved);
+        signal.throwIfAborted();
+        await this.end(() => calls.saveCheckpoint(saved));
+        this.#interrupting.signal.throwIfAborted();
+      },
+      ask: (prompt, details) => this.#ask(prompt, details),
+    };
+  }
+
+  async #ask(prompt: string, details: JsonValue | undefined): Promise<JsonValue> {
+    const { signal } = this.#stop;
+    signal.throwIfAborted();
+    const answerCount = this.#answers.length;
+    const question = create(TaskQuestionSchema, {
+      prompt,
+      ...(details === undefined ? {} : { details: toValue(details) }),
+    });
+    await this.end(() => this.#calls.requestInput({ lease: this.#lease, question }));
+    await new Promise<void>((resolve) => {
+      if (this.#answers.length > answerCount || signal.aborted) return resolve();
+      this.#answered = resolve;
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    signal.throwIfAborted();
+    return this.#answers[answerCount] as JsonValue;
+  }
+
+  /** Ends an attempt whose work threw an error. */
+  async endFailed(error: unknown): Promise<void> {
+    const lease = this.#lease;
+    const { signal } = this.#stop;
+    if (signal.reason instanceof Released)
+      await this.#calls.releaseAssignment({ lease }, { timeoutMs: RELEASE_CALL_MS });
+    else if (signal.aborted) return;
+    else if (error instanceof Interrupted) await this.end(() => this.#calls.suspendAssignment({ lease }));
+    else if (error instanceof WorkSuspension) {
+      const checkpoint = error.checkpoint === undefined ? undefined : toValue(error.checkpoint);
+      const request = { lease, reason: error.message.slice(0, 1000), ...(checkpoint && { checkpoint }) };
+      await this.end(() => this.#calls.suspendAssignment(request));
+    } else await this.end(() => this.#calls.failAssignment({ lease, failure: failureOf(error) }));
+  }
+}
+
+function ms(duration: Duration | undefined): number | undefined {
+  return duration === undefined ? undefined : durationMs(duration);
+}
+
+function failureOf(error: unknown) {
+  const isWorkFailure = error instanceof WorkFailure;
+  return create(TaskFailureSchema, {
+    reason: isWorkFailure ? error.reason : "WORKER_ERROR",
+    message: (error instanceof Error ? error.message : String(error)).slice(0, 2000),
+    retryable: isWorkFailure ? error.retryable : true,
+  });
+}

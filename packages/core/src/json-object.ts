@@ -1,4 +1,0 @@
-/** Whether a value is an object as JSON has them: no array and not null. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}

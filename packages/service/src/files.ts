@@ -1,0 +1,48 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+
+/**
+ * Returns the bytes of a file.
+ *
+ * @throws Error of readFileSync of node:fs, for a file that cannot be read
+ */
+export function bytesOfFile(file: string | URL): Buffer {
+  return readFileSync(file);
+}
+
+/**
+ * Returns the text of a file in UTF-8.
+ *
+ * @throws Error as `bytesOfFile`
+ */
+export function textOfFile(file: string | URL): string {
+  return readFileSync(file, "utf8");
+}
+
+/** Returns the names of the files in a folder, sorted; empty for a missing folder. */
+export function fileNames(folder: string | URL): string[] {
+  if (!existsSync(folder)) return [];
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name)
+    .sort();
+}
+
+/**
+ * Returns the time at which a file last changed, epoch milliseconds.
+ *
+ * @throws Error for a missing file
+ */
+export function modifiedMs(file: string | URL): number {
+  return statSync(file).mtimeMs;
+}
+
+/**
+ * Reads a file that only its owner may read, or creates it first.
+ *
+ * @param make returns the text of a new file
+ */
+export function readOrCreate(file: string, make: () => string): string {
+  if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 });
+  return textOfFile(file);
+}

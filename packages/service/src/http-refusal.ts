@@ -1,0 +1,45 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+
+/** A refusal with an HTTP status of its own, decided before any service is called. */
+export class HttpRefusal extends DeputeError<typeof ErrorReason.INVALID_REQUEST> {
+  readonly status: 404 | 405 | 406;
+  /** Headers of the answer, such as `allow`. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: 404 | 405 | 406,
+    reason: typeof ErrorReason.UNKNOWN_METHOD | typeof ErrorReason.INVALID_REQUEST,
+    message: string,
+    options: { metadata: Record<string, string>; headers?: Readonly<Record<string, string>> },
+  ) {
+    // The base class takes a single reason as its type parameter. UNKNOWN_METHOD and INVALID_REQUEST take the same
+    // options, so this cast is safe.
+    super(reason as typeof ErrorReason.INVALID_REQUEST, message, { metadata: options.metadata });
+    this.status = status;
+    this.headers = options.headers ?? {};
+  }
+}
+
+/** Returns the error for a path that no route has. (RFC 9110 section 15.5.5) */
+export function unknownPath(path: string): HttpRefusal {
+  const method = path.slice(0, 200);
+  return new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, `nothing is served at ${method}`, {
+    metadata: { method },
+  });
+}
+
+/** Returns the error for a method that a known path does not support. (RFC 9110 section 15.5.6) */
+export function methodNotAllowed(allow: readonly string[]): HttpRefusal {
+  return new HttpRefusal(405, ErrorReason.UNKNOWN_METHOD, `use ${allow.join(" or ")}`, {
+    metadata: { method: allow.join(",") },
+    headers: { allow: allow.join(", ") },
+  });
+}
+
+/** Returns the error for an `accept` header that names none of the answer's media types. (RFC 9110 section 15.5.7) */
+export function notAcceptable(types: readonly string[]): HttpRefusal {
+  const message = `accept: must allow ${types.join(" or ")}`;
+  return new HttpRefusal(406, ErrorReason.INVALID_REQUEST, message, {
+    metadata: { available_types: types.join(", ") },
+  });
+}

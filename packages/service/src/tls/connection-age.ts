@@ -1,0 +1,19 @@
+import type { Random, Timers } from "@depute/core";
+
+/** Share by which the maximum age varies, so that connections that began together do not reconnect together. */
+const JITTER = 0.1;
+
+export interface ConnectionAge {
+  /** 0 for no limit. */
+  readonly maxAgeMs: number;
+  readonly timers: Timers;
+  readonly random: Random;
+}
+
+/**
+ * Calls `expire` once at the limit of age, between 90 % and 110 % of it. The returned function cancels the call.
+ */
+export function limitAge({ maxAgeMs, timers, random }: ConnectionAge, expire: () => void): () => void {
+  if (maxAgeMs === 0) return () => {};
+  return timers.after(Math.round(maxAgeMs * (1 + JITTER * (2 * random() - 1))), expire);
+}

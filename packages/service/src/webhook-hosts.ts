@@ -1,0 +1,9 @@
+/** The setting of the services that call webhooks, or that tell clients whether the platform calls them. */
+export const WEBHOOK_HOSTS = {
+  type: "list",
+  default: [],
+  help:
+    "hosts that events of A2A tasks are posted to where the client names an address for them, as host or host:port, with " +
+    "private: before names of private addresses; empty: the cards declare no push notifications",
+  group: "A2A",
+} as const;

@@ -1,0 +1,71 @@
+import { requestIdReused } from "@depute/core";
+import { bytes, row, text } from "./row.ts";
+import type { ReadTx, WriteTx } from "./store.ts";
+
+/** Milliseconds for which an answer is kept, so that its request can be repeated. */
+export const REQUEST_RETENTION_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * Number of old answers that are deleted with each new one. It is above one, so that the table shrinks after a busy
+ * time.
+ */
+const DELETED_AT_ONCE = 10;
+
+const REMEMBERED_ROW = row({ digest: text, answer: bytes });
+
+/** Identifies one mutating call. */
+export interface RequestKey {
+  readonly caller: string;
+  readonly requestId: string;
+  /** The digest of the whole call. */
+  readonly digest: string;
+}
+
+/**
+ * Returns the SQL that creates a table for {@link RequestMemory}.
+ *
+ * @param table a name from the code
+ */
+export function requestTableSql(table: string): string {
+  return `
+      CREATE TABLE ${table} (
+        caller TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        answer BYTEA NOT NULL,
+        create_time BIGINT NOT NULL,
+        PRIMARY KEY (caller, request_id)
+      );
+      CREATE INDEX ${table}_by_time ON ${table} (create_time)`;
+}
+
+/** Stores the answers of mutating calls, so that a repeated request id gets the first answer. */
+export class RequestMemory {
+  readonly #find: string;
+  readonly #insert: string;
+  readonly #expire: string;
+
+  constructor(table: string) {
+    this.#find = `SELECT digest, answer FROM ${table} WHERE caller = ? AND request_id = ?`;
+    this.#insert = `INSERT INTO ${table} (caller, request_id, digest, answer, create_time) VALUES (?, ?, ?, ?, ?)`;
+    this.#expire = `DELETE FROM ${table} WHERE (caller, request_id) IN
+       (SELECT caller, request_id FROM ${table} WHERE create_time < ? ORDER BY create_time LIMIT ?)`;
+  }
+
+  /**
+   * Returns the earlier answer to this request; undefined for a new request.
+   *
+   * @throws DeputeError REQUEST_ID_REUSED when the caller used the id for another request
+   */
+  async find(tx: ReadTx, { caller, requestId, digest }: RequestKey): Promise<Uint8Array | undefined> {
+    const earlierRow = await tx.get(REMEMBERED_ROW, this.#find, [caller, requestId]);
+    if (earlierRow === undefined || earlierRow.digest === digest) return earlierRow?.answer;
+    throw requestIdReused(requestId);
+  }
+
+  /** Stores an answer at the time `now`, in epoch milliseconds. Also deletes a few answers whose retention is over. */
+  async remember(tx: WriteTx, key: RequestKey, answer: Uint8Array, now: number): Promise<void> {
+    await tx.run(this.#insert, [key.caller, key.requestId, key.digest, answer, now]);
+    await tx.run(this.#expire, [now - REQUEST_RETENTION_MS, DELETED_AT_ONCE]);
+  }
+}

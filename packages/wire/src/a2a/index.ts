@@ -1,0 +1,22 @@
+/** Tasks of the platform and their events in the form of A2A 1.0. */
+export {
+  MAX_ARTIFACTS,
+  MAX_PARTS,
+  type Place,
+  partsIn,
+  RESULT_ID,
+  resultArtifacts,
+  textsOf,
+  valueOfParts,
+} from "./parts.ts";
+export { isSettled, isTerminal, STATES, statusesOf } from "./states.ts";
+export {
+  type Change,
+  changed,
+  changeOf,
+  createdTask,
+  toA2aTask,
+  toConversation,
+  toStream,
+  withHistory,
+} from "./tasks.ts";

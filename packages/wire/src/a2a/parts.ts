@@ -1,0 +1,134 @@
+import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type Artifact,
+  ArtifactSchema,
+  type Message,
+  MessageSchema,
+  type Part,
+  PartSchema,
+  Role,
+} from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { isObject } from "@depute/core";
+
+/** The id of the artifact that holds a task's result. */
+export const RESULT_ID = "result";
+
+/** Maximum number of artifacts of one result. */
+export const MAX_ARTIFACTS = 64;
+/** Maximum number of parts in a message, or in all artifacts of one result. */
+export const MAX_PARTS = 1024;
+
+/**
+ * Returns the value of parts: text alone is a string, and one data part alone is its value. Every other content is
+ * `{"parts": [...]}`, with the parts in their A2A form. No parts are null. {@link partsIn} is the inverse.
+ */
+export function valueOfParts(parts: readonly Part[]): JsonValue {
+  const [only] = parts;
+  if (only === undefined) return null;
+  const texts = textsOf(parts);
+  if (texts.length === parts.length) return texts.join("\n");
+  if (parts.length === 1 && only.content.case === "data") return toJson(ValueSchema, only.content.value);
+  return { parts: parts.map((part) => toJson(PartSchema, part)) };
+}
+
+/** Returns the texts among parts. */
+export function textsOf(parts: readonly Part[]): string[] {
+  return parts.flatMap(({ content }) => (content.case === "text" ? [content.value] : []));
+}
+
+/** Reads a value `{"parts": [...]}` in the form of A2A; undefined for any other value. */
+export function partsIn(value: JsonValue): Part[] | undefined {
+  return listIn(value, "parts", MAX_PARTS, (part) => readPart(part));
+}
+
+/**
+ * Returns the artifacts of a result. A value `{"artifacts": [...]}` in the form of A2A is these artifacts. Every other
+ * value is one artifact: `{"parts": [...]}` in the form of A2A is its parts, a string is text, the rest is data.
+ */
+export function resultArtifacts(output: Value): Artifact[] {
+  const json = toJson(ValueSchema, output);
+  const artifacts = artifactsIn(json);
+  if (artifacts !== undefined) return artifacts;
+  const parts = partsIn(json) ?? [partOf(output)];
+  return [create(ArtifactSchema, { artifactId: RESULT_ID, name: RESULT_ID, parts })];
+}
+
+/** Reads a value `{"artifacts": [...]}` in the form of A2A, with an id and parts each; undefined for any other value. */
+function artifactsIn(value: JsonValue): Artifact[] | undefined {
+  const artifacts = listIn(value, "artifacts", MAX_ARTIFACTS, readArtifact);
+  if (artifacts === undefined) return undefined;
+  const ids = new Set(artifacts.map(({ artifactId }) => artifactId));
+  const parts = artifacts.reduce((sum, artifact) => sum + artifact.parts.length, 0);
+  return ids.size === artifacts.length && parts <= MAX_PARTS ? artifacts : undefined;
+}
+
+function readArtifact(json: JsonValue): Artifact | undefined {
+  const artifact = fromJson(ArtifactSchema, json);
+  const { artifactId, parts } = artifact;
+  const isComplete = artifactId !== "" && parts.length > 0;
+  return isComplete && parts.every(({ content }) => content.case !== undefined) ? artifact : undefined;
+}
+
+function readPart(json: JsonValue): Part | undefined {
+  const part = fromJson(PartSchema, json);
+  return part.content.case === undefined ? undefined : part;
+}
+
+/** Reads the elements of an object's only member, if it is a list of this name whose elements can all be read. */
+function listIn<T>(
+  value: JsonValue,
+  name: string,
+  max: number,
+  read: (element: JsonValue) => T | undefined,
+): T[] | undefined {
+  if (!isObject(value) || Object.keys(value).length !== 1) return undefined;
+  const list = value[name];
+  if (!Array.isArray(list) || list.length === 0 || list.length > max) return undefined;
+  try {
+    const elements = list.flatMap((element: JsonValue) => read(element) ?? []);
+    return elements.length === list.length ? elements : undefined;
+  } catch {
+    // Another object that happens to have this member.
+    return undefined;
+  }
+}
+
+function partOf(value: Value): Part {
+  if (value.kind.case === "stringValue") {
+    const { value: text } = value.kind;
+    return create(PartSchema, { content: { case: "text", value: text }, mediaType: "text/plain" });
+  }
+  return create(PartSchema, { content: { case: "data", value }, mediaType: "application/json" });
+}
+
+/** The task and the context to which an agent's message belongs. */
+export interface Place {
+  readonly taskId: string;
+  readonly contextId: string;
+}
+
+/**
+ * Creates a message of the agent.
+ *
+ * @param sequence the sequence of the event with the message, from which the message's id is derived; so the message
+ * has the same id in every stream and answer
+ */
+export function agentMessage(
+  { taskId, contextId }: Place,
+  sequence: bigint,
+  text: string,
+  details?: Value,
+): Message {
+  const parts = [
+    create(PartSchema, { content: { case: "text", value: text }, mediaType: "text/plain" }),
+    ...(details === undefined ? [] : [partOf(details)]),
+  ];
+  return create(MessageSchema, {
+    messageId: `${taskId}-${sequence}`,
+    taskId,
+    contextId,
+    role: Role.AGENT,
+    parts,
+  });
+}

@@ -1,0 +1,57 @@
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskState } from "@depute/contracts/lf/a2a/v1/a2a_pb";
+
+/**
+ * The A2A state of every status. (A2A 4.1.3) A suspended task is `INPUT_REQUIRED`, like a task with a question, because
+ * it waits for its delegator.
+ */
+export const STATES: Readonly<Record<keyof typeof TaskStatus, TaskState>> = {
+  UNSPECIFIED: TaskState.UNSPECIFIED,
+  PENDING: TaskState.SUBMITTED,
+  ACCEPTED: TaskState.SUBMITTED,
+  RUNNING: TaskState.WORKING,
+  SUSPENDED: TaskState.INPUT_REQUIRED,
+  INPUT_REQUIRED: TaskState.INPUT_REQUIRED,
+  IN_REVIEW: TaskState.WORKING,
+  COMPLETED: TaskState.COMPLETED,
+  REJECTED: TaskState.REJECTED,
+  FAILED: TaskState.FAILED,
+  CANCELLED: TaskState.CANCELED,
+  EXPIRED: TaskState.FAILED,
+  REVOKED: TaskState.FAILED,
+};
+
+const byNumber = new Map<number, TaskState>(
+  Object.entries(TaskStatus).map(([name, number]) => [number, STATES[name as keyof typeof TaskStatus]]),
+);
+
+/** The A2A state of a status; a status of a later version is UNSPECIFIED. */
+export function stateOf(status: TaskStatus): TaskState {
+  return byNumber.get(status) ?? TaskState.UNSPECIFIED;
+}
+
+/** Returns the statuses of tasks that A2A shows as this state. */
+export function statusesOf(state: TaskState): TaskStatus[] {
+  return [...byNumber]
+    .filter(([, shownState]) => shownState === state)
+    .map(([number]) => number as TaskStatus);
+}
+
+const TERMINAL: ReadonlySet<TaskState> = new Set([
+  TaskState.COMPLETED,
+  TaskState.FAILED,
+  TaskState.CANCELED,
+  TaskState.REJECTED,
+]);
+
+const INTERRUPTED: ReadonlySet<TaskState> = new Set([TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED]);
+
+/** Whether the state is final. */
+export function isTerminal(state: TaskState): boolean {
+  return TERMINAL.has(state);
+}
+
+/** Whether a waiting SendMessage returns in this state: the task ended, or needs the caller. (A2A 3.2.2) */
+export function isSettled(state: TaskState): boolean {
+  return TERMINAL.has(state) || INTERRUPTED.has(state);
+}

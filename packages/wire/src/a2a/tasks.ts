@@ -1,0 +1,155 @@
+import { create } from "@bufbuild/protobuf";
+import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
+import type { Conversation } from "@depute/contracts/depute/tasks/v1/conversation_service_pb";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type TaskStatus as A2aStatus,
+  type Task as A2aTask,
+  type Artifact,
+  type Message,
+  type StreamResponse,
+  StreamResponseSchema,
+  TaskSchema,
+  type TaskState,
+  TaskStatusSchema,
+} from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { agentMessage, type Place, resultArtifacts } from "./parts.ts";
+import { stateOf } from "./states.ts";
+
+/** A task in the form of A2A. (A2A 4.1.1) */
+export function toA2aTask(task: Task, history: readonly Message[] = []): A2aTask {
+  const { id, correlationId: contextId, status, question, failure, lastSequence, updateTime } = task;
+  const text = question?.prompt ?? (failure && (failure.message || failure.reason)) ?? "";
+  const place = { taskId: id, contextId };
+  const message = text === "" ? undefined : agentMessage(place, lastSequence, text, question?.details);
+  return create(TaskSchema, {
+    id,
+    contextId,
+    status: statusAt(stateOf(status), updateTime, message),
+    artifacts: task.output?.full === undefined ? [] : resultArtifacts(task.output.full),
+    history: [...history],
+  });
+}
+
+/** A task with its messages in the form of A2A. */
+export function toConversation({ task, messages }: Conversation): A2aTask {
+  if (task === undefined) throw new Error("a conversation without a task");
+  const place = { taskId: task.id, contextId: task.correlationId };
+  return toA2aTask(
+    task,
+    messages.flatMap((event) => messageIn(event, place) ?? []),
+  );
+}
+
+/** Returns the message that an event contains; undefined if it contains none. */
+function messageIn(event: TaskEvent, place: Place): Message | undefined {
+  return event.payload.case === "created" ? event.payload.value.message : changeOf(event, place).message;
+}
+
+/** The task that an event of creation describes. */
+export function createdTask({ taskId, payload, status, eventTime }: TaskEvent): A2aTask {
+  const message = payload.case === "created" ? payload.value.message : undefined;
+  return create(TaskSchema, {
+    id: taskId,
+    // If the delegator names no context, the task begins a new context, whose id is the task's id.
+    contextId: message?.contextId || taskId,
+    status: statusAt(stateOf(status), eventTime),
+    history: message === undefined ? [] : [message],
+  });
+}
+
+/** The changes that an event makes to an A2A task. */
+export interface Change {
+  readonly status?: A2aStatus;
+  readonly artifacts?: readonly { readonly artifact: Artifact; readonly lastChunk: boolean }[];
+  /** A message that the event adds to the history. */
+  readonly message?: Message;
+}
+
+/** The change that an event makes; empty for an event without meaning to an A2A client. */
+export function changeOf(event: TaskEvent, place: Place): Change {
+  const { payload, eventTime, sequence } = event;
+  const state = stateOf(event.status);
+  const status = (message?: Message) => statusAt(state, eventTime, message);
+  const messageOf = (text: string) => (text === "" ? undefined : agentMessage(place, sequence, text));
+  switch (payload.case) {
+    case "started":
+    case "requeued":
+    case "resumed":
+    case "submitted":
+    case "changesRequested":
+      return { status: status() };
+    case "progress":
+      return { status: status(messageOf(payload.value.message)) };
+    case "suspended":
+    case "cancelled":
+      return { status: status(messageOf(payload.value.reason)) };
+    case "failed":
+    case "rejected":
+    case "expired":
+    case "revoked":
+      return { status: status(messageOf(payload.value.message || payload.value.reason)) };
+    case "inputRequired": {
+      const { prompt, details } = payload.value;
+      const message = agentMessage(place, sequence, prompt, details);
+      return { status: status(message), message };
+    }
+    case "inputProvided": {
+      const { message } = payload.value;
+      return { status: status(), ...(message && { message }) };
+    }
+    case "partial": {
+      const { output } = payload.value;
+      return output === undefined ? {} : { artifacts: artifactsOf(output, false) };
+    }
+    case "completed": {
+      const { output } = payload.value;
+      const artifacts = output?.full && artifactsOf(output.full, true);
+      return { status: status(), ...(artifacts && { artifacts }) };
+    }
+    default:
+      return {};
+  }
+}
+
+/** The task after a change. */
+export function changed(task: A2aTask, { status, artifacts = [], message }: Change): A2aTask {
+  const after = { ...task };
+  if (status !== undefined) after.status = status;
+  if (message !== undefined) after.history = [...task.history, message];
+  if (artifacts.length > 0) {
+    const ids = new Set(artifacts.map(({ artifact }) => artifact.artifactId));
+    const others = task.artifacts.filter(({ artifactId }) => !ids.has(artifactId));
+    after.artifacts = [...others, ...artifacts.map(({ artifact }) => artifact)];
+  }
+  return after;
+}
+
+function artifactsOf(output: Value, lastChunk: boolean): Change["artifacts"] & {} {
+  return resultArtifacts(output).map((artifact) => ({ artifact, lastChunk }));
+}
+
+/** The elements of a stream for a change: its artifacts, then a status. (A2A 4.2) */
+export function toStream({ status, artifacts = [] }: Change, { taskId, contextId }: Place): StreamResponse[] {
+  const responses: StreamResponse[] = [];
+  for (const artifact of artifacts) {
+    const value = { taskId, contextId, ...artifact };
+    responses.push(create(StreamResponseSchema, { payload: { case: "artifactUpdate", value } }));
+  }
+  if (status !== undefined) {
+    const value = { taskId, contextId, status };
+    responses.push(create(StreamResponseSchema, { payload: { case: "statusUpdate", value } }));
+  }
+  return responses;
+}
+
+/** Returns a task with only its newest `length` messages. (A2A 3.2.4) */
+export function withHistory(task: A2aTask, length: number | undefined): A2aTask {
+  if (length === undefined || task.history.length <= length) return task;
+  return { ...task, history: length === 0 ? [] : task.history.slice(-length) };
+}
+
+function statusAt(state: TaskState, timestamp: Timestamp | undefined, message?: Message): A2aStatus {
+  return create(TaskStatusSchema, { state, ...(timestamp && { timestamp }), ...(message && { message }) });
+}

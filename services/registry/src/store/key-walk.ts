@@ -1,0 +1,150 @@
+import { integer, type ReadTx, row, type SqlValue, text } from "@depute/store";
+import { textIndexOf } from "./text-indexes.ts";
+
+const N_ROW = row({ n: integer });
+const PLACE_ROW = row({ id: text, agentId: text });
+
+/**
+ * A place in the order by id and agent. Both are empty before the first place. In a search for agents the id is always
+ * empty.
+ */
+export interface Place {
+  readonly id: string;
+  readonly agentId: string;
+}
+
+/**
+ * A search for entries that have all of the given keys. Entries are agents, capabilities, or capabilities of one id.
+ */
+export interface KeyQuery {
+  readonly resource: "agents" | "capabilities";
+  /** The keys to search for, at least one, in the form of `searchKeys` and `categoryWord`. */
+  readonly keys: readonly string[];
+  /** The id of the capabilities, if only one is searched. */
+  readonly id?: string | undefined;
+}
+
+/** The first places of a search. `stoppedAt` is the last place that was read if the search stopped early. */
+export interface PlaceList {
+  readonly places: readonly Place[];
+  readonly stoppedAt: Place | undefined;
+}
+
+/** Limits on the cost of one search. */
+export interface SearchBounds {
+  /** Maximum rows of the rarest key that one SQL statement reads (`walk`), and maximum statements (`maxWalks`). */
+  readonly walk: number;
+  readonly maxWalks: number;
+  /**
+   * Maximum number of capabilities that the text index returns for several keys. If more match, the search continues to
+   * read the rows of the rarest key.
+   */
+  readonly maxMatches: number;
+}
+
+const BOUNDS: SearchBounds = { walk: 1_000, maxWalks: 3, maxMatches: 1_000 };
+
+/**
+ * The count of a key's rows stops here when the rarest key is chosen. The rows of a more frequent key soon fill a page,
+ * so its exact count does not matter.
+ */
+const MAX_COUNTED = 1_000;
+
+/**
+ * Returns the first `limit` places after `after` that have all keys, in the order of the answer. The search reads the
+ * rows of the rarest key, a limited number per statement. If the first statement does not fill the page, few
+ * capabilities have all keys. Then the text index intersects the keys instead.
+ */
+export async function findPlaces(
+  tx: ReadTx,
+  query: KeyQuery,
+  after: Place,
+  limit: number,
+  bounds: SearchBounds = BOUNDS,
+): Promise<PlaceList> {
+  const walked = await rarestKey(tx, query);
+  const isAlone = query.keys.length === 1;
+  const places: Place[] = [];
+  let from = after;
+  for (let walks = 0; walks < bounds.maxWalks; walks++) {
+    const until = isAlone ? undefined : await walkEnd(tx, query, walked, from, bounds.walk);
+    const { sql, params } = walkQuery(query, walked, from, until);
+    places.push(...(await tx.all(PLACE_ROW, `${sql} LIMIT ?`, [...params, limit - places.length])));
+    if (until === undefined || places.length >= limit) return { places, stoppedAt: undefined };
+    if (walks === 0 && query.resource === "capabilities" && query.id === undefined) {
+      const all = await textIndexOf(tx).withKeys(tx, query.keys, after, bounds.maxMatches);
+      if (all !== undefined) return { places: all.slice(0, limit), stoppedAt: undefined };
+    }
+    from = until;
+  }
+  return { places, stoppedAt: from };
+}
+
+/**
+ * Returns the statement that reads the rows up to `until`, without its limit. Exported so that a test can read its
+ * query plan.
+ */
+export function walkQuery(
+  query: KeyQuery,
+  walked: string,
+  after: Place,
+  until: Place | undefined,
+): { sql: string; params: SqlValue[] } {
+  const { table, columns, same, order, where, params, at } = tableOf(query);
+  const others = query.keys.filter((key) => key !== walked);
+  const exists = others.map(() => `AND EXISTS (SELECT 1 FROM ${table} k WHERE k.key = ? AND ${same})`);
+  const end = until === undefined ? "" : `AND (${order}) <= (${at(until).map(() => "?")})`;
+  return {
+    sql: `SELECT ${columns} FROM ${table} w
+      WHERE w.key = ? ${where} AND (${order}) > (${at(after).map(() => "?")}) ${end} ${exists.join(" ")}
+      ORDER BY ${order}`,
+    params: [walked, ...params, ...at(after), ...(until === undefined ? [] : at(until)), ...others],
+  };
+}
+
+/** Returns the place of the last of the next `rows` rows with a key; undefined if fewer remain. */
+async function walkEnd(tx: ReadTx, query: KeyQuery, walked: string, after: Place, rows: number) {
+  const { sql, params } = walkQuery({ ...query, keys: [walked] }, walked, after, undefined);
+  return tx.get(PLACE_ROW, `${sql} LIMIT 1 OFFSET ?`, [...params, rows - 1]);
+}
+
+async function rarestKey(tx: ReadTx, query: KeyQuery): Promise<string> {
+  const { table, where, params } = tableOf(query);
+  const [first = "", ...others] = query.keys;
+  if (others.length === 0) return first;
+  let rarest = { key: first, count: Number.POSITIVE_INFINITY };
+  for (const key of query.keys) {
+    const counted = await tx.get(
+      N_ROW,
+      `SELECT COUNT(*) AS n FROM (SELECT 1 FROM ${table} w WHERE w.key = ? ${where} LIMIT ?) AS counted`,
+      [key, ...params, MAX_COUNTED],
+    );
+    const count = counted?.n ?? 0;
+    if (count < rarest.count) rarest = { key, count };
+  }
+  return rarest.key;
+}
+
+/** Returns the table whose rows a query reads in order, with the alias `w`, and the columns of this order. */
+function tableOf({ resource, id }: KeyQuery) {
+  const byAgent = { order: "w.agent_id", at: (place: Place) => [place.agentId] };
+  if (resource === "agents") {
+    const columns = "'' AS id, w.agent_id AS agentId";
+    return {
+      table: "agent_keys",
+      columns,
+      same: "k.agent_id = w.agent_id",
+      where: "",
+      params: [],
+      ...byAgent,
+    };
+  }
+  const capabilities = {
+    table: "capability_keys",
+    columns: "w.id AS id, w.agent_id AS agentId",
+    same: "k.id = w.id AND k.agent_id = w.agent_id",
+  };
+  if (id !== undefined) return { ...capabilities, where: "AND w.id = ?", params: [id], ...byAgent };
+  const at = (place: Place) => [place.id, place.agentId];
+  return { ...capabilities, where: "", params: [], order: "w.id, w.agent_id", at };
+}

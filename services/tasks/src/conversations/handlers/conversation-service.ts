@@ -1,0 +1,101 @@
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  ConversationSchema,
+  type ConversationService,
+  type ListConversationsRequest,
+} from "@depute/contracts/depute/tasks/v1/conversation_service_pb";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { decodePageToken, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
+import { AnswerRoom, bytesOf } from "@depute/service";
+import type { ReadTx } from "@depute/store";
+import { asCaller, isVisible, type TaskEngine, type TaskRecord, taskNotFound } from "../../core/index.ts";
+import {
+  type ConversationFilter,
+  type ConversationPlace,
+  countConversations,
+  listConversations,
+  newestMessages,
+} from "../store/rows.ts";
+import { type WebhookContext, webhookCalls } from "./webhooks.ts";
+
+/** Handles the calls about tasks with messages. */
+export function conversationService(context: WebhookContext): ServiceImpl<typeof ConversationService> {
+  return { ...reads(context), ...webhookCalls(context) };
+}
+
+/** Handles the calls that read tasks with their messages. */
+function reads({
+  engine,
+  authority,
+}: WebhookContext): Pick<ServiceImpl<typeof ConversationService>, "getConversation" | "listConversations"> {
+  return {
+    async getConversation({ taskId, agentId, maxMessages }, context) {
+      const caller = asCaller(await authority.identify(context));
+      return engine.store.read(async (tx) => {
+        const record = await engine.find(tx, taskId);
+        if (record === undefined || !isVisible(caller, record)) throw taskNotFound(taskId);
+        if (agentId !== "" && record.task.agentId !== agentId) throw taskNotFound(taskId);
+        const task = await engine.wholeTask(tx, record);
+        return { conversation: { task, messages: await messagesOf(tx, engine, record, maxMessages) } };
+      });
+    },
+
+    async listConversations(request, context) {
+      const { principal } = asCaller(await authority.identify(context));
+      return engine.store.read((tx) => pageOf(tx, engine, principal, request));
+    },
+  };
+}
+
+async function pageOf(tx: ReadTx, engine: TaskEngine, delegator: string, request: ListConversationsRequest) {
+  const { agentId, correlationId, updatedFrom, maxMessages, includeOutputs } = request;
+  const statuses = request.statuses.filter((status) => status !== 0).toSorted((a, b) => a - b);
+  const fromMs = updatedFrom && fromTimestamp(updatedFrom);
+  const filter: ConversationFilter = { delegator, agentId, correlationId, statuses, fromMs };
+  const filters = { delegator, agentId, correlationId, statuses, fromMs };
+  const size = pageSize(request.pageSize);
+  const position = placeOf(decodePageToken(request.pageToken, filters));
+  // Reads one more conversation than the page holds, to find out whether another page follows.
+  const places = await listConversations(tx, filter, position, size + 1);
+  const room = new AnswerRoom();
+  const conversations = [];
+  let last: ConversationPlace | undefined;
+  for (const place of places.slice(0, size)) {
+    const record = await engine.find(tx, place.taskId);
+    if (record === undefined) continue;
+    const task = includeOutputs ? await engine.wholeTask(tx, record) : record.task;
+    const messages = await messagesOf(tx, engine, record, maxMessages);
+    const conversation = create(ConversationSchema, { task, messages });
+    if (!room.takes(bytesOf(ConversationSchema, conversation))) break;
+    conversations.push(conversation);
+    last = place;
+  }
+  const isWhole = conversations.length === places.length;
+  return {
+    conversations,
+    nextPageToken:
+      isWhole || last === undefined ? "" : encodePageToken([last.updateMs, last.taskId], filters),
+    totalSize: await countConversations(tx, filter),
+  };
+}
+
+function placeOf(position: ReturnType<typeof decodePageToken>): ConversationPlace | undefined {
+  const [updateMs, taskId] = position ?? [];
+  return typeof updateMs === "number" && typeof taskId === "string" ? { updateMs, taskId } : undefined;
+}
+
+/** Returns the newest events of a task that contain messages, in order. */
+async function messagesOf(
+  tx: ReadTx,
+  engine: TaskEngine,
+  { task: { id, isConversation } }: TaskRecord,
+  limit: number,
+): Promise<TaskEvent[]> {
+  if (!isConversation || limit === 0) return [];
+  const events: TaskEvent[] = [];
+  for (const sequence of await newestMessages(tx, id, limit)) {
+    events.push(...(await engine.events(tx, id, sequence - 1n, 1)));
+  }
+  return events;
+}

@@ -1,0 +1,29 @@
+import type { WriteTx } from "@depute/store";
+import type { TaskChange, TaskEventName } from "../core/index.ts";
+import { insertConversation, insertMessage, updateConversation } from "./store/rows.ts";
+import { noteEvent } from "./store/webhook-rows.ts";
+
+/** The events that contain a message of the delegator or of the worker. */
+const SAID: ReadonlySet<TaskEventName> = new Set(["created", "inputRequired", "inputProvided"]);
+
+/**
+ * Keeps the rows of a conversation in step with its task. Other tasks have none.
+ *
+ * @param wakeSender wakes the deliveries to webhooks
+ */
+export async function noteChange(
+  tx: WriteTx,
+  { before, after, events }: TaskChange,
+  wakeSender: () => void,
+): Promise<void> {
+  const { task } = after;
+  if (!task.isConversation) return;
+  if (before === undefined) await insertConversation(tx, task);
+  else if (await updateConversation(tx, task)) {
+    await noteEvent(tx, task.id, events.at(-1)?.sequence ?? 0n);
+    tx.afterCommit(wakeSender);
+  }
+  for (const { payload, sequence } of events) {
+    if (SAID.has(payload.case)) await insertMessage(tx, task.id, sequence);
+  }
+}

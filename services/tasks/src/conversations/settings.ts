@@ -1,0 +1,3 @@
+import { defineSettings, WEBHOOK_HOSTS } from "@depute/service";
+
+export const CONVERSATION_SETTINGS = defineSettings({ a2aWebhookHosts: WEBHOOK_HOSTS });

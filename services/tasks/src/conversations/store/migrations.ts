@@ -1,0 +1,48 @@
+import type { Migration } from "@depute/store";
+
+/** The tasks that began with an A2A message, in the order of their last change, and the places of their messages. */
+const CONVERSATIONS = `
+CREATE TABLE conversations (
+  task_id TEXT PRIMARY KEY,
+  delegator TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  correlation_id TEXT NOT NULL,
+  status BIGINT NOT NULL,
+  update_ms BIGINT NOT NULL
+);
+CREATE INDEX conversations_by_agent ON conversations (delegator, agent_id, update_ms, task_id);
+CREATE INDEX conversations_by_context ON conversations (delegator, agent_id, correlation_id, update_ms, task_id);
+
+CREATE TABLE conversation_messages (
+  task_id TEXT NOT NULL,
+  sequence BIGINT NOT NULL,
+  PRIMARY KEY (task_id, sequence)
+);
+`;
+
+/** Webhooks of conversations. `has_webhooks` saves tasks without any the search for theirs. */
+const WEBHOOKS = `
+ALTER TABLE conversations ADD COLUMN has_webhooks BIGINT NOT NULL DEFAULT 0;
+
+CREATE TABLE conversation_webhooks (
+  task_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  delegator TEXT NOT NULL,
+  url TEXT NOT NULL,
+  scheme TEXT NOT NULL,           -- of the header Authorization; empty for none
+  sealed TEXT NOT NULL,           -- token and credentials, sealed by the key of webhooks
+  sent_sequence BIGINT NOT NULL,  -- of the newest event that the receiver accepted
+  known_sequence BIGINT NOT NULL, -- of the task's newest event
+  attempts BIGINT NOT NULL,       -- failed ones of the present delivery
+  next_ms BIGINT NOT NULL,
+  PRIMARY KEY (task_id, id)
+);
+CREATE INDEX conversation_webhooks_due ON conversation_webhooks (next_ms, task_id, id)
+  WHERE sent_sequence < known_sequence;
+`;
+
+/** The tables of conversations. */
+export const CONVERSATION_MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "conversations", sql: CONVERSATIONS },
+  { id: 2, name: "webhooks of conversations", sql: WEBHOOKS },
+];

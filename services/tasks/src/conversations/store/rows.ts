@@ -1,0 +1,113 @@
+import type { Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { fromTimestamp } from "@depute/core";
+import { integer, type ReadTx, row, type SqlValue, text, type WriteTx } from "@depute/store";
+import { deleteWebhooks } from "./webhook-rows.ts";
+
+const PLACE_ROW = row({ task_id: text, update_ms: integer });
+const SEQUENCE_ROW = row({ sequence: integer });
+const NUMBER_ROW = row({ number: integer });
+const WEBHOOKS_ROW = row({ has_webhooks: integer });
+
+/** Maximum total that a list reports. Counting stops there, so that it stays cheap. */
+const MAX_COUNTED = 100_000;
+
+export async function insertConversation(tx: WriteTx, task: Task): Promise<void> {
+  await tx.run(
+    `INSERT INTO conversations (task_id, delegator, agent_id, correlation_id, status, update_ms)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    [task.id, task.delegator, task.agentId, task.correlationId, task.status, updateMs(task)],
+  );
+}
+
+/** @returns whether the conversation has, or had, webhooks */
+export async function updateConversation(tx: WriteTx, task: Task): Promise<boolean> {
+  const updated = await tx.get(
+    WEBHOOKS_ROW,
+    "UPDATE conversations SET status = ?, update_ms = ? WHERE task_id = ? RETURNING has_webhooks",
+    [task.status, updateMs(task), task.id],
+  );
+  return updated?.has_webhooks === 1;
+}
+
+function updateMs({ updateTime }: Task): number {
+  return updateTime === undefined ? 0 : fromTimestamp(updateTime);
+}
+
+/** Records that an event of a task holds a message. */
+export async function insertMessage(tx: WriteTx, taskId: string, sequence: bigint): Promise<void> {
+  await tx.run("INSERT INTO conversation_messages (task_id, sequence) VALUES (?, ?)", [taskId, sequence]);
+}
+
+/** The sequences of a task's newest messages, the oldest first. */
+export async function newestMessages(tx: ReadTx, taskId: string, limit: number): Promise<bigint[]> {
+  const rows = await tx.all(
+    SEQUENCE_ROW,
+    "SELECT sequence FROM conversation_messages WHERE task_id = ? ORDER BY sequence DESC LIMIT ?",
+    [taskId, limit],
+  );
+  return rows.map(({ sequence }) => BigInt(sequence)).reverse();
+}
+
+export async function deleteConversation(tx: WriteTx, taskId: string): Promise<void> {
+  await deleteWebhooks(tx, taskId);
+  await tx.run("DELETE FROM conversation_messages WHERE task_id = ?", [taskId]);
+  await tx.run("DELETE FROM conversations WHERE task_id = ?", [taskId]);
+}
+
+/** The filters of a list of conversations. */
+export interface ConversationFilter {
+  readonly delegator: string;
+  readonly agentId: string;
+  /** Empty for every context. */
+  readonly correlationId: string;
+  /** Empty for every status. */
+  readonly statuses: readonly TaskStatus[];
+  /** Epoch milliseconds; undefined for every time. */
+  readonly fromMs: number | undefined;
+}
+
+/** A place in a list, the latest change first. */
+export interface ConversationPlace {
+  readonly taskId: string;
+  readonly updateMs: number;
+}
+
+/** Up to `limit` conversations after a place. */
+export async function listConversations(
+  tx: ReadTx,
+  filter: ConversationFilter,
+  after: ConversationPlace | undefined,
+  limit: number,
+): Promise<ConversationPlace[]> {
+  const { where, params } = clauseOf(filter);
+  const position = after === undefined ? "" : "AND (update_ms, task_id) < (?, ?)";
+  const rows = await tx.all(
+    PLACE_ROW,
+    `SELECT task_id, update_ms FROM conversations WHERE ${where} ${position}
+     ORDER BY update_ms DESC, task_id DESC LIMIT ?`,
+    [...params, ...(after === undefined ? [] : [after.updateMs, after.taskId]), limit],
+  );
+  return rows.map((each) => ({ taskId: each.task_id, updateMs: each.update_ms }));
+}
+
+/** The number of conversations that pass the filters, counted up to a limit. */
+export async function countConversations(tx: ReadTx, filter: ConversationFilter): Promise<number> {
+  const { where, params } = clauseOf(filter);
+  const counted = await tx.get(
+    NUMBER_ROW,
+    `SELECT count(*) AS number FROM (SELECT 1 FROM conversations WHERE ${where} LIMIT ?) AS some`,
+    [...params, MAX_COUNTED],
+  );
+  return counted?.number ?? 0;
+}
+
+function clauseOf({ delegator, agentId, correlationId, statuses, fromMs }: ConversationFilter) {
+  const terms: [string, readonly SqlValue[]][] = [["delegator = ? AND agent_id = ?", [delegator, agentId]]];
+  if (correlationId !== "") terms.push(["correlation_id = ?", [correlationId]]);
+  if (statuses.length > 0) terms.push([`status IN (${statuses.map(() => "?").join(", ")})`, statuses]);
+  if (fromMs !== undefined) terms.push(["update_ms >= ?", [fromMs]]);
+  return {
+    where: terms.map(([term]) => term).join(" AND "),
+    params: terms.flatMap(([, values]) => [...values]),
+  };
+}

@@ -1,0 +1,53 @@
+import type { TaskPushNotificationConfig } from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { type KeySource, openSeed, SealedSecrets } from "@depute/service";
+import type { WebhookRow } from "../store/webhook-rows.ts";
+
+/** The secrets of a webhook. Each may be empty. */
+export interface WebhookSecrets {
+  /** The value of the header `X-A2A-Notification-Token`. */
+  readonly token: string;
+  /** The value of the header `Authorization` after its scheme. */
+  readonly credentials: string;
+}
+
+/** Seals the secrets of webhooks at rest. */
+export class WebhookSeal {
+  readonly #secrets: SealedSecrets;
+
+  /** @param seed 32 bytes */
+  constructor(seed: Uint8Array) {
+    this.#secrets = new SealedSecrets(seed);
+  }
+
+  /** Returns the secrets of a config, sealed for its webhook alone. */
+  seal({ taskId, id, token, authentication }: TaskPushNotificationConfig): string {
+    const secrets: WebhookSecrets = { token, credentials: authentication?.credentials ?? "" };
+    return this.#secrets.seal(Buffer.from(JSON.stringify(secrets)), contextOf(taskId, id));
+  }
+
+  /** @throws Error if another key sealed the secrets, or if the row has changed */
+  open({ taskId, id, sealed }: WebhookRow): WebhookSecrets {
+    const opened = this.#secrets.open(sealed, contextOf(taskId, id));
+    if (opened === undefined)
+      throw new Error("the secrets of the webhook do not open with the key `webhooks`");
+    return JSON.parse(Buffer.from(opened).toString()) as WebhookSecrets;
+  }
+
+  close(): void {
+    this.#secrets.close();
+  }
+}
+
+function contextOf(task: string, webhook: string) {
+  return { task, webhook };
+}
+
+/**
+ * Opens the key `webhooks` of the platform, and makes it if it does not exist. It only seals secrets of webhooks.
+ *
+ * @throws SettingsError if it is no key, or other users can read its file
+ */
+export async function openWebhookSeal(keys: KeySource): Promise<WebhookSeal> {
+  const danger = "its readers can open the credentials of webhooks";
+  return new WebhookSeal(await openSeed(keys, { name: "webhooks.key", danger }));
+}

@@ -1,0 +1,16 @@
+import type { SendMessageRequest, StreamResponse, Task } from "@depute/contracts/lf/a2a/v1/a2a_pb";
+
+/** An A2A agent elsewhere, over any binding. A call that fails throws PeerFault. */
+export interface A2aPeer {
+  /**
+   * Sends a message. An agent with streams yields the task and its changes; any other agent yields one answer. (A2A
+   * 3.1.1, 3.1.2)
+   */
+  send(request: SendMessageRequest, signal: AbortSignal): AsyncIterable<StreamResponse>;
+  /** Yields the task, then its changes. (A2A 3.1.6) */
+  subscribe(taskId: string, signal: AbortSignal): AsyncIterable<StreamResponse>;
+  /** Reads the task. (A2A 3.1.3) */
+  get(taskId: string, signal: AbortSignal): Promise<Task>;
+  cancel(taskId: string, signal: AbortSignal): Promise<void>;
+  close(): void;
+}

@@ -1,0 +1,23 @@
+import { isObject } from "@depute/core";
+
+/** The state of a delegation at an A2A agent, as the platform stores it. */
+export interface A2aState {
+  /** The agent's id of the task. */
+  readonly taskId: string;
+  /** The agent's id of the conversation; empty for none. */
+  readonly contextId: string;
+  /** Number of questions that the platform has answered. */
+  readonly answers: number;
+}
+
+/** Reads a stored state; undefined for an empty text, before the agent's first answer. */
+export function readA2aState(text: string): A2aState | undefined {
+  if (text === "") return undefined;
+  const state: unknown = JSON.parse(text);
+  if (!isObject(state)) return undefined;
+  const { taskId, contextId, answers } = state;
+  if (typeof taskId !== "string" || typeof contextId !== "string" || !Number.isSafeInteger(answers)) {
+    return undefined;
+  }
+  return { taskId, contextId, answers: Number(answers) };
+}

@@ -1,0 +1,300 @@
+import { create, type JsonValue } from "@bufbuild/protobuf";
+import type { WorkContext } from "@depute/client";
+import { WorkFailure, type WorkResult, WorkSuspension } from "@depute/client";
+import type { Assignment, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { type Message, type StreamResponse, StreamResponseSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { limitsMs } from "../../core/index.ts";
+import type { A2aPeer } from "../peers/a2a-peer.ts";
+import { watched } from "../peers/watched.ts";
+import { type A2aEvent, type A2aTask, readA2aEvent } from "../rules/a2a-event.ts";
+import { answerMessage, firstMessage, sendRequest } from "../rules/a2a-message.ts";
+import { A2A_TASK_NOT_FOUND, A2A_UNSUPPORTED_OPERATION } from "../rules/a2a-refusal.ts";
+import { type A2aState, readA2aState } from "../rules/a2a-state.ts";
+import type { A2aAddress } from "../rules/agent-address.ts";
+import { PeerFault, RESULT_LOST, TOO_MUCH, UNREACHABLE } from "../rules/refusal.ts";
+import type { Remote } from "../store/remote-rows.ts";
+import { beginRemote, inputOf, type Push, pause, reach, requireContexts } from "./at-peer.ts";
+
+/** Maximum number of elements of streams that one attempt reads. */
+const MAX_ELEMENTS = 10_000;
+/** Maximum number of consecutive calls that bring nothing. Then the attempt fails. */
+const MAX_FAILURES = 6;
+/** First and longest time in milliseconds between two calls about one task. */
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 5000;
+
+/** An assignment that is carried out by an A2A agent elsewhere. */
+export interface AtA2aAgent {
+  readonly push: Push;
+  readonly address: A2aAddress;
+  /** The address as the store has it. */
+  readonly endpoint: string;
+  readonly assignment: Assignment;
+  readonly lease: Lease;
+  readonly context: WorkContext;
+}
+
+/** Work at an A2A agent. Sends the work as a message, relays the task's changes, answers questions, and resumes. */
+export class A2aDelegated {
+  readonly #at: AtA2aAgent;
+  readonly #peer: A2aPeer;
+  readonly #remote: Remote;
+  /** Aborts when the work has ended on the platform, or must be interrupted. */
+  readonly #either: AbortSignal;
+  /** The number of the delegator's answers before this delegation. */
+  readonly #earlierAnswers: number;
+  #state: A2aState | undefined;
+  #task: A2aTask | undefined;
+  /** The answer that the agent has not acknowledged. */
+  #unacknowledged: Message | undefined;
+  /** Whether the next call reads the task instead of subscribing to it. */
+  #readsNext = false;
+  #elements = 0;
+  /** Whether an element came since the last wait, and whether it was a change of the task. */
+  #heard: "nothing" | "snapshot" | "change" = "nothing";
+  /** Number of consecutive calls that brought nothing. */
+  #failures = 0;
+  #waitMs = FIRST_WAIT_MS;
+  #lastProgress = "";
+  #fault: PeerFault | undefined;
+
+  private constructor(at: AtA2aAgent, peer: A2aPeer, remote: Remote) {
+    this.#at = at;
+    this.#peer = peer;
+    this.#remote = remote;
+    this.#state = readA2aState(remote.peerState);
+    this.#earlierAnswers = at.context.answers.length;
+    this.#either = AbortSignal.any([at.context.signal, at.context.interrupting]);
+  }
+
+  /**
+   * Runs an assignment at its agent, continuing from the current state there.
+   *
+   * @throws WorkFailure, WorkSuspension, PeerFault
+   */
+  static async run(at: AtA2aAgent): Promise<WorkResult> {
+    const { push, address, endpoint, lease, context } = at;
+    const { task } = context;
+    const known = await push.remotes.find(task.id);
+    // The agent has another address now, so the delegation at the old one is cancelled.
+    if (known !== undefined && known.endpoint !== endpoint) {
+      await push.remotes.callOff(known, "the agent has another address now");
+    }
+    const isFirst = known === undefined;
+    const remote =
+      known?.endpoint === endpoint
+        ? known
+        : await beginRemote(push, { task, lease, endpoint, terms: "{}", isFirst });
+    const peer = await push.a2aPeerAt(address);
+    try {
+      return await new A2aDelegated(at, peer, remote).#run();
+    } finally {
+      peer.close();
+    }
+  }
+
+  async #run(): Promise<WorkResult> {
+    let message = this.#state === undefined ? this.#firstMessage() : undefined;
+    for (;;) {
+      const outcome = await this.#follow(message);
+      message = undefined;
+      if (outcome === "interrupted") await this.#interrupt();
+      else if (outcome === "broken") {
+        await this.#wait();
+        // The agent never named a task, so the message is sent again under its id.
+        if (this.#state === undefined) message = this.#firstMessage();
+      } else if (outcome.kind === "complete") return { output: outcome.output };
+      else if (outcome.kind === "asks") message = await this.#answer(outcome);
+      else await this.#fail(outcome);
+    }
+  }
+
+  #firstMessage(): Message {
+    const { assignment, context } = this.#at;
+    requireContexts(assignment);
+    const { task } = context;
+    // A context that is the input is sent as the input.
+    const others = assignment.contexts.filter(({ envelope }) => envelope?.id !== task.inputContextId);
+    return firstMessage(task, inputOf(task), others, this.#remote.remoteId);
+  }
+
+  /**
+   * Sends a message, or subscribes to the task, and relays the elements of the answer.
+   *
+   * @returns the event with which the agent ends the work or needs an answer; `broken` if the answer ends before
+   */
+  async #follow(message: Message | undefined): Promise<Outcome> {
+    const { push, context } = this.#at;
+    const { signal, interrupting, task } = context;
+    const stop = new AbortController();
+    const end = () => stop.abort();
+    if (this.#either.aborted) end();
+    this.#either.addEventListener("abort", end, { once: true });
+    try {
+      const elements = this.#open(message, stop.signal)[Symbol.asyncIterator]();
+      const silenceMs = limitsMs(task).heartbeat;
+      // A silent stream is replaced by another one, which begins with the task as it is then.
+      for await (const element of watched(elements, {
+        timers: push.timers,
+        silenceMs,
+        ask: async () => false,
+      })) {
+        const event = await this.#hear(element, message);
+        if (event !== undefined) return event;
+      }
+    } catch (thrown) {
+      if (!this.#either.aborted && !this.#mayPass(thrown, message)) throw thrown;
+    } finally {
+      this.#either.removeEventListener("abort", end);
+      stop.abort();
+    }
+    signal.throwIfAborted();
+    return interrupting.aborted ? "interrupted" : "broken";
+  }
+
+  #open(message: Message | undefined, signal: AbortSignal): AsyncIterable<StreamResponse> {
+    const { push, address } = this.#at;
+    const peer = this.#peer;
+    if (message !== undefined) return peer.send(sendRequest(address, message), signal);
+    const { taskId = "" } = this.#state ?? {};
+    if (address.streaming && !this.#readsNext) return peer.subscribe(taskId, signal);
+    this.#readsNext = false;
+    return (async function* () {
+      const value = await reach(push, signal, () => peer.get(taskId, signal));
+      yield create(StreamResponseSchema, { payload: { case: "task", value } });
+    })();
+  }
+
+  /**
+   * Relays one element.
+   *
+   * @param message the message that the element's call sent; undefined if it sent none
+   * @returns the event if it ends the work or needs an answer
+   */
+  async #hear(
+    element: StreamResponse,
+    message: Message | undefined,
+  ): Promise<Exclude<Outcome, string> | undefined> {
+    if (++this.#elements > MAX_ELEMENTS) {
+      throw new PeerFault(TOO_MUCH, `the agent sent more than ${MAX_ELEMENTS} elements`);
+    }
+    const { task, event } = readA2aEvent(element, this.#task);
+    if (task !== undefined) await this.#note(task);
+    await this.#acknowledge(message);
+    this.#heard = element.payload.case === "task" ? "snapshot" : "change";
+    if (event.kind === "moved") return undefined;
+    // The answer to an answer may begin with the task as it was before: with the question.
+    if (event.kind === "asks" && element.payload.case === "task" && message?.taskId) return undefined;
+    if (event.kind !== "progress") return event;
+    // A snapshot of the task repeats its latest message.
+    if (event.message !== this.#lastProgress) await this.#at.context.progress(0, 0, event.message);
+    this.#lastProgress = event.message;
+    return undefined;
+  }
+
+  /** Counts an answer as given once the agent has answered its message. */
+  async #acknowledge(message: Message | undefined): Promise<void> {
+    if (message === undefined || message !== this.#unacknowledged || this.#state === undefined) return;
+    this.#unacknowledged = undefined;
+    await this.#store({ ...this.#state, answers: this.#state.answers + 1 });
+  }
+
+  /** Stores the agent's ids of the task before the task goes on, so that it can be resumed and cancelled. */
+  async #note(task: A2aTask): Promise<void> {
+    this.#task = task;
+    if (this.#state?.taskId === task.id) return;
+    if (this.#state !== undefined) throw new PeerFault(RESULT_LOST, "the agent began the work anew");
+    await this.#store({ taskId: task.id, contextId: task.contextId, answers: this.#earlierAnswers });
+  }
+
+  async #store(state: A2aState): Promise<void> {
+    this.#state = state;
+    await this.#at.push.remotes.keepState(this.#remote, JSON.stringify(state));
+  }
+
+  /** Returns the message with the answer to the agent's question. Asks the delegator if it has not answered yet. */
+  async #answer({ needs, question }: Extract<A2aEvent, { kind: "asks" }>): Promise<Message | undefined> {
+    const state = this.#state;
+    if (state === undefined) throw new PeerFault(RESULT_LOST, "the agent asks without a task");
+    this.#task = undefined;
+    // The connection broke before the agent had the answer.
+    if (this.#unacknowledged !== undefined) return this.#unacknowledged;
+    const { context } = this.#at;
+    const prompt = question || "the agent needs an answer";
+    const details = needs === "input" ? undefined : { needs };
+    // After a restart, the delegator may have answered already.
+    const answer = context.answers[state.answers] ?? (await this.#ask(prompt, details));
+    if (answer === undefined) return undefined;
+    this.#unacknowledged = answerMessage(answer, state, this.#remote.remoteId, state.answers);
+    return this.#unacknowledged;
+  }
+
+  /** Asks the delegator. Returns undefined if the work is interrupted meanwhile. */
+  async #ask(prompt: string, details: JsonValue | undefined): Promise<JsonValue | undefined> {
+    const { interrupting } = this.#at.context;
+    const asked = this.#at.context.ask(prompt, details);
+    const interrupted = new Promise<undefined>((resolve) => {
+      if (interrupting.aborted) resolve(undefined);
+      else interrupting.addEventListener("abort", () => resolve(undefined), { once: true });
+    });
+    return Promise.race([asked, interrupted]);
+  }
+
+  /** Ends the attempt with a state at the agent other than completed. */
+  async #fail(
+    event: Exclude<A2aEvent, { kind: "complete" | "asks" | "moved" | "progress" }>,
+  ): Promise<never> {
+    await this.#at.push.remotes.forget(this.#remote);
+    const { reason, message } = FAILURES[event.kind];
+    throw new WorkFailure(reason, event.message || message, false);
+  }
+
+  /**
+   * Whether the attempt continues after this failure of a call.
+   *
+   * @param message the message that the call sent; undefined if it sent none
+   */
+  #mayPass(thrown: unknown, message: Message | undefined): boolean {
+    if (!(thrown instanceof PeerFault)) return false;
+    this.#fault = thrown;
+    if (thrown.reason === UNREACHABLE.reason) return true;
+    if (this.#state === undefined) return false;
+    if (thrown.code === A2A_TASK_NOT_FOUND) {
+      throw new PeerFault(RESULT_LOST, "the agent knows nothing of the work any more");
+    }
+    // An agent refuses a subscription to a task that has ended. The read that follows tells its state.
+    return message === undefined && thrown.code === A2A_UNSUPPORTED_OPERATION;
+  }
+
+  /** Waits before the next call. The wait grows while the calls bring no changes. */
+  async #wait(): Promise<void> {
+    const { push, context } = this.#at;
+    this.#failures = this.#heard === "nothing" ? this.#failures + 1 : 0;
+    if (this.#failures > MAX_FAILURES) {
+      throw this.#fault ?? new PeerFault(UNREACHABLE, "the agent's answer ends before the work does");
+    }
+    if (this.#heard === "change") this.#waitMs = FIRST_WAIT_MS;
+    this.#heard = "nothing";
+    this.#readsNext = !this.#readsNext;
+    await pause(push.timers, this.#waitMs, this.#either);
+    this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS);
+    context.signal.throwIfAborted();
+  }
+
+  /** Interrupts the work. A2A has no call to suspend, so the task is cancelled, and begins anew after a resume. */
+  async #interrupt(): Promise<never> {
+    const { push, context } = this.#at;
+    await push.remotes.callOff(this.#remote, context.task.suspensionRequest ?? "the work is interrupted");
+    throw new WorkSuspension("");
+  }
+}
+
+/** The effect of an answer: the work has ended, needs an answer, must be interrupted, or goes on unobserved. */
+type Outcome = Exclude<A2aEvent, { kind: "moved" | "progress" }> | "interrupted" | "broken";
+
+/** The failures of tasks that ended at the agent without a result. */
+const FAILURES = {
+  failed: { reason: "TASK_FAILED", message: "the agent's work failed" },
+  rejected: { reason: "REJECTED", message: "the agent rejected the work" },
+  cancelled: { reason: "CANCELLED", message: "the agent cancelled the work" },
+} as const;

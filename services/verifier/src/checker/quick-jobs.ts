@@ -1,0 +1,39 @@
+import { WeightedLru } from "../weighted-lru.ts";
+
+/** Run time in milliseconds below which a job counts as quick. */
+export const QUICK_MS = 50;
+
+/**
+ * Run time in milliseconds from which a quick key is banned. It is far above QUICK_MS, because a busy machine or a
+ * first compilation also slows a run down.
+ */
+export const SLOW_MS = 250;
+
+/** Maximum number of remembered keys. */
+const MAX_KEYS = 10_000;
+
+/**
+ * Remembers which schemas and rules ran quickly. Quick jobs have their own thread, so callers with known contracts
+ * never wait behind unknown schemas. A quick key that becomes slow is banned: its run time depends on the value, which
+ * a caller could choose to occupy the quick thread.
+ */
+export class QuickJobs {
+  readonly #knownKeys = new WeightedLru<"quick" | "banned">(MAX_KEYS);
+
+  isQuick(key: string | undefined): boolean {
+    return key !== undefined && this.#knownKeys.get(key) === "quick";
+  }
+
+  /**
+   * Records the run time of one job.
+   *
+   * @param ms milliseconds; Infinity if the job was stopped
+   */
+  record(key: string | undefined, ms: number): void {
+    if (key === undefined) return;
+    const before = this.#knownKeys.get(key);
+    if (before === "banned") return;
+    if (ms < QUICK_MS) this.#knownKeys.set(key, "quick", 1);
+    else if (ms === Infinity || (before === "quick" && ms >= SLOW_MS)) this.#knownKeys.set(key, "banned", 1);
+  }
+}

@@ -1,0 +1,40 @@
+/** A cache that evicts the least recently used entries. The sum of the entries' weights is bounded. */
+export class WeightedLru<Value> {
+  readonly #entries = new Map<string, { value: Value; weight: number }>();
+  readonly #maxWeight: number;
+  #weight = 0;
+
+  constructor(maxWeight: number) {
+    this.#maxWeight = maxWeight;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(key: string): Value | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    // A Map keeps the order of insertion. Inserting the entry again makes it the most recently used.
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    return entry.value;
+  }
+
+  /** Stores a value. A value that alone exceeds the bound is not stored. */
+  set(key: string, value: Value, weight: number): void {
+    this.#remove(key);
+    if (weight > this.#maxWeight) return;
+    this.#entries.set(key, { value, weight });
+    this.#weight += weight;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#weight <= this.#maxWeight) break;
+      this.#remove(oldest);
+    }
+  }
+
+  #remove(key: string): void {
+    this.#weight -= this.#entries.get(key)?.weight ?? 0;
+    this.#entries.delete(key);
+  }
+}

@@ -1,0 +1,45 @@
+import { createHash } from "node:crypto";
+import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { run } from "./published.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "depute-bundle-"));
+const protos = join(folder, "protos");
+
+/** The file of the validation rules as its authors publish it: protovalidate 1.2.0. */
+const OFFICIAL_RULES_SHA256 = "817951eab518442950f1982be24b2c3154b214b40e42f49b915cbf5181e6ee80";
+
+beforeAll(() => {
+  run(process.execPath, ["tools/bundle.ts", protos]);
+}, 120_000);
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The path of each file below a folder, with the file's SHA-256. */
+function digests(root: string, pattern: string): Record<string, string> {
+  const files = globSync(pattern, { cwd: root }).sort();
+  return Object.fromEntries(files.map((file) => [file, sha256(join(root, file))]));
+}
+
+const sha256 = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
+
+test("the contracts are unaltered, and only google and buf have files beside them", () => {
+  const contracts = Object.entries(digests(protos, "**/*.*")).filter(
+    ([file]) => !/^(google|buf)\//.test(file),
+  );
+  expect(Object.fromEntries(contracts)).toEqual(digests("proto", "**/*.proto"));
+});
+
+test("every file of google is that of its package, byte for byte", () => {
+  const files = digests(protos, "google/**/*.proto");
+  expect(Object.keys(files)).toContain("google/protobuf/descriptor.proto");
+  for (const [file, digest] of Object.entries(files)) {
+    expect([file, digest]).toEqual([file, sha256(join("node_modules/google-proto-files", file))]);
+  }
+});
+
+test("the validation rules are the official file, byte for byte", () => {
+  expect(digests(protos, "buf/**/*.proto")).toEqual({ "buf/validate/validate.proto": OFFICIAL_RULES_SHA256 });
+});

@@ -1,0 +1,179 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { createContext, Script } from "node:vm";
+import { publint } from "publint";
+import { rolldown } from "rolldown";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startPlatform } from "../gateway/platform.ts";
+import { buildAndPack, installed, MAX_MS, type Packed, publishedFolders, run, write } from "./published.ts";
+
+const NAMES = ["@depute/client", "@depute/contracts", "@depute/core", "@depute/dct", "@depute/wire"];
+
+const tarballs = mkdtempSync(join(tmpdir(), "depute-packed-"));
+let packed: Packed[] = [];
+let project = "";
+beforeAll(() => {
+  packed = buildAndPack(tarballs);
+  project = installed(packed);
+}, MAX_MS);
+afterAll(() => {
+  for (const folder of [tarballs, project]) if (folder !== "") rmSync(folder, { recursive: true });
+});
+
+const manifestOf = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+const errorsOf = (out: string) => out.split("\n").filter((line) => line !== "");
+
+/** Type-checks programs of the project and compiles them to JavaScript. */
+function compile(...programs: string[]): void {
+  const flags = ["--module", "nodenext", "--target", "es2022", "--strict", "--types", "node"];
+  const types = ["--typeRoots", join(process.cwd(), "node_modules/@types")];
+  expect(errorsOf(run("tsc", [...flags, ...types, ...programs], project))).toEqual([]);
+}
+
+test("the published packages depend on published packages alone", () => {
+  expect(packed.map(({ name }) => name)).toEqual(NAMES);
+  for (const { folder } of packed) {
+    const { dependencies, private: isPrivate } = manifestOf(folder);
+    const ownPackages = Object.keys(dependencies).filter((name) => name.startsWith("@depute/"));
+    expect(NAMES).toEqual(expect.arrayContaining(ownPackages));
+    expect(isPrivate).toBeUndefined();
+  }
+});
+
+test.each(publishedFolders())(
+  "%s contains its code, its readme and its licence, and nothing else",
+  (workspace) => {
+    const { files = [] } = packed.find(({ folder }) => folder.startsWith(`${workspace}/`)) ?? {};
+    const others = files.filter((file) => !/^(src|gen)\/.*\.(js|d\.ts)$|^bundle\//.test(file));
+    expect(others.sort()).toEqual(["LICENSE", "README.md", "package.json"]);
+    expect(files.filter((file) => /testing\/|\.test\.|fixtures/.test(file))).toEqual([]);
+    expect(readFileSync(join(workspace, "dist/README.md"), "utf8")).not.toContain("](..");
+  },
+);
+
+test.each(publishedFolders())(
+  "publint and attw find no fault in %s",
+  async (workspace) => {
+    const pkgDir = join(workspace, "dist");
+    expect((await publint({ pkgDir, strict: true })).messages).toEqual([]);
+    const tarball = packed.find(({ folder }) => folder === pkgDir)?.tarball ?? "";
+    run("attw", [tarball, "--profile", "esm-only", "--no-color"]);
+  },
+  MAX_MS,
+);
+
+test("the contracts contain the bundle", () => {
+  const bundle = join(project, "node_modules/@depute/contracts/bundle");
+  const { version } = manifestOf("packages/contracts");
+  for (const file of ["depute.binpb", `depute-protos-${version}.tgz`]) {
+    expect(existsSync(join(bundle, file))).toBe(true);
+  }
+});
+
+const PROGRAM = `
+import { connect, reasonOf, startWorker, type Work } from "@depute/client";
+import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { canonicalJson } from "@depute/core";
+import { generateKeypair, portableEngine } from "@depute/dct";
+import { nativeEngine } from "@depute/dct/native";
+import { encode } from "@depute/wire";
+
+const work: Work = async (input, { progress }) => {
+  await progress(1, 2);
+  return { output: input };
+};
+const depute = connect("http://127.0.0.1:1", { maxOutageMs: 0 });
+const refused = await depute.task("t").read().catch((error: unknown) => [reasonOf(error), String(error)]);
+const principals = [portableEngine, nativeEngine].map((engine) => generateKeypair(engine).principal.id.length);
+const functions = [work, startWorker, encode].map((each) => typeof each);
+console.log(canonicalJson({ service: TaskService.typeName, principals, functions, refused: String(refused) }));
+`;
+
+test(
+  "a program in an empty project passes the type checker, and runs",
+  () => {
+    write(join(project, "program.ts"), PROGRAM);
+    compile("program.ts");
+    const printed = JSON.parse(run(process.execPath, ["program.js"], project));
+    expect(printed).toMatchObject({
+      service: "depute.tasks.v1.TaskService",
+      principals: [43, 43],
+      functions: ["function", "function", "function"],
+      refused: expect.stringContaining("unavailable"),
+    });
+  },
+  MAX_MS,
+);
+
+test(
+  "the quickstart delegates from an empty project",
+  async () => {
+    const platform = await startPlatform();
+    try {
+      const programs = ["worker.ts", "delegator.ts"];
+      for (const file of programs) cpSync(join("examples/quickstart", file), join(project, file));
+      compile(...programs);
+      const stdio: ["ignore", "pipe", "inherit"] = ["ignore", "pipe", "inherit"];
+      const worker = spawn(process.execPath, ["worker.js", platform.url], { cwd: project, stdio });
+      const [firstLine] = await once(worker.stdout, "data");
+      const delegator = spawn(process.execPath, ["delegator.js", String(firstLine).trim(), platform.url], {
+        cwd: project,
+        stdio,
+      });
+      const lines = (await text(delegator.stdout)).trim().split("\n");
+      worker.kill("SIGTERM");
+      expect(await once(worker, "close")).toEqual([0, null]);
+      expect(lines).toEqual(expect.arrayContaining(["1 of 2", "2 of 2", "completed"]));
+      expect(lines.slice(-2)).toEqual(['{"counts":[4,4],"total":8}', "refused: TOKEN_DENIED"]);
+    } finally {
+      await platform.stop();
+    }
+  },
+  MAX_MS,
+);
+
+test("the example's programs have about 40 lines", () => {
+  for (const file of ["worker.ts", "delegator.ts"]) {
+    expect(readFileSync(join("examples/quickstart", file), "utf8").split("\n").length).toBeLessThanOrEqual(
+      41,
+    );
+  }
+});
+
+const IN_BROWSER = `
+import { checkProof, createProof, generateKeypair, portableEngine as engine } from "@depute/dct";
+import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+
+const keypair = generateKeypair(engine);
+const call = { htm: "POST", htu: "https://example.com/" + TaskService.typeName };
+const { ok } = checkProof(engine, createProof(engine, keypair, call), { ...call, now: Date.now() });
+globalThis.isProven = ok;
+`;
+
+test(
+  "a bundler makes a script for browsers, which needs nothing of Node.js",
+  async () => {
+    write(join(project, "browser.js"), IN_BROWSER);
+    const warnings: string[] = [];
+    const bundle = await rolldown({
+      input: join(project, "browser.js"),
+      cwd: project,
+      platform: "browser",
+      onLog: (_, { message }) => warnings.push(message),
+    });
+    const { output } = await bundle.generate({ format: "iife" });
+    await bundle.close();
+    expect(warnings).toEqual([]);
+    expect(output).toHaveLength(1);
+    expect(output[0].imports).toEqual([]);
+    const { crypto, TextEncoder, TextDecoder, URL, atob, btoa } = globalThis;
+    const page = createContext({ crypto, TextEncoder, TextDecoder, URL, atob, btoa, Uint8Array });
+    new Script(output[0].code).runInContext(page);
+    expect(page.isProven).toBe(true);
+  },
+  MAX_MS,
+);

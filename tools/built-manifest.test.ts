@@ -1,0 +1,57 @@
+import { describe, expect, test } from "vitest";
+import { builtManifest, type Manifest, withCompiledImports, withoutOutwardLinks } from "./built-manifest.ts";
+
+const SOURCE: Manifest = {
+  name: "@depute/sample",
+  version: "1.2.3",
+  private: true,
+  exports: {
+    ".": "./src/index.ts",
+    "./*": "./gen/*.ts",
+    "./data/*": "./data/*",
+    "./testing": "./src/testing/index.ts",
+  },
+  dependencies: { "@depute/core": "1.2.3" },
+};
+
+describe("the manifest of a compiled package", () => {
+  test("exports what is compiled, and no helpers of tests", () => {
+    expect(builtManifest(SOURCE, ["src"])).toMatchObject({
+      files: ["src"],
+      dependencies: SOURCE.dependencies,
+    });
+    expect(builtManifest(SOURCE, []).exports).toEqual({
+      ".": { types: "./src/index.d.ts", default: "./src/index.js" },
+      "./*": { types: "./gen/*.d.ts", default: "./gen/*.js" },
+      "./data/*": "./data/*",
+      "./package.json": "./package.json",
+    });
+  });
+
+  test("is private unless the package is published", () => {
+    const published: Manifest = { ...SOURCE, publishConfig: { access: "public" } };
+    expect(builtManifest(SOURCE, [])).toHaveProperty("private", true);
+    expect(builtManifest(published, [])).not.toHaveProperty("private");
+  });
+
+  test("names the compiled commands", () => {
+    const { bin } = builtManifest({ ...SOURCE, bin: { sample: "./src/main.ts" } }, []);
+    expect(bin).toEqual({ sample: "./src/main.js" });
+  });
+});
+
+test.each([
+  ['export * from "./a.ts";', 'export * from "./a.js";'],
+  ['import("../b/c.ts").D', 'import("../b/c.js").D'],
+  ['import "./a.ts"', 'import "./a.js"'],
+  ['new URL("./worker.ts", import.meta.url)', 'new URL("./worker.js", import.meta.url)'],
+  ['const module = "pages.ts";', 'const module = "pages.ts";'],
+  ['import { x } from "@other/package.ts";', 'import { x } from "@other/package.ts";'],
+])("%s becomes %s", (source, compiled) => {
+  expect(withCompiledImports(source)).toBe(compiled);
+});
+
+test("a readme keeps the text of links out of its package", () => {
+  const readme = "[a](../../docs/a.md) and [b](https://example.com) and [c](src/c.md)";
+  expect(withoutOutwardLinks(readme)).toBe("a and [b](https://example.com) and [c](src/c.md)");
+});

@@ -1,0 +1,10 @@
+"""The refusal of an input."""
+
+
+class Refusal(Exception):
+    """`reason` is the refusal of a case, `fault` its place where the page defines one."""
+
+    def __init__(self, reason, fault=None):
+        super().__init__(f"{reason}: {fault}")
+        self.reason = reason
+        self.fault = fault
