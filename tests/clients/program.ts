@@ -70,7 +70,8 @@ export class Program {
   /** Waits for the end of the program. @throws Error when it fails, or the signal aborts */
   async end(signal: AbortSignal): Promise<void> {
     const timeout = new Promise<void>((resolve) => {
-      signal.addEventListener("abort", () => resolve(), { once: true });
+      if (signal.aborted) resolve();
+      else signal.addEventListener("abort", () => resolve(), { once: true });
     });
     await Promise.race([this.#closed, timeout]);
     if (this.#child.exitCode === 0) return;

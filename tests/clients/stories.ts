@@ -25,12 +25,15 @@ export interface Pair {
 /** The delegator receives each event and the result, although the test cuts all connections twice. */
 export async function drops(scene: Scene, { agent, worker, delegator }: Pair): Promise<void> {
   const signal = AbortSignal.timeout(STORY_MS);
-  const cutAt = new Set([150, 350]);
+  // A worker may combine reports of progress, so that the delegator sees only some of the counts.
+  const cutAt = [150, 350];
   const program = scene.delegator(delegator, agent, "complete", (line) => {
-    if (cutAt.delete(processedOf(line))) scene.cut();
+    if (processedOf(line) < (cutAt[0] ?? Number.POSITIVE_INFINITY)) return;
+    cutAt.shift();
+    scene.cut();
   });
   await program.end(signal);
-  assert.equal(cutAt.size, 0, "the connections were not cut");
+  assert.deepEqual(cutAt, [], `the connections were not cut:\n${program.report}`);
   checkEnd(program, COMPLETED);
   await worker.line(new RegExp(`^completed ${taskOf(program)}$`), signal);
 }
@@ -67,9 +70,9 @@ export async function takeover(
   const signal = AbortSignal.timeout(STORY_MS);
   const dying = await scene.worker(first, agent, signal);
   const program = scene.delegator(delegator, agent, "complete", (line) => {
-    if (processedOf(line) === 200) dying.kill();
+    if (processedOf(line) >= 200) dying.kill();
   });
-  await program.line(/ progress 200\/500$/, signal);
+  await program.line(/ progress [2-4]\d\d\/500$/, signal);
   const worker = await scene.worker(second, agent, signal);
   await program.end(signal);
   checkEnd(program, COMPLETED);
