@@ -123,6 +123,27 @@ test("--watch follows agents as they come, one JSON document a line, until Ctrl-
   for (const line of text.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("id");
 });
 
+test("--watch follows the tasks of a list, each change on a line of its own, until Ctrl-C", async () => {
+  const earlier = await created();
+  const child = user.start(["tasks", "list", "--watch", "--agent", "idle", "-o", "json"]);
+  const ended = once(child, "exit");
+  const seen = () =>
+    text
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)) as Record<string, string>[];
+  let text = "";
+  for await (const chunk of child.stdout ?? []) {
+    if (text === "") void ok("tasks", "cancel", earlier, "--reason", "rain");
+    text += chunk;
+    if (text.endsWith("\n") && seen().at(-1)?.status === "TASK_STATUS_CANCELLED") break;
+  }
+  child.kill("SIGINT");
+  expect(await ended).toEqual([130, null]);
+  const changes = seen().filter(({ id }) => id === earlier);
+  expect(changes.map(({ status }) => status)).toEqual(["TASK_STATUS_PENDING", "TASK_STATUS_CANCELLED"]);
+});
+
 describe("an error is one sentence, with an exit code of its own", () => {
   test.each<[string, string[], number]>([
     ["no such task", ["tasks", "describe", "nope"], 3],

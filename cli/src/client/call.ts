@@ -11,6 +11,8 @@ import { loadService } from "./services.ts";
 /** Most items of one page. */
 const PAGE = 100;
 const MAX_LIMIT = 10_000;
+/** Most items of a list that a stream follows. */
+const MAX_FOLLOWED = 1_000;
 
 /** Milliseconds between two reads of a list that no RPC streams. */
 const POLL_MS = 2_000;
@@ -27,7 +29,10 @@ export async function runCall(invocation: Invocation): Promise<void> {
       if (!call.list) return await once(connection, call, request, form);
       const limit = limitOf(invocation);
       if (invocation.values.watch !== true) return await list(connection, call, request, { form, limit });
-      if (await hasStreamFor(call, request)) return await follow(connection, call, request, form);
+      if (await hasStreamFor(call, request)) {
+        const size = call.stream?.isList === true ? { pageSize: Math.min(limit, MAX_FOLLOWED) } : {};
+        return await follow(connection, call, { ...request, ...size }, form);
+      }
       await poll(connection, call, request, { form, limit });
     } catch (error) {
       if (!isInterrupted(error, connection)) throw error;
@@ -95,6 +100,11 @@ async function follow(connection: Connection, call: Call, request: JsonObject, f
   for await (const message of connection.stream(service, stream.method, full)) {
     const item = valueAt(message, stream.item);
     if (item === undefined) continue;
+    if (stream.isList) {
+      // A list has its newest item first, and new lines belong below the older ones.
+      await printer.print((item as JsonValue[]).toReversed());
+      continue;
+    }
     const isRow = form === "table" || form === "wide";
     await printer.print([isRow && stream.item === "taskEvent" ? eventRow(item as JsonObject) : item]);
   }

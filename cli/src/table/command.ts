@@ -73,13 +73,15 @@ export interface Shown {
 }
 
 /**
- * A server stream that `--watch` follows instead of reading the list at intervals. Only append-only logs have one. A
- * stream of changes would not apply the list's filters, and would not contain the items that exist already.
+ * A server stream that `--watch` follows instead of reading the list at intervals. The stream must contain the items
+ * that exist already, and apply the list's filters.
  */
 export interface Stream {
   readonly method: string;
   /** Path of the item in each message of the stream. A message without an item is skipped. */
   readonly item: string;
+  /** Whether the path leads to the new and changed items of a list, newest first. */
+  readonly isList?: boolean;
   /** Further fields of the request. */
   readonly request?: Readonly<Record<string, unknown>>;
 }

@@ -78,6 +78,7 @@ export const TASKS: readonly Command[] = [
       method: "listTasks",
       list: true,
       shown: { item: "tasks", columns: TASK_COLUMNS, wide: WIDE },
+      stream: { method: "watchTasks", item: "tasks", isList: true },
     },
   },
   {

@@ -2,12 +2,15 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { ReviewService, ReviewState } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Card } from "../parts/facts.tsx";
 import { Plot } from "../parts/plot.tsx";
-import { Empty, Freshness, Refused } from "../parts/states.tsx";
+import { Empty, Liveness, RefusedStream } from "../parts/states.tsx";
 import { Line } from "../parts/text.tsx";
 import { useNow } from "../rpc/now.ts";
+import { useSoon } from "../rpc/soon.ts";
+import { useWatchedTasks } from "../rpc/watched-tasks.ts";
 import { dollars } from "../rules/money.ts";
 import { hashOf } from "../rules/route.ts";
 import { type Ranked, tallyOf } from "../rules/tally.ts";
@@ -15,8 +18,14 @@ import { OPEN_STATUSES, statusFacts } from "../rules/task-status.ts";
 import { lineOf } from "../rules/text.ts";
 import { durationText } from "../rules/time.ts";
 
-/** Pause between two reads, in milliseconds. */
-const READ_MS = 2_000;
+/** Pause between two reads of what the stream of recent tasks does not show, in milliseconds. */
+const READ_MS = 5_000;
+
+/** Minimum time between two reads that changes of tasks cause, in milliseconds. */
+const SOON_MS = 500;
+
+/** Pause between two updates of the times, in milliseconds. */
+const CLOCK_MS = 2_000;
 
 /** The time that the plots show, in milliseconds. */
 const WINDOW_MS = 30 * 60_000;
@@ -26,33 +35,33 @@ const MAX_TASKS = 1_000;
 
 /** The caller's tasks at a glance. */
 export default function Overview() {
-  const now = useNow(READ_MS);
+  const now = useNow(CLOCK_MS);
   const [from] = useState(() => timestampFromMs(Date.now() - WINDOW_MS));
+  const queries = useQueryClient();
+  const readSoon = useSoon(() => void queries.invalidateQueries(), SOON_MS);
+  // One stream serves the whole page, because browsers open at most six connections to a host over HTTP/1.1.
+  const recent = useWatchedTasks({ createdFrom: from, pageSize: MAX_TASKS }, readSoon);
   const often = { refetchInterval: READ_MS };
   const open = useQuery(
     TaskService.method.listTasks,
     { statuses: [...OPEN_STATUSES], pageSize: MAX_TASKS },
     often,
   );
-  const recent = useQuery(TaskService.method.listTasks, { createdFrom: from, pageSize: MAX_TASKS }, often);
   const reviews = useQuery(
     ReviewService.method.listReviews,
     { state: ReviewState.PENDING, pageSize: MAX_TASKS },
     often,
   );
-  const tally = tallyOf(open.data?.tasks ?? [], recent.data?.tasks ?? [], {
-    nowMs: now,
-    windowMs: WINDOW_MS,
-  });
+  const tally = tallyOf(open.data?.tasks ?? [], recent.tasks, { nowMs: now, windowMs: WINDOW_MS });
   const plus = (query: { data: { nextPageToken: string } | undefined }) =>
     query.data?.nextPageToken ? "+" : "";
   return (
     <>
       <div className="page-head">
         <h1>Overview</h1>
-        <Freshness query={recent} />
+        <Liveness connection={recent.connection} />
       </div>
-      {recent.isError && <Refused error={recent.error} />}
+      <RefusedStream connection={recent.connection} />
       <div className="grid">
         {OPEN_STATUSES.map((status) => (
           <Figure
@@ -77,7 +86,7 @@ export default function Overview() {
       </div>
       <p className="quiet small-text note">
         Figures and plots show the last 30 minutes of your tasks
-        {recent.data?.nextPageToken ? `, at most the newest ${MAX_TASKS}` : ""}.
+        {recent.hasMore ? `, at most the newest ${MAX_TASKS}` : ""}.
       </p>
       <div className="columns even">
         <Card title="Tasks per minute">

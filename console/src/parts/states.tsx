@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { Connection } from "../rpc/follow.ts";
-import { refusalOf } from "../rpc/refusal.ts";
+import { type Refusal, refusalOf } from "../rpc/refusal.ts";
 import { Text } from "./text.tsx";
 
 /** Shown while something is read. */
@@ -22,9 +22,17 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** An error of a call: its reason, its message and the fields at fault. */
+/** The error of a call: its reason, its message and the fields at fault. */
 export function Refused({ error }: { readonly error: unknown }) {
-  const { reason, message, fields } = refusalOf(error);
+  return <RefusalText {...refusalOf(error)} />;
+}
+
+/** The error of a stream that the platform refused; nothing for every other state of a connection. */
+export function RefusedStream({ connection }: { readonly connection: Connection }) {
+  return connection.state === "refused" ? <RefusalText {...connection.refusal} /> : null;
+}
+
+function RefusalText({ reason, message, fields }: Refusal) {
   return (
     <div className="refused" role="alert">
       <strong>{reason}</strong> <Text value={message} />

@@ -48,6 +48,7 @@ async function follow<Item>(
   for (let pause = FIRST_PAUSE_MS; !signal.aborted; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     try {
       for await (const item of followed().open(signal)) {
+        if (signal.aborted) return;
         pause = FIRST_PAUSE_MS;
         tell({ state: "live" });
         if (followed().take(item)) return tell({ state: "ended" });

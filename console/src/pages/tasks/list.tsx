@@ -1,7 +1,7 @@
 import type { Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { useCallback, useMemo } from "react";
 import { Tag, Time } from "../../parts/facts.tsx";
-import { Empty, Freshness, Loading, Refused } from "../../parts/states.tsx";
+import { Empty, Liveness, Loading, RefusedStream } from "../../parts/states.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
 import { Id, Line } from "../../parts/text.tsx";
 import { goTo } from "../../rpc/place.ts";
@@ -41,7 +41,7 @@ type Query = Readonly<Record<string, string>>;
 /** The caller's tasks with filters. */
 export function TaskList({ query }: { readonly query: Query }) {
   const filter = useMemo(() => filterOf(query), [query]);
-  const { rows, head, pages } = useTaskRows(filter);
+  const { rows, watched, pages } = useTaskRows(filter);
   const { fetchNextPage, hasNextPage, isFetchingNextPage } = pages;
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
@@ -50,12 +50,12 @@ export function TaskList({ query }: { readonly query: Query }) {
     <>
       <div className="page-head">
         <h1>Tasks</h1>
-        <Freshness query={head} />
+        <Liveness connection={watched.connection} />
       </div>
       <Filters query={query} />
-      {head.isError && <Refused error={head.error} />}
-      {head.isPending && <Loading what="tasks" />}
-      {head.isSuccess && rows.length === 0 && (
+      <RefusedStream connection={watched.connection} />
+      {watched.connection.state === "connecting" && <Loading what="tasks" />}
+      {watched.isRead && rows.length === 0 && (
         <Empty title="No tasks">Tasks that you delegate appear here as they come.</Empty>
       )}
       {rows.length > 0 && (

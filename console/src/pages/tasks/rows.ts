@@ -1,15 +1,18 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
 import type { Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { useSoon } from "../../rpc/soon.ts";
+import { useWatchedTasks } from "../../rpc/watched-tasks.ts";
 import { mergedRows } from "../../rules/merged-rows.ts";
 
 /** Tasks on one page of the list. */
 const PAGE = 200;
 
-/** Pause between two reads of the newest tasks, in milliseconds. No RPC streams the tasks of a caller. */
-const HEAD_MS = 1_500;
+/** Minimum time between two reads of older pages that removed tasks cause, in milliseconds. */
+const READ_MS = 1_000;
 
 export interface TaskFilter {
   readonly agentId: string;
@@ -18,13 +21,15 @@ export interface TaskFilter {
   readonly statuses: TaskStatus[];
 }
 
-/**
- * Returns the tasks that match a filter, newest first. The newest page is read every HEAD_MS, the older pages less
- * often.
- */
+/** Returns the tasks that match a filter, newest first. A stream has the newest ones; older pages are read at intervals. */
 export function useTaskRows(filter: TaskFilter) {
   const request = { ...filter, pageSize: PAGE };
-  const head = useQuery(TaskService.method.listTasks, request, { refetchInterval: HEAD_MS });
+  const queries = useQueryClient();
+  const readPages = useSoon(() => void queries.invalidateQueries(), READ_MS);
+  const watched = useWatchedTasks(request, ({ removedTaskIds }) => {
+    // A page that was read before may still have the removed tasks.
+    if (removedTaskIds.length > 0) readPages();
+  });
   const pages = useInfiniteQuery(
     TaskService.method.listTasks,
     { ...request, pageToken: "" },
@@ -36,13 +41,13 @@ export function useTaskRows(filter: TaskFilter) {
   );
   const rows = useMemo(() => {
     const older = pages.data?.pages.flatMap(({ tasks }) => tasks) ?? [];
-    return mergedRows<Task>(head.data?.tasks ?? [], older, {
+    return mergedRows<Task>(watched.tasks, older, {
       idOf: ({ id }) => id,
       timeOf: ({ createTime }) => msOf(createTime),
       isNewer: (one, other) => one.lastSequence >= other.lastSequence,
     });
-  }, [head.data, pages.data]);
-  return { rows, head, pages };
+  }, [watched.tasks, pages.data]);
+  return { rows, watched, pages };
 }
 
 function msOf(time: Timestamp | undefined): number {

@@ -13,7 +13,7 @@ import { Engine } from "./engine/engine.ts";
 import { Purger } from "./engine/purger.ts";
 import { RevocationFollower } from "./engine/revocations.ts";
 import { Timekeeper } from "./engine/timekeeper.ts";
-import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./engine/topics.ts";
+import { ASSIGNMENT_TOPIC, DELEGATOR_TOPIC, TASK_TOPIC } from "./engine/topics.ts";
 import { SharedReads } from "./engine/watch.ts";
 import { artifactService } from "./handlers/artifact-service.ts";
 import type { TasksContext } from "./handlers/context.ts";
@@ -75,6 +75,7 @@ export async function openCore(
   const engine = new Engine({ store, bus, clock, timers, random });
   const dependencies = connectDependencies(deps);
   const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
+  const delegatorWakeUps = new WakeUps(bus, DELEGATOR_TOPIC);
   const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
   const timekeeper = new Timekeeper({ engine, timers, log });
   const follower = new RevocationFollower({ engine, revocations: dependencies.revocations, timers, log });
@@ -110,6 +111,7 @@ export async function openCore(
     timers,
     log,
     taskWakeUps,
+    delegatorWakeUps,
     assignmentWakeUps,
     dispatcher,
     pollMs,
@@ -153,6 +155,7 @@ export async function openCore(
       engine.close();
       contextMemory.close();
       taskWakeUps.close();
+      delegatorWakeUps.close();
       assignmentWakeUps.close();
       await store.close();
     },

@@ -28,7 +28,7 @@ import { deleteWorkState, readHeldResult } from "../store/work-rows.ts";
 import { RecordCache } from "./record-cache.ts";
 import { settleAttempt, settleTask } from "./spend.ts";
 import { TaskEnds } from "./task-ends.ts";
-import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./topics.ts";
+import { ASSIGNMENT_TOPIC, DELEGATOR_TOPIC, TASK_TOPIC } from "./topics.ts";
 
 /** Maximum number of backoffs for which the engine sets a timer. Workers poll for the tasks beyond it. */
 const MAX_LATER = 10_000;
@@ -250,6 +250,7 @@ export class Engine {
     if (record.hold === undefined) tx.afterRun(() => this.#tellOfWork(record));
     tx.afterCommit(() => {
       this.#bus.publish(TASK_TOPIC, record.task.id);
+      this.#bus.publish(DELEGATOR_TOPIC, record.task.delegator);
       if (isTerminal(record.task.status)) this.ends.notify(record);
       // A pending task is work for its agent, and a released task frees capacity of a worker; both wake the agent's
       // workers.

@@ -32,6 +32,7 @@ export interface TasksContext {
   readonly timers: Timers;
   readonly log: Logger;
   readonly taskWakeUps: WakeUps;
+  readonly delegatorWakeUps: WakeUps;
   /** Reads of task logs that watchers of one task share. */
   readonly reads: SharedReads;
   readonly assignmentWakeUps: WakeUps;

@@ -5,6 +5,12 @@ import { AnswerRoom, bytesOf } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { type ListFilter, type ListPosition, listTasks } from "../store/list-rows.ts";
 
+/** The filters of a list of a delegator's tasks. */
+type ListFilters = Pick<
+  ListTasksRequest,
+  "agentId" | "correlationId" | "capabilityId" | "statuses" | "createdFrom" | "createdBefore"
+>;
+
 /**
  * Maximum number of tasks that are read for one page. If few tasks pass the filter, the page is short instead of late.
  */
@@ -18,7 +24,7 @@ const MAX_SCANNED = 2000;
 export async function listPage(
   tx: ReadTx,
   delegator: string,
-  request: ListTasksRequest,
+  request: ListFilters & Pick<ListTasksRequest, "pageSize" | "pageToken">,
 ): Promise<{ tasks: Task[]; nextPageToken: string }> {
   const filter: ListFilter = { delegator, ...filterOf(request) };
   const filters = filtersOf(request, { delegator });
@@ -45,7 +51,7 @@ export async function listPage(
 }
 
 /** Returns the filters of a request, without the delegator. */
-export function filterOf(request: ListTasksRequest): Omit<ListFilter, "delegator"> {
+export function filterOf(request: ListFilters): Omit<ListFilter, "delegator"> {
   const { agentId, correlationId, capabilityId, statuses, createdFrom, createdBefore } = request;
   return {
     agentId,
@@ -58,7 +64,7 @@ export function filterOf(request: ListTasksRequest): Omit<ListFilter, "delegator
 }
 
 /** Returns the values that a page token is bound to. */
-export function filtersOf(request: ListTasksRequest, scope: Record<string, string>) {
+export function filtersOf(request: ListFilters, scope: Record<string, string>) {
   const { statuses, ...rest } = filterOf(request);
   return { ...scope, ...rest, statuses: statuses.toSorted((a, b) => a - b) };
 }

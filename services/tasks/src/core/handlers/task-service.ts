@@ -22,6 +22,7 @@ import { createTasks } from "./create-batch.ts";
 import { lineageOf, treePage } from "./lineage.ts";
 import { listPage } from "./list.ts";
 import { moveDeadline } from "./move-deadline.ts";
+import { watchTasks } from "./watch-tasks.ts";
 
 /** Handles the calls of delegators. */
 export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService> {
@@ -73,6 +74,8 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       if (request.parentTaskId !== "" || request.rootTaskId !== "") return treePage(tasks, caller, request);
       return engine.store.read((tx) => listPage(tx, caller.principal, request));
     },
+
+    watchTasks: (request, context) => watchTasks(tasks, request, context),
 
     watchTask: (request, context) =>
       eventsOf(tasks, context, async () => {

@@ -1,0 +1,27 @@
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
+
+/** The difference between two reads of a list of tasks. */
+export interface ListChange {
+  /** Tasks that are new in the list or changed, in the order of the list. */
+  readonly tasks: Task[];
+  /** Ids of tasks that were in the list before, and no longer are. */
+  readonly removedTaskIds: string[];
+}
+
+/**
+ * The tasks that a client of a list has. Each event of a task raises its sequence, so a list of ids and sequences shows
+ * the changes.
+ */
+export class FollowedTasks {
+  #sequences = new Map<string, bigint>();
+
+  /** Replaces the list. Returns the difference from the list before. */
+  update(tasks: readonly Task[]): ListChange {
+    const earlier = this.#sequences;
+    this.#sequences = new Map(tasks.map(({ id, lastSequence }) => [id, lastSequence]));
+    return {
+      tasks: tasks.filter(({ id, lastSequence }) => earlier.get(id) !== lastSequence),
+      removedTaskIds: [...earlier.keys()].filter((id) => !this.#sequences.has(id)),
+    };
+  }
+}
