@@ -15,13 +15,24 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { builtManifest, type Manifest, withCompiledImports, withoutOutwardLinks } from "./built-manifest.ts";
+import {
+  builtManifest,
+  type Manifest,
+  selfContained,
+  withCompiledImports,
+  withoutOutwardLinks,
+} from "./built-manifest.ts";
 
 const COMPILED = ".generated/build";
 const BUNDLE = "dist";
 
+/** The workspace of the package that contains the platform. */
+const PLATFORM = "cli";
+
 interface Root extends Manifest {
   readonly workspaces: readonly string[];
+  /** The Node.js of each operating system, which the platform's package brings along. */
+  readonly optionalDependencies: Readonly<Record<string, string>>;
 }
 
 const root = readJson<Root>("package.json");
@@ -35,7 +46,11 @@ execFileSync("tsc", ["-p", "tsconfig.build.json"], { stdio: "inherit" });
 if (!existsSync(join(BUNDLE, "depute.binpb"))) {
   execFileSync(process.execPath, ["tools/bundle.ts"], { stdio: "inherit" });
 }
+if (!existsSync("gateway/console/index.html")) {
+  execFileSync("vite", ["build", "console", "--logLevel", "warn"], { stdio: "inherit" });
+}
 for (const workspace of workspaces.sort()) build(workspace);
+containWorkspaces(PLATFORM);
 
 function build(workspace: string): void {
   const source = readJson<Manifest>(join(workspace, "package.json"));
@@ -54,6 +69,29 @@ function build(workspace: string): void {
   cpSync("LICENSE", join(out, "LICENSE"));
   const readme = join(workspace, "README.md");
   if (existsSync(readme)) write(join(out, "README.md"), withoutOutwardLinks(readFileSync(readme, "utf8")));
+}
+
+/** Copies the workspaces that a built package needs into its `node_modules`. */
+function containWorkspaces(workspace: string): void {
+  const out = join(workspace, "dist");
+  const folders = new Map(
+    workspaces.map((each) => [readJson<Manifest>(join(each, "package.json")).name, each]),
+  );
+  const contained = new Map<string, Manifest>();
+  const open = [readJson<Manifest>(join(out, "package.json"))];
+  for (const { dependencies = {} } of open) {
+    for (const name of Object.keys(dependencies)) {
+      const folder = folders.get(name);
+      if (folder === undefined || contained.has(name)) continue;
+      const manifest = readJson<Manifest>(join(folder, "dist/package.json"));
+      cpSync(join(folder, "dist"), join(out, "node_modules", name), { recursive: true });
+      contained.set(name, manifest);
+      open.push(manifest);
+    }
+  }
+  const built = readJson<Manifest>(join(out, "package.json"));
+  const manifest = selfContained(built, [...contained.values()], root.optionalDependencies);
+  write(join(out, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
 /** Copies the files that a server reads beside its code. */

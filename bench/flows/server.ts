@@ -1,7 +1,7 @@
 import { Session } from "node:inspector/promises";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { startPlatform } from "@depute/cli";
+import { startPlatform } from "depute";
 
 /**
  * Runs the whole platform in a separate process and reports its addresses. The argument is the data folder. The process

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createBus } from "@depute/bus";
-import { MODULE_NAMES, MODULES } from "@depute/cli";
 import {
   type CommonSettings,
   commonSettings,
@@ -11,6 +10,7 @@ import {
   mergeSettings,
   readSettings,
 } from "@depute/service";
+import { MODULE_NAMES, MODULES } from "depute";
 
 /**
  * Runs the whole platform in a separate process, so that the client's work is not measured. The process reports its

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startPlatform } from "@depute/cli";
+import { startPlatform } from "depute";
 
 /**
  * Runs the four services in a separate process and reports their addresses. The process answers each message with the

@@ -1,8 +1,8 @@
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { startPlatform } from "@depute/cli";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { startPlatform } from "depute";
 import { eventOf } from "./events.ts";
 
 /**

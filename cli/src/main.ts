@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { commandHelp, overview, resourceHelp } from "./help.ts";
 import { nearest, parseInvocation } from "./parse.ts";

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { freePorts } from "./ports.ts";
 import { type Child, startChild } from "./processes.ts";
 
-const TIED = fileURLToPath(new URL("tied.ts", import.meta.url));
+const TIED = fileURLToPath(new URL("./tied.ts", import.meta.url));
 
 /** Whether a redis-server can be started from the PATH. */
 export function findRedis(): boolean {

@@ -1,5 +1,8 @@
 import type { CommonSettings } from "@depute/service";
 
+/** Whether this code is a clone's, so that npm has its scripts. */
+const IS_CLONE = import.meta.url.endsWith(".ts");
+
 /** The text that a person sees when the platform is ready: its address, and first calls. */
 export function welcome(url: string, settings: CommonSettings): string {
   const access = settings.auth === "open" ? "open, loopback only" : "credentials required";
@@ -14,11 +17,11 @@ Depute is up at ${url} (${access}; data in ${settings.dataDir})
   health, metrics           ${url}/health, ${url}/metrics
 
 Try, in a second shell:
-  npm run demo
+  ${IS_CLONE ? "npm run demo" : "npx depute agents list"}
   npx buf curl --http2-prior-knowledge --protocol grpc ${url}/depute.registry.v1.AgentService/ListAgents
   curl ${url}/nekte -H 'content-type: application/json' \\
     -d '{"jsonrpc":"2.0","id":1,"method":"nekte.discover","params":{"level":0}}'
 
-Ctrl-C drains and stops. Every setting: npm start -- --help
+Ctrl-C drains and stops. Every setting: ${IS_CLONE ? "npm start --" : "npx depute start"} --help
 `;
 }

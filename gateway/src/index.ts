@@ -37,8 +37,13 @@ import { gatewaySettings } from "./settings.ts";
 /** The services of the gateway's port. */
 const SERVED = [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte, A2AService, DelegateosService];
 
-/** The folder into which `npm run bundle` writes the contracts' bundle. */
-const BUNDLE = new URL("../../dist/", import.meta.url);
+/**
+ * The folder of the contracts' bundle: in an installed package, a folder of `@depute/contracts`; in a clone, the folder
+ * into which `npm run bundle` writes.
+ */
+const BUNDLE = import.meta.url.endsWith(".js")
+  ? new URL("./", import.meta.resolve("@depute/contracts/bundle/depute.binpb"))
+  : new URL("../../dist/", import.meta.url);
 
 /** The folder into which `npm run build:console` writes the console. */
 const CONSOLE = new URL("../console/", import.meta.url);

@@ -1,8 +1,8 @@
 import { verifyTranscript } from "@depute/asp";
-import { freePorts } from "@depute/cli/ports";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { portableEngine } from "@depute/dct";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
+import { freePorts } from "depute/ports";
 import { afterEach, expect, test } from "vitest";
 import { CleanUp, dataFolder } from "../faults/platform.ts";
 import { ALPHA, BETA, GAMMA, overGrpc, write } from "./cast.ts";

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
-import { MODULE_NAMES, MODULES } from "@depute/cli";
 import { TrustComponentsSchema } from "@depute/contracts/asp/v0/agent_card_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
@@ -19,6 +18,7 @@ import {
   mergeSettings,
   readSettings,
 } from "@depute/service";
+import { MODULE_NAMES, MODULES } from "depute";
 import { type Agent, agent, scores } from "./cast.ts";
 
 /**

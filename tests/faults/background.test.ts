@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
-import { MODULE_NAMES, MODULES } from "@depute/cli";
 import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
@@ -20,6 +19,7 @@ import {
   type ServiceModule,
 } from "@depute/service";
 import { CuttingProxy, freeSchema, ownPostgresForTests } from "@depute/store/testing";
+import { MODULE_NAMES, MODULES } from "depute";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
 
 const postgres = await ownPostgresForTests();

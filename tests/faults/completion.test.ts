@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { freePorts } from "@depute/cli/ports";
 import { connectTo, type DeputeClients } from "@depute/client";
 import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { startPlatformProcess, startServiceProcess } from "@depute/example-sentiment/processes";
+import { freePorts } from "depute/ports";
 import { afterEach, expect, test, vi } from "vitest";
 import { delegateosCast, type Stage } from "../gateway/delegateos-scene.ts";
 import { call } from "../gateway/platform.ts";

@@ -1,10 +1,10 @@
 import { toJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { redisForTests, tcpProxy } from "@depute/bus/testing";
-import { freePorts } from "@depute/cli/ports";
 import { connectTo } from "@depute/client";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { startPlatformProcess, startWorkerProcess } from "@depute/example-sentiment/processes";
+import { freePorts } from "depute/ports";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { CleanUp, collect, dataFolder, draftFor, TEXTS, wholeLog } from "./platform.ts";
 

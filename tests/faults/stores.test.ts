@@ -4,8 +4,8 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, writeF
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
-import { freePorts } from "@depute/cli/ports";
 import { CuttingProxy, freeSchema, ownPostgresForTests } from "@depute/store/testing";
+import { freePorts } from "depute/ports";
 import { Client } from "pg";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { CleanUp, dataFolder } from "./platform.ts";

@@ -7,11 +7,11 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { ConnectError, createClient } from "@connectrpc/connect";
-import { MODULE_NAMES, MODULES } from "@depute/cli";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { ExampleSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { createGrpcJsTransport, type EchoServer, startEchoServer } from "@depute/service/testing";
+import { MODULE_NAMES, MODULES } from "depute";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bytes, capability, introduce, startPlatform, type TestPlatform, value } from "./platform.ts";
 

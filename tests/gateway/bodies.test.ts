@@ -1,5 +1,5 @@
 import type { ClientHttp2Session } from "node:http2";
-import { MODULES } from "@depute/cli";
+import { MODULES } from "depute";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type McpPlatform, startPlatform } from "../mcp/platform.ts";
 import { introduce } from "./platform.ts";

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { createBus } from "@depute/bus";
-import { MODULE_NAMES, MODULES } from "@depute/cli";
 import { clientsOver, startWorker, type Work, type Worker } from "@depute/client";
 import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Clock } from "@depute/core";
@@ -21,6 +20,7 @@ import {
   SERVICES,
   type ServiceModule,
 } from "@depute/service";
+import { MODULE_NAMES, MODULES } from "depute";
 
 /** Starts some services in this process on free ports. */
 async function host(

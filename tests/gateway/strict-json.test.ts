@@ -1,10 +1,10 @@
 import { getOption } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
-import { MODULES } from "@depute/cli";
 import { refuses_unknown_fields } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { refusal } from "@depute/service/testing";
+import { MODULES } from "depute";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Json, startPlatform, type TestPlatform } from "./platform.ts";
 

@@ -1,5 +1,5 @@
-import { freePorts } from "@depute/cli/ports";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
+import { freePorts } from "depute/ports";
 import { afterEach, expect, test } from "vitest";
 import { CleanUp, dataFolder } from "../faults/platform.ts";
 import { eventsIn, post } from "./plain-http.ts";

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { freePorts } from "@depute/cli/ports";
+import { freePorts } from "depute/ports";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { capability, value } from "../gateway/platform.ts";
 import { EndpointScene, lastOf } from "./endpoint-scene.ts";

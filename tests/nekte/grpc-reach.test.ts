@@ -1,4 +1,4 @@
-import { freePorts } from "@depute/cli/ports";
+import { freePorts } from "depute/ports";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { introduce, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { type GrpcRefusal, PublishedGrpc } from "./foreign-grpc.ts";

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,9 +7,18 @@ import { text } from "node:stream/consumers";
 import { createContext, Script } from "node:vm";
 import { publint } from "publint";
 import { rolldown } from "rolldown";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startPlatform } from "../gateway/platform.ts";
-import { buildAndPack, installed, MAX_MS, type Packed, publishedFolders, run, write } from "./published.ts";
+import {
+  buildAndPack,
+  installed,
+  MAX_MS,
+  type Packed,
+  pack,
+  publishedFolders,
+  run,
+  write,
+} from "./published.ts";
 
 const NAMES = ["@depute/client", "@depute/contracts", "@depute/core", "@depute/dct", "@depute/wire"];
 
@@ -177,3 +186,101 @@ test(
   },
   MAX_MS,
 );
+
+describe("the package depute, in an empty project", () => {
+  let home = "";
+  /** Node.js 22, in a project of its own. */
+  let node22 = "";
+  let files: readonly string[] = [];
+  beforeAll(() => {
+    const platform = pack("cli", tarballs);
+    files = platform.files;
+    home = installed([platform]);
+    node22 = mkdtempSync(join(tmpdir(), "depute-node22-"));
+    write(join(node22, "package.json"), "{}");
+    const name = `node-${process.platform}-${process.arch}`;
+    run("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", `${name}@22`], node22);
+  }, MAX_MS);
+  const children: ChildProcess[] = [];
+  afterAll(() => {
+    // After a failure, a process may still run.
+    for (const child of children) child.kill("SIGKILL");
+    for (const folder of [home, node22]) if (folder !== "") rmSync(folder, { recursive: true });
+  });
+
+  const BIN = "node_modules/depute/src/bin.js";
+  const node = () => join(node22, "node_modules/.bin/node");
+  const depute = (...words: string[]) => run(node(), [BIN, ...words], home);
+
+  test("contains the platform, the console and the contracts' bundle, and no tests", () => {
+    for (const file of [
+      "src/bin.js",
+      "node_modules/@depute/gateway/console/index.html",
+      "node_modules/@depute/contracts/bundle/depute.binpb",
+      "node_modules/@depute/tasks/src/index.js",
+    ]) {
+      expect(files).toContain(file);
+    }
+    expect(files.filter((file) => /\/testing\/|\.test\.|(?<!\.d)\.ts$/.test(file))).toEqual([]);
+  });
+
+  test("prints its version and its help on Node.js 22", () => {
+    expect(run(node(), ["--version"])).toMatch(/^v22\./);
+    const { version } = manifestOf("cli/dist");
+    expect(depute("--version").trim()).toBe(`depute ${version}`);
+    expect(depute("--help")).toContain("Runs the whole platform in one process");
+  });
+
+  test(
+    "starts the platform from Node.js 22, serves its files, works for a client, and ends in order",
+    async () => {
+      const settings = { DEPUTE_DATA_DIR: join(home, "data"), DEPUTE_GATEWAY_PORT: "0" };
+      const env = { ...process.env, ...settings, DEPUTE_LOG_LEVEL: "error" };
+      const platform = spawn(node(), [BIN, "start"], {
+        cwd: home,
+        env,
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      children.push(platform);
+      const ended = once(platform, "close");
+      let welcome = "";
+      for await (const chunk of platform.stdout) {
+        welcome += chunk;
+        if (welcome.includes("Ctrl-C")) break;
+      }
+      const [url = ""] = /http:\/\/127\.0\.0\.1:\d+/.exec(welcome) ?? [];
+      expect(welcome).toContain("npx depute start --help");
+      for (const [path, type] of [
+        ["/console/", "text/html"],
+        ["/protos/depute.binpb", "application/x-protobuf"],
+        ["/openapi.json", "application/json"],
+      ] as const) {
+        const answer = await fetch(new URL(path, url));
+        expect([path, answer.status, answer.headers.get("content-type")]).toEqual([
+          path,
+          200,
+          expect.stringContaining(type),
+        ]);
+      }
+      const client = (...words: string[]) => depute(...words, "--server", url);
+      const worker = spawn(
+        node(),
+        [BIN, "worker", "--agent", "echo", "--capability", "echo", "--server", url, "--", "cat"],
+        {
+          cwd: home,
+          stdio: ["ignore", "inherit", "inherit"],
+        },
+      );
+      children.push(worker);
+      const workerEnded = once(worker, "close");
+      const input = ["delegate", "--agent", "echo", "--input", '{"text":"hi"}', "--watch"];
+      await expect.poll(() => client("agents", "list", "-o", "id"), { timeout: 20_000 }).toContain("echo");
+      expect(JSON.parse(client(...input))).toEqual({ text: "hi" });
+      worker.kill("SIGTERM");
+      await workerEnded;
+      platform.kill("SIGTERM");
+      expect(await ended).toEqual([0, null]);
+    },
+    MAX_MS,
+  );
+});

@@ -43,14 +43,17 @@ export function publishedFolders(): string[] {
 /** Compiles all workspaces, and packs the published ones into a folder. */
 export function buildAndPack(destination: string): Packed[] {
   run("npm", ["run", "--silent", "build"]);
-  return publishedFolders().map((workspace) => {
-    const folder = join(workspace, "dist");
-    const { name } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { name: string };
-    const out = run("npm", ["pack", `./${folder}`, "--json", "--pack-destination", destination]);
-    const [report] = Object.values(JSON.parse(out) as PackReport[]);
-    const { filename = "", files = [] } = report ?? {};
-    return { name, folder, tarball: join(destination, filename), files: files.map(({ path }) => path) };
-  });
+  return publishedFolders().map((workspace) => pack(workspace, destination));
+}
+
+/** Packs a workspace that was compiled, into a folder. */
+export function pack(workspace: string, destination: string): Packed {
+  const folder = join(workspace, "dist");
+  const { name } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { name: string };
+  const out = run("npm", ["pack", `./${folder}`, "--json", "--pack-destination", destination]);
+  const [report] = Object.values(JSON.parse(out) as PackReport[]);
+  const { filename = "", files = [] } = report ?? {};
+  return { name, folder, tarball: join(destination, filename), files: files.map(({ path }) => path) };
 }
 
 /**

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
-import { MODULES } from "@depute/cli";
 import { clientsOver, type DeputeClients } from "@depute/client";
 import { ManualClock } from "@depute/core";
 import { PLATFORM_SERVICES } from "@depute/core/services";
@@ -17,6 +16,7 @@ import {
   SERVICES,
   type ServiceName,
 } from "@depute/service";
+import { MODULES } from "depute";
 
 /** Length of one step of the clock. It is below every interval at which a service looks for stale data. */
 const STEP_MS = 5_000;

@@ -1,6 +1,6 @@
 import { redisForTests } from "@depute/bus/testing";
-import { freePorts } from "@depute/cli/ports";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
+import { freePorts } from "depute/ports";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { CleanUp, dataFolder } from "../faults/platform.ts";
 import { type Span, startReceiver } from "./receiver.ts";

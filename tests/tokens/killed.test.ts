@@ -1,12 +1,12 @@
 import { cp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { freePorts } from "@depute/cli/ports";
 import { connectTo } from "@depute/client";
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
 import { createProof, generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
 import { refusal } from "@depute/service/testing";
+import { freePorts } from "depute/ports";
 import { afterEach, expect, test } from "vitest";
 import { CleanUp, dataFolder } from "../faults/platform.ts";
 

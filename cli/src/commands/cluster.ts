@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
   addressOf,
@@ -23,7 +22,7 @@ import { type Child, startChild } from "../processes.ts";
 import { findRedis, startRedis } from "../redis.ts";
 import { welcome } from "../welcome.ts";
 
-const MAIN = join(fileURLToPath(import.meta.url), "../../main.ts");
+const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
 
 /**
  * `depute cluster`: starts five processes and a Redis that connects them, from one set of settings. It uses the Redis

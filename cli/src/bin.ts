@@ -1,0 +1,43 @@
+#!/usr/bin/env node
+// The start of the command. It imports little before the check, because an old Node.js cannot load the other files.
+import { spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { chooseNode } from "./node-version.ts";
+
+/** Returns the Node.js that an optional dependency contains, for this operating system. */
+function findOther(): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve(`node-${process.platform}-${process.arch}/bin/node`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs this command line with another Node.js, and ends as that process ends. */
+function runWith(file: string): void {
+  const child = spawn(file, process.argv.slice(1), { stdio: "inherit" });
+  // A terminal sends its signals to both processes, and a second one would stop the platform at once. A signal of
+  // another sender reaches this process alone.
+  const isOnTerminal = process.stdin.isTTY;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => void ((isOnTerminal && signal !== "SIGTERM") || child.kill(signal)));
+  }
+  child.on("error", ({ message }) => {
+    console.error(`depute: ${file} cannot be started: ${message}`);
+    process.exitCode = 1;
+  });
+  child.on("exit", (code, signal) => {
+    process.exitCode = code ?? 1;
+    if (signal === null) return;
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}
+
+const choice = chooseNode(process.versions.node, process.argv.slice(2), findOther);
+if (choice.kind === "this") await import("./main.ts");
+else if (choice.kind === "other") runWith(choice.file);
+else {
+  console.error(`depute: ${choice.message}`);
+  process.exitCode = 2;
+}
