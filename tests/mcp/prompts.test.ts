@@ -148,8 +148,10 @@ test("a server that many clients share can ask none of them in the old way", asy
     askedCount++;
     return { model: "test", role: "assistant", content: { type: "text", text: "a sample" } };
   });
-  const outcome = await sample(client).then(textOf, (thrown: Error) => thrown.message);
-  expect(outcome).toContain("Method not found");
+  // The proxy declares no capability to the server, so the server does not offer the tool that asks.
+  const { tools } = await client.listTools();
+  expect(tools.map(({ name }) => name)).not.toContain("trigger-sampling-request");
+  expect((await refusal(sample(client))).code).toBe(-32001);
   expect(askedCount).toBe(0);
   await client.close();
 }, 30_000);

@@ -1,6 +1,7 @@
 import type { Clock } from "@depute/core";
 import { definitionDigest } from "./digest.ts";
 import type { Pinned } from "./rules/definition.ts";
+import { type ParamHeader, paramHeadersOf } from "./rules/param-headers.ts";
 
 /** Maximum number of pages in one list; a server with more is considered faulty. */
 const MAX_PAGES = 64;
@@ -44,6 +45,8 @@ export class Definitions {
   readonly #options: DefinitionsOptions;
   /** All names that were ever listed, up to MAX_ENTRIES. */
   readonly #seenDefinitions = new Map<string, DefinitionRecord>();
+  /** The headers of tools that declare some, up to MAX_ENTRIES. */
+  readonly #paramHeaders = new Map<string, readonly ParamHeader[]>();
   #hasForgotten = false;
   #knownDigests: { readonly digests: Map<string, string>; readonly until: number } | undefined;
   #running: Promise<ReadonlyMap<string, string>> | undefined;
@@ -80,6 +83,11 @@ export class Definitions {
     return this.#hasForgotten || this.#seenDefinitions.get(name)?.hasChanged === true;
   }
 
+  /** Returns the headers that the tool's definition declares, as it was last read from the server. */
+  paramHeaders(name: string): readonly ParamHeader[] {
+    return this.#paramHeaders.get(name) ?? [];
+  }
+
   /**
    * Records entries that the server has just listed.
    *
@@ -87,6 +95,7 @@ export class Definitions {
    */
   note(entries: readonly unknown[]): Map<string, string> {
     const digests = new Map(entries.flatMap(namedDigest));
+    for (const entry of entries) this.#noteHeaders(entry);
     if (this.#see(digests)) this.#notice();
     // A page updates the digests of its entries. It removes none, because only a complete list shows which entries are
     // gone.
@@ -144,12 +153,21 @@ export class Definitions {
       const result = await page(cursor);
       for (const entry of (result[list] ?? []) as unknown[]) {
         for (const [name, digest] of namedDigest(entry)) digests.set(name, digest);
+        this.#noteHeaders(entry);
       }
       ttlMs = Math.min(ttlMs, typeof result.ttlMs === "number" ? result.ttlMs : 0);
       if (typeof result.nextCursor !== "string") break;
       cursor = result.nextCursor;
     }
     return { digests, ttlMs };
+  }
+
+  #noteHeaders(entry: unknown): void {
+    const { name, inputSchema } = (entry ?? {}) as { name?: unknown; inputSchema?: unknown };
+    if (typeof name !== "string") return;
+    const headers = paramHeadersOf(inputSchema);
+    if (headers.length === 0) this.#paramHeaders.delete(name);
+    else if (this.#paramHeaders.size < MAX_ENTRIES) this.#paramHeaders.set(name, headers);
   }
 
   #believedUntil(promisedMs: number): number {

@@ -1,12 +1,24 @@
 import {
   type AuthInfo,
+  type JSONRPCRequest,
   type McpServerFactory,
   Server,
   type ServerCapabilities,
+  type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Presentation } from "./presentation.ts";
-import type { McpProxy } from "./proxy.ts";
-import { INTERNAL_ERROR, Refusal } from "./rules/refusal.ts";
+import type { McpProxy, ProxyRequest } from "./proxy.ts";
+import type { AskedClient } from "./rounds.ts";
+import {
+  HEADER_MISMATCH,
+  INTERNAL_ERROR,
+  METHOD_NOT_FOUND,
+  MISSING_CAPABILITY,
+  Refusal,
+} from "./rules/refusal.ts";
+
+/** Milliseconds within which a client answers a request of the server. A person may have to decide. */
+const ASK_MS = 600_000;
 
 /** Options of the proxy's connection to its client: an SDK server that passes every request to the proxy. */
 export interface DownstreamOptions {
@@ -33,57 +45,110 @@ export async function downstream({
   session,
   onError,
 }: DownstreamOptions): Promise<Server> {
-  const { capabilities, instructions } = await proxy.upstream.description();
-  const server = new Server(
-    { name: proxy.upstream.name, version: "0.1.0" },
-    { capabilities: capabilitiesOf(capabilities), ...(instructions === undefined ? {} : { instructions }) },
-  );
+  const { info, capabilities, instructions } = await proxy.upstream.description();
+  const server = new Server(info, {
+    capabilities: capabilitiesOf(capabilities),
+    ...(instructions === undefined ? {} : { instructions }),
+  });
   server.onerror = onError;
   server.fallbackRequestHandler = async (request, context) => {
-    const { _meta: meta, signal, notify, inputResponses, requestState } = context.mcpReq;
-    const token = meta?.progressToken;
-    const attached = presentation(context.http?.authInfo?.extra?.[SHOWN] as Presentation | undefined);
-    const state = requestState<string>();
-    const result = await proxy.handle({
-      method: request.method,
-      params: {
-        ...request.params,
-        // Restores the answers to the server's input requests, because the SDK removes them from the parameters
-        // (revision 2026-07-28).
-        ...(inputResponses === undefined ? {} : { inputResponses }),
-        ...(state === undefined ? {} : { requestState: state }),
-      },
-      signal,
-      ...(attached === undefined ? {} : { presentation: attached }),
-      ...(session === undefined ? {} : { session }),
-      ...(token === undefined
-        ? {}
-        : {
-            onProgress: (progress) => {
-              const params = { ...progress, progressToken: token };
-              notify({ method: "notifications/progress", params }).catch(onError);
-            },
-          }),
-    });
-    if (result.resultType === "input_required" && context.mcpReq.envelope === undefined) {
-      throw new Refusal(INTERNAL_ERROR, "the MCP server requests input in a form that this revision lacks", {
-        reason: "DEPENDENCY_UNAVAILABLE",
+    const exchange = context.http?.authInfo?.extra?.[EXCHANGE] as Exchange | undefined;
+    const attached = presentation(exchange?.presentation);
+    try {
+      const result = await proxy.handle({
+        ...requestOf(server, request, context, onError),
+        ...(attached === undefined ? {} : { presentation: attached }),
+        ...(session === undefined ? {} : { session }),
       });
+      if (result.resultType === "input_required" && context.mcpReq.envelope === undefined) {
+        throw new Refusal(
+          INTERNAL_ERROR,
+          "the MCP server requests input, but the client declared no capability",
+          { reason: "DEPENDENCY_UNAVAILABLE" },
+        );
+      }
+      return result;
+    } catch (thrown) {
+      if (thrown instanceof Refusal && exchange !== undefined && context.mcpReq.envelope !== undefined) {
+        exchange.status = STATUS.get(thrown.code);
+      }
+      throw thrown;
     }
-    return result;
   };
   // Drops notifications that the SDK does not handle, because the proxy forwards none of them to the server.
   server.fallbackNotificationHandler = async () => {};
   return server;
 }
 
-/** The key under which the SDK stores a presentation beside the request. */
-const SHOWN = "depute.dev/presentation";
+/** Returns what the proxy needs to know of a request, apart from its authority. */
+function requestOf(
+  server: Server,
+  { method, params }: JSONRPCRequest,
+  context: ServerContext,
+  onError: (error: Error) => void,
+): ProxyRequest {
+  const { _meta: meta, signal, notify, inputResponses, requestState, envelope } = context.mcpReq;
+  // The SDK takes them from the request itself in revision 2026-07-28, and before from the session's first request.
+  const clientCapabilities = server.getClientCapabilities();
+  const httpHeaders = envelope === undefined ? undefined : context.http?.req?.headers;
+  const token = meta?.progressToken;
+  const state = requestState<string>();
+  return {
+    method,
+    params: {
+      ...params,
+      // Restores the answers to the server's input requests, because the SDK removes them from the parameters
+      // (revision 2026-07-28).
+      ...(inputResponses === undefined ? {} : { inputResponses }),
+      ...(state === undefined ? {} : { requestState: state }),
+    },
+    signal,
+    ...(clientCapabilities === undefined ? {} : { clientCapabilities }),
+    ...(httpHeaders === undefined ? {} : { httpHeaders }),
+    ...(envelope === undefined && clientCapabilities !== undefined
+      ? { client: { capabilities: clientCapabilities, ask: askOf(context) } }
+      : {}),
+    ...(token === undefined
+      ? {}
+      : {
+          onProgress: (progress) => {
+            const notified = { ...progress, progressToken: token };
+            notify({ method: "notifications/progress", params: notified }).catch(onError);
+          },
+        }),
+  };
+}
+
+/** Returns the function that sends a request to the client on the stream of the client's own request. */
+function askOf({ mcpReq: { send, signal } }: ServerContext): AskedClient["ask"] {
+  return (method, params) =>
+    send({ method: method as "sampling/createMessage", params }, { timeout: ASK_MS, signal });
+}
+
+/** The key under which the SDK stores the exchange beside the request. */
+const EXCHANGE = "depute.dev/exchange";
+
+/** The HTTP status of an answer by the code of its error (MCP 2026-07-28, Streamable HTTP). */
+const STATUS: ReadonlyMap<number, number> = new Map([
+  [METHOD_NOT_FOUND, 404],
+  [HEADER_MISMATCH, 400],
+  [MISSING_CAPABILITY, 400],
+]);
+
+/** A request over HTTP, and the status that its error needs. */
+export interface Exchange {
+  readonly presentation: Presentation | undefined;
+  status?: number | undefined;
+}
+
+/** Attaches a request's token so that the SDK passes it to the request's handler. */
+export function withExchange(exchange: Exchange): { authInfo: AuthInfo } {
+  return { authInfo: { token: "", clientId: "", scopes: [], extra: { [EXCHANGE]: exchange } } };
+}
 
 /** Attaches a request's token so that the SDK passes it to the request's handler. */
 export function withPresentation(presentation: Presentation | undefined): { authInfo?: AuthInfo } {
-  if (presentation === undefined) return {};
-  return { authInfo: { token: "", clientId: "", scopes: [], extra: { [SHOWN]: presentation } } };
+  return presentation === undefined ? {} : withExchange({ presentation });
 }
 
 /** Returns a factory of servers, for the SDK's transports. */

@@ -5,7 +5,8 @@ import {
   type McpHttpHandler,
   type Server,
 } from "@modelcontextprotocol/server";
-import { downstream, withPresentation } from "./downstream.ts";
+import { tokenKey } from "./digest.ts";
+import { downstream, type Exchange, withExchange } from "./downstream.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
 import { strip } from "./rules/strip.ts";
@@ -41,19 +42,26 @@ export class HttpFace {
    * @throws UpstreamError if the server behind the proxy cannot be reached; Refusal for a malformed `_delegateos`
    */
   async answer(request: Request, body: unknown, presentation: Presentation | undefined): Promise<Response> {
-    const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withPresentation(presentation) };
+    const exchange: Exchange = { presentation };
+    const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withExchange(exchange) };
     // Checks first that the server is reachable, because the SDK's error would not state the reason.
     await this.#options.proxy.upstream.description();
     const session = request.headers.get("mcp-session-id");
     // Only older revisions have sessions. For a request without a session, the SDK detects the revision.
     const mayHaveOne = session !== null || isInitialize(body);
-    if (!mayHaveOne || !(await isLegacyRequest(request, body))) return this.#handler.fetch(request, beside);
+    if (!mayHaveOne || !(await isLegacyRequest(request, body))) {
+      return withStatus(await this.#handler.fetch(request, beside), exchange);
+    }
+    const caller = presentation === undefined ? "" : tokenKey(presentation.token);
     if (session !== null) {
-      return this.#sessions.continue(session, request, beside) ?? Response.json(NO_SESSION, { status: 404 });
+      return (
+        this.#sessions.continue(session, caller, request, beside) ??
+        Response.json(NO_SESSION, { status: 404 })
+      );
     }
     const opened = this.#ofSession((body as { params?: unknown }).params, presentation);
     const server = await this.#server(opened, randomUuid());
-    return this.#sessions.begin(server, request, beside);
+    return this.#sessions.begin(server, caller, request, beside);
   }
 
   /** Notifies every client that a list has changed. */
@@ -92,6 +100,13 @@ export class HttpFace {
       ...(session === undefined ? {} : { session }),
     });
   }
+}
+
+/** Sets the status that the revision defines for an error. A stream has begun with another one. */
+function withStatus(answer: Response, { status }: Exchange): Response {
+  const { headers, body } = answer;
+  const isJson = headers.get("content-type")?.startsWith("application/json") === true;
+  return status === undefined || !isJson ? answer : new Response(body, { status, headers });
 }
 
 /** The answer to an unknown session, as MCP defines it. The client must then begin a new session. */

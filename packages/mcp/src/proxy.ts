@@ -1,4 +1,12 @@
-import { type Clock, DeputeError, ErrorReason, randomUuid, reasonName, type Timers } from "@depute/core";
+import {
+  type Clock,
+  DeputeError,
+  ErrorReason,
+  isObject,
+  randomUuid,
+  reasonName,
+  type Timers,
+} from "@depute/core";
 import type { Authoriser } from "./authoriser.ts";
 import { tokenKey } from "./digest.ts";
 import {
@@ -13,13 +21,18 @@ import {
 import { Listed } from "./listed.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import { realPath } from "./real-path.ts";
+import { type AskedClient, fulfil } from "./rounds.ts";
+import { type Declared, missingCapability } from "./rules/client-capabilities.ts";
 import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
 import { gatedRequestOf, type List, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
+import { headerFault, headersFor, type ParamHeader } from "./rules/param-headers.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
 import {
   type BudgetState,
+  HEADER_MISMATCH,
   INTERNAL_ERROR,
   METHOD_NOT_FOUND,
+  MISSING_CAPABILITY,
   Refusal,
   upstreamFailed,
   upstreamTooLong,
@@ -38,6 +51,10 @@ export interface ProxyRequest extends CallOptions {
   readonly presentation?: Presentation;
   /** The request's connection or session, which identifies a caller without a token; absent if unknown. */
   readonly session?: string;
+  /** The client, if the server's requests reach it only as requests of their own (before 2026-07-28). */
+  readonly client?: AskedClient;
+  /** The headers of a request of 2026-07-28 over HTTP, which must repeat the arguments that the tool declares. */
+  readonly httpHeaders?: Pick<Headers, "get">;
 }
 
 export interface ProxyOptions {
@@ -160,10 +177,20 @@ export class McpProxy {
     if (request.method === TOOLS_CALL) await this.#assertBound(gatedRequest.name, admitted);
     const used = usedBy(request.method, params);
     if (used !== undefined) await this.#assertAsShown(used, admitted, callerOf(request, presentation));
+    const headers = this.#headersOf(request, params);
+    const options = headers === undefined ? request : { ...request, headers };
     const held = await this.#reserve(admitted, presentation);
+    const { client } = request;
     let result: Record<string, unknown>;
     try {
-      result = await upstream.request(request.method, params, request);
+      result = await upstream.request(request.method, params, options);
+      if (client !== undefined) {
+        result = await fulfil(result, {
+          client,
+          admit: (asking) => this.#assertAnswered(asking, presentation, undefined),
+          again: (answers) => upstream.request(request.method, { ...params, ...answers }, options),
+        });
+      }
     } catch (thrown) {
       throw await this.#failed(thrown, held);
     }
@@ -173,8 +200,28 @@ export class McpProxy {
         this.#options.timers.nextTurn().then(() => this.#settle(held, { kind: "answered", result })),
       );
     }
-    await this.#assertAnswered(result, presentation);
+    await this.#assertAnswered(result, presentation, request.clientCapabilities);
     return withPrivateCache(result);
+  }
+
+  /**
+   * Returns the headers that repeat arguments of a tool's call.
+   *
+   * @throws Refusal if the client's own headers disagree with the arguments
+   */
+  #headersOf(
+    { method, httpHeaders }: ProxyRequest,
+    params: Record<string, unknown>,
+  ): Record<string, string> | undefined {
+    if (method !== TOOLS_CALL) return undefined;
+    const declared: readonly ParamHeader[] = this.#options.upstream.definitions.tools.paramHeaders(
+      String(params.name),
+    );
+    if (declared.length === 0) return undefined;
+    const fault = httpHeaders && headerFault(declared, params.arguments, httpHeaders);
+    if (fault !== undefined)
+      throw new Refusal(HEADER_MISMATCH, "Header mismatch", { reason: "INVALID_REQUEST", detail: fault });
+    return headersFor(declared, params.arguments);
   }
 
   async #assertBound(tool: string, { principal, right }: Admitted): Promise<void> {
@@ -209,16 +256,26 @@ export class McpProxy {
     return { reservationId: reserved.reservationId, cost: rule.cost };
   }
 
-  /** Admits each request that the server's answer makes to the client (`input_required`, revision 2026-07-28). */
+  /**
+   * Admits each request that the server's answer makes to the client (`input_required`, revision 2026-07-28).
+   *
+   * @param declared the client's capabilities; undefined if they are unknown or were checked
+   */
   async #assertAnswered(
     { resultType, inputRequests }: Record<string, unknown>,
     presentation: Presentation | undefined,
+    declared: Declared | undefined,
   ): Promise<void> {
     if (resultType !== "input_required" || typeof inputRequests !== "object" || inputRequests === null)
       return;
     for (const wish of Object.values(inputRequests)) {
       const { method, params } = (wish ?? {}) as { method?: unknown; params?: Record<string, unknown> };
       const { map } = this.#options.config;
+      const requiredCapabilities = declared && missingCapability(String(method), params, declared);
+      if (requiredCapabilities !== undefined)
+        throw new Refusal(MISSING_CAPABILITY, "Missing required client capability", {
+          requiredCapabilities: requiredCapabilities as never,
+        });
       if (map.passed.has(String(method))) continue;
       await admitWish(this.#gate, gatedRequestOf(String(method), params ?? {}, map), presentation);
     }
@@ -232,6 +289,11 @@ export class McpProxy {
   async #failed(thrown: unknown, held: CallReservation | undefined): Promise<Error> {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
     const budget = await this.#settle(held, { kind: fault?.kind === "unsent" ? "unsent" : "unknown" });
+    // A refusal between two rounds of a call.
+    if (thrown instanceof Refusal) {
+      const { code, message, data } = thrown;
+      return new Refusal(code, message, budget.state === "none" ? data : { ...data, budget: { ...budget } });
+    }
     return toldOf(thrown, budget);
   }
 
@@ -269,6 +331,10 @@ function toldOf(thrown: unknown, budget: BudgetState): Refusal {
   const { fault } = thrown;
   switch (fault.kind) {
     case "error": {
+      // Without a cost the server's own error is passed on unchanged.
+      if (budget.state === "none" && isObject(fault.data)) {
+        return new Refusal(fault.code, fault.message, fault.data as never);
+      }
       const data = fault.data === undefined ? {} : { data: fault.data as never };
       return new Refusal(fault.code, fault.message, { ...data, budget: { ...budget } });
     }

@@ -94,7 +94,7 @@ describe("sessions of revisions before 2026-07-28", () => {
         headers: { accept: "text/event-stream", "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" },
       }),
       undefined,
-      undefined,
+      token("one"),
     );
     const reader = stream.body?.getReader();
     face.changed("tools");
@@ -107,16 +107,26 @@ describe("sessions of revisions before 2026-07-28", () => {
   });
 
   test("take their token from each request, never from the one before (M4)", async () => {
-    const { open, post, face } = start();
+    const { open, post } = start();
     const id = await open();
     const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "fixed", arguments: {} } };
     const headers = { "mcp-session-id": id };
     expect(await (await post(call, headers)).text()).toContain("fixed was called");
-    const other = once("two", "", { jwt: "proof", method: "MCP", target: "mcp:bench" });
-    expect(await (await post({ ...call, id: 3 }, headers, other)).text()).toContain("capability_not_granted");
     const withoutProof = await post({ ...call, id: 4 }, headers, once("one", "", undefined));
     expect(await withoutProof.text()).toContain("proof_required");
-    const ofSession = await face.answer(requestOf(headers), { ...call, id: 5 }, undefined);
-    expect(await ofSession.text()).toContain("proof_required");
+  });
+
+  test("are found by their own caller alone: an id neither lists, calls nor ends another's session", async () => {
+    const { open, post, face } = start();
+    const headers = { "mcp-session-id": await open(), "mcp-protocol-version": "2025-11-25" };
+    const end = (by: Presentation | undefined) =>
+      face.answer(new Request("http://proxy/mcp/bench", { method: "DELETE", headers }), undefined, by);
+    for (const other of [token("two"), undefined]) {
+      expect((await face.answer(requestOf(headers), LIST_TOOLS, other)).status).toBe(404);
+      expect((await end(other)).status).toBe(404);
+    }
+    expect((await post(LIST_TOOLS, headers)).status).toBe(200);
+    expect((await end(token("one"))).status).toBe(200);
+    expect((await post(LIST_TOOLS, headers)).status).toBe(404);
   });
 });

@@ -14,6 +14,7 @@ type RequestContext = NonNullable<Parameters<WebStandardStreamableHTTPServerTran
 
 interface Session {
   readonly server: Server;
+  readonly caller: string;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   used: number;
 }
@@ -30,13 +31,18 @@ export class Sessions {
     this.#clock = clock;
   }
 
-  /** Begins a session with its first request. */
-  async begin(server: Server, request: Request, context: RequestContext): Promise<Response> {
+  /**
+   * Begins a session with its first request.
+   *
+   * @param caller identifies the token in the request's headers; empty for none. A session that began with a token goes
+   *   on with that token alone, because the session's id proves nothing.
+   */
+  async begin(server: Server, caller: string, request: Request, context: RequestContext): Promise<Response> {
     this.#sweep();
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUuid,
       onsessioninitialized: (id) => {
-        this.#sessions.set(id, { server, transport, used: this.#clock.now() });
+        this.#sessions.set(id, { server, caller, transport, used: this.#clock.now() });
       },
     });
     server.onclose = () => {
@@ -48,10 +54,15 @@ export class Sessions {
     return answer;
   }
 
-  /** Continues a session; returns undefined for an unknown id. */
-  continue(id: string, request: Request, context: RequestContext): Promise<Response> | undefined {
+  /** Continues a session; returns undefined for an unknown id, and for another caller's. */
+  continue(
+    id: string,
+    caller: string,
+    request: Request,
+    context: RequestContext,
+  ): Promise<Response> | undefined {
     const session = this.#sessions.get(id);
-    if (session === undefined) return undefined;
+    if (session === undefined || (session.caller !== "" && session.caller !== caller)) return undefined;
     session.used = this.#clock.now();
     // Moves the session to the end. The order is that of the last use, so the session that was idle longest comes
     // first.

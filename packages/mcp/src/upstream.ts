@@ -1,12 +1,15 @@
 import type { Clock, Timers } from "@depute/core";
 import {
+  CLIENT_CAPABILITIES_META_KEY,
   Client,
+  type Implementation,
   type Progress,
   type ServerCapabilities,
   type StandardSchemaV1,
   type Transport,
 } from "@modelcontextprotocol/client";
 import { Definitions } from "./definitions.ts";
+import { type Declared, shownCapabilities } from "./rules/client-capabilities.ts";
 import type { Pinned } from "./rules/definition.ts";
 import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
 import { StdioTransport } from "./stdio-transport.ts";
@@ -43,6 +46,10 @@ export type Ask = (typeof ASKS)[number];
 export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
+  /** The capabilities of the client that the request comes from; absent if it declared none. */
+  readonly clientCapabilities?: Declared;
+  /** Headers of the request over HTTP that repeat arguments. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface UpstreamOptions {
@@ -87,10 +94,16 @@ export class Upstream {
   }
 
   /** Returns the server's description of itself. Throws UpstreamError if the server is unreachable. */
-  async description(): Promise<{ capabilities: ServerCapabilities; instructions?: string }> {
+  async description(): Promise<{
+    info: Implementation;
+    capabilities: ServerCapabilities;
+    instructions?: string;
+  }> {
     const { client } = await this.#connected();
     const instructions = client.getInstructions();
     return {
+      // A server of 2026-07-28 need not name itself.
+      info: client.getServerVersion() ?? { name: this.name, version: "0" },
       capabilities: client.getServerCapabilities() ?? {},
       ...(instructions === undefined ? {} : { instructions }),
     };
@@ -105,7 +118,7 @@ export class Upstream {
   async request(
     method: string,
     params: Record<string, unknown>,
-    { signal, onProgress }: CallOptions = {},
+    { signal, onProgress, clientCapabilities, headers }: CallOptions = {},
   ): Promise<Record<string, unknown>> {
     const { client, transport } = await this.#connected();
     if (signal?.aborted === true) throw new UpstreamError({ kind: "unsent", detail: "the caller has left" });
@@ -116,12 +129,15 @@ export class Upstream {
       allowInputRequired: true,
       ...(signal === undefined ? {} : { signal }),
       ...(onProgress === undefined ? {} : { onprogress: onProgress }),
+      ...(headers === undefined ? {} : { headers: { ...headers } }),
     };
+    const sentParams =
+      client.getProtocolEra() === "modern" ? this.#withCapabilities(params, clientCapabilities) : params;
     // For a known method, the SDK also checks the form of the result.
     const begin = () =>
       KNOWN.test(method)
-        ? client.request({ method: method as "tools/call", params }, options)
-        : client.request({ method, params }, ANY_RESULT, options);
+        ? client.request({ method: method as "tools/call", params: sentParams }, options)
+        : client.request({ method, params: sentParams }, ANY_RESULT, options);
     const { result, sent } =
       transport instanceof StdioTransport ? transport.follow(begin) : { result: begin(), sent: undefined };
     try {
@@ -136,6 +152,16 @@ export class Upstream {
     this.#subscription?.end();
     const connection = await this.#connection?.catch(() => undefined);
     await connection?.client.close();
+  }
+
+  /** Shows the server what the calling client can do, instead of what any client of the proxy might. */
+  #withCapabilities(
+    params: Record<string, unknown>,
+    declared: Declared | undefined,
+  ): Record<string, unknown> {
+    const { methods, passed } = this.#options.config.map;
+    const shown = shownCapabilities(declared, (method) => methods.has(method) || passed.has(method));
+    return { ...params, _meta: { ...(params._meta as object), [CLIENT_CAPABILITIES_META_KEY]: shown } };
   }
 
   #definitionsOf(list: Pinned): Definitions {
@@ -189,7 +215,8 @@ export class Upstream {
     const client = new Client(
       { name: "depute-mcp-proxy", version: "0.1.0" },
       {
-        capabilities: capabilitiesFor(allowedMethods),
+        // Without `ask` the server of an earlier revision can reach no client, so it must not try.
+        capabilities: ask === undefined ? {} : capabilitiesFor(allowedMethods),
         versionNegotiation: { mode: MODES[revision], probe: { timeoutMs: PROBE_MS } },
         inputRequired: { autoFulfill: false },
       },

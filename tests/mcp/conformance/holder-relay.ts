@@ -20,8 +20,10 @@ export async function holderRelay(
       ...(body.length === 0 ? {} : { arguments: provedArguments(JSON.parse(body.toString())) }),
     });
     // A foreign host or origin must reach the platform, whose task it is to refuse it.
-    const isOwnHost = incoming.headers.host === `127.0.0.1:${portOf()}`;
+    const own = `127.0.0.1:${portOf()}`;
+    const isOwnHost = incoming.headers.host === own;
     const headers = { ...incoming.headers, authorization: `DPoP ${token}`, dpop };
+    if (headers.origin === `http://${own}`) headers.origin = `http://${host}`;
     const onward = request(target, {
       method: incoming.method,
       headers: { ...headers, host: isOwnHost ? host : incoming.headers.host },

@@ -9,6 +9,10 @@ import type { Right } from "./visible.ts";
 export const DENIED = -32001;
 /** The JSON-RPC error code of an unknown method (JSON-RPC 2.0 section 5.1). */
 export const METHOD_NOT_FOUND = -32601;
+/** The JSON-RPC error code of headers that disagree with the body (MCP 2026-07-28, Streamable HTTP). */
+export const HEADER_MISMATCH = -32020;
+/** The JSON-RPC error code of a capability that the client did not declare (MCP 2026-07-28). */
+export const MISSING_CAPABILITY = -32021;
 export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 
