@@ -63,10 +63,15 @@ export class Scene {
 
   /** Connects an official client, which reads the agent's address and bindings from the agent's card. */
   connect(): Promise<Client> {
+    return this.connectOver(this.#binding);
+  }
+
+  /** Connects an official client over this binding. */
+  connectOver(binding: Binding): Promise<Client> {
     const factory = new ClientFactory(
       ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
         transports: [new GrpcTransportFactory()],
-        preferredTransports: [this.#binding],
+        preferredTransports: [binding],
       }),
     );
     return factory.createFromUrl(this.platform.url, "/a2a/worker/.well-known/agent-card.json");
