@@ -71,6 +71,8 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
     clock: systemClock,
     timers: systemTimers,
     ask: (method, params) => face.ask(method, params),
+    declared: () => face.declared(),
+    onLog: (message) => face.logged(message),
     onListChanged: (list) => face.changed(list),
   });
   const proxy = new McpProxy({

@@ -1,6 +1,7 @@
 import {
   type AuthInfo,
   type JSONRPCRequest,
+  LOG_LEVEL_META_KEY,
   type McpServerFactory,
   Server,
   type ServerCapabilities,
@@ -108,6 +109,7 @@ function requestOf(
     ...(envelope === undefined && clientCapabilities !== undefined
       ? { client: { capabilities: clientCapabilities, ask: askOf(context) } }
       : {}),
+    ...logsOf(context, onError),
     ...(token === undefined
       ? {}
       : {
@@ -116,6 +118,22 @@ function requestOf(
             notify({ method: "notifications/progress", params: notified }).catch(onError);
           },
         }),
+  };
+}
+
+/**
+ * Passes the server's log messages on, as far as the client wants them: in revision 2026-07-28 each request names the
+ * least level, before it the session does.
+ */
+function logsOf({ mcpReq }: ServerContext, onError: (error: Error) => void): Pick<ProxyRequest, "logs"> {
+  const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope;
+  const level = envelope === undefined ? "debug" : envelope[LOG_LEVEL_META_KEY];
+  if (level === undefined) return {};
+  return {
+    logs: {
+      level: String(level),
+      onLog: ({ level: own, data, logger }) => void mcpReq.log(own, data, logger).catch(onError),
+    },
   };
 }
 
@@ -156,12 +174,19 @@ export function downstreamFactory(options: DownstreamOptions): McpServerFactory 
   return () => downstream(options);
 }
 
-/** Returns the server's capabilities without those that the proxy does not support: subscriptions, logs, tasks. */
-function capabilitiesOf({ tools, resources, prompts, completions }: ServerCapabilities): ServerCapabilities {
+/** Returns the server's capabilities without those that the proxy does not support: subscriptions and tasks. */
+function capabilitiesOf({
+  tools,
+  resources,
+  prompts,
+  completions,
+  logging,
+}: ServerCapabilities): ServerCapabilities {
   return {
     ...(tools === undefined ? {} : { tools: { listChanged: true } }),
     ...(resources === undefined ? {} : { resources: { listChanged: true } }),
     ...(prompts === undefined ? {} : { prompts: { listChanged: true } }),
     ...(completions === undefined ? {} : { completions: {} }),
+    ...(logging === undefined ? {} : { logging: {} }),
   };
 }

@@ -1,16 +1,22 @@
+import { isObject } from "@depute/core";
 import type { JSONRPCMessage, Server, Transport } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { downstream } from "./downstream.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
+import type { Declared } from "./rules/client-capabilities.ts";
 import { strip } from "./rules/strip.ts";
 import type { ListName } from "./subscription.ts";
-import type { Ask } from "./upstream.ts";
+import type { Ask, LogMessage } from "./upstream.ts";
 
 /** One client over stdio. A server behind the proxy serves this client alone. */
 export interface StdioFace {
   /** Checks a request that the MCP server sends to its client, and forwards it. */
   ask(method: Ask, params: unknown): Promise<unknown>;
+  /** The capabilities that the client declared on `initialize`; undefined before it, and in revision 2026-07-28. */
+  declared(): Declared | undefined;
+  /** Passes a log message of the server to the client, unless its level is below the one that the client set. */
+  logged(message: LogMessage): void;
   /** Notifies the client that a list has changed. */
   changed(list: ListName): void;
   /** Resolves when the client has disconnected. */
@@ -36,6 +42,7 @@ export interface StdioFaceOptions {
 export function stdioFace(options: StdioFaceOptions): StdioFace {
   const { proxy, held, audience, onError, transport = new StdioServerTransport() } = options;
   let opened: Presentation | undefined;
+  let declared: Declared | undefined;
   let server: Server | undefined;
   let end = () => {};
   const ended = new Promise<void>((resolve) => {
@@ -43,6 +50,8 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   });
   const seen = (message: JSONRPCMessage) => {
     if (!("method" in message) || message.method !== "initialize") return;
+    const { capabilities } = (message.params ?? {}) as { capabilities?: unknown };
+    declared = isObject(capabilities) ? capabilities : {};
     const { member } = strip((message.params ?? {}) as Record<string, unknown>);
     if (member === undefined) return;
     try {
@@ -66,6 +75,11 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
       await proxy().admitAsk(method, params as Record<string, unknown>, presentation());
       if (server === undefined) throw new Error("no client is connected, so the server cannot ask one");
       return server.request({ method, params: params as Record<string, unknown> });
+    },
+    declared: () => declared,
+    logged(message) {
+      // Revision 2026-07-28 has log messages only for requests that ask for them.
+      if (declared !== undefined) server?.sendLoggingMessage(message).catch(onError);
     },
     changed(list) {
       server?.notification({ method: `notifications/${list}/list_changed` }).catch(onError);

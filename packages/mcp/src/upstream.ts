@@ -1,8 +1,11 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Clock, Timers } from "@depute/core";
 import {
   CLIENT_CAPABILITIES_META_KEY,
   Client,
   type Implementation,
+  LOG_LEVEL_META_KEY,
+  type LoggingMessageNotificationParams,
   type Progress,
   type ServerCapabilities,
   type StandardSchemaV1,
@@ -43,11 +46,16 @@ const CONNECT_MS = 30_000;
 export const ASKS = ["sampling/createMessage", "elicitation/create", "roots/list"] as const;
 export type Ask = (typeof ASKS)[number];
 
+/** A log message of a server. */
+export type LogMessage = LoggingMessageNotificationParams;
+
 export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
   /** The capabilities of the client that the request comes from; absent if it declared none. */
   readonly clientCapabilities?: Declared;
+  /** Receives the log messages that the server sends for this request, and the least level of them. */
+  readonly logs?: { readonly level: string; readonly onLog: (message: LogMessage) => void };
   /** Headers of the request over HTTP that repeat arguments. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -64,6 +72,10 @@ export interface UpstreamOptions {
    * names no client. From revision 2026-07-28 on, servers put their requests into the result of a call instead.
    */
   readonly ask?: (method: Ask, params: unknown) => Promise<unknown>;
+  /** Returns the capabilities of the one client that `ask` reaches; absent without `ask`. */
+  readonly declared?: () => Declared | undefined;
+  /** Receives log messages that belong to no request. Absent if several clients share the server. */
+  readonly onLog?: (message: LogMessage) => void;
   /** Replaces the connection to the server's address in tests. */
   readonly transport?: () => Transport;
 }
@@ -82,6 +94,11 @@ export class Upstream {
   /** The client of the open connection. */
   #live: Client | undefined;
   #subscription: Subscription | undefined;
+  /**
+   * The receiver of the log messages of the request whose stream is being read. Messages do not name their request, but
+   * over HTTP each request has its own stream.
+   */
+  readonly #logs = new AsyncLocalStorage<((message: LogMessage) => void) | undefined>();
   #closed = false;
 
   constructor(options: UpstreamOptions) {
@@ -118,7 +135,7 @@ export class Upstream {
   async request(
     method: string,
     params: Record<string, unknown>,
-    { signal, onProgress, clientCapabilities, headers }: CallOptions = {},
+    { signal, onProgress, clientCapabilities, logs, headers }: CallOptions = {},
   ): Promise<Record<string, unknown>> {
     const { client, transport } = await this.#connected();
     if (signal?.aborted === true) throw new UpstreamError({ kind: "unsent", detail: "the caller has left" });
@@ -132,12 +149,15 @@ export class Upstream {
       ...(headers === undefined ? {} : { headers: { ...headers } }),
     };
     const sentParams =
-      client.getProtocolEra() === "modern" ? this.#withCapabilities(params, clientCapabilities) : params;
+      client.getProtocolEra() === "modern"
+        ? this.#withEnvelope(params, clientCapabilities, logs?.level)
+        : params;
     // For a known method, the SDK also checks the form of the result.
-    const begin = () =>
+    const send = () =>
       KNOWN.test(method)
         ? client.request({ method: method as "tools/call", params: sentParams }, options)
         : client.request({ method, params: sentParams }, ANY_RESULT, options);
+    const begin = () => this.#logs.run(logs?.onLog, send);
     const { result, sent } =
       transport instanceof StdioTransport ? transport.follow(begin) : { result: begin(), sent: undefined };
     try {
@@ -154,14 +174,19 @@ export class Upstream {
     await connection?.client.close();
   }
 
-  /** Shows the server what the calling client can do, instead of what any client of the proxy might. */
-  #withCapabilities(
+  /** Shows the server what the calling client can do and wants, instead of what any client of the proxy might. */
+  #withEnvelope(
     params: Record<string, unknown>,
     declared: Declared | undefined,
+    logLevel: string | undefined,
   ): Record<string, unknown> {
     const { methods, passed } = this.#options.config.map;
     const shown = shownCapabilities(declared, (method) => methods.has(method) || passed.has(method));
-    return { ...params, _meta: { ...(params._meta as object), [CLIENT_CAPABILITIES_META_KEY]: shown } };
+    const envelope = {
+      [CLIENT_CAPABILITIES_META_KEY]: shown,
+      ...(logLevel === undefined ? {} : { [LOG_LEVEL_META_KEY]: logLevel }),
+    };
+    return { ...params, _meta: { ...(params._meta as object), ...envelope } };
   }
 
   #definitionsOf(list: Pinned): Definitions {
@@ -201,6 +226,10 @@ export class Upstream {
     });
     const { client } = connection;
     this.#live = client;
+    // The proxy filters the messages by the level that each client sets. A server that refuses sends those it likes.
+    if (client.getProtocolEra() !== "modern" && client.getServerCapabilities()?.logging !== undefined) {
+      await client.setLoggingLevel("debug").catch(() => {});
+    }
     this.#subscription = new Subscription(
       { client, timers, onGap: (list) => this.#changed(list) },
       address.kind === "stdio",
@@ -209,14 +238,16 @@ export class Upstream {
   }
 
   async #open(revision: UpstreamConfig["revision"]): Promise<Connection> {
-    const { config, ask, address, timers } = this.#options;
+    const { config, ask, declared, address, timers } = this.#options;
     const { methods, passed } = config.map;
     const allowedMethods = ASKS.filter((method) => methods.has(method) || passed.has(method));
+    const isAllowed: ReadonlySet<string> = new Set(allowedMethods);
     const client = new Client(
       { name: "depute-mcp-proxy", version: "0.1.0" },
       {
         // Without `ask` the server of an earlier revision can reach no client, so it must not try.
-        capabilities: ask === undefined ? {} : capabilitiesFor(allowedMethods),
+        capabilities:
+          ask === undefined ? {} : shownCapabilities(declared?.(), (method) => isAllowed.has(method)),
         versionNegotiation: { mode: MODES[revision], probe: { timeoutMs: PROBE_MS } },
         inputRequired: { autoFulfill: false },
       },
@@ -225,7 +256,12 @@ export class Upstream {
       client.setRequestHandler(method, (async (request: { params?: unknown }) =>
         ask?.(method, request.params ?? {})) as never);
     }
-    client.fallbackNotificationHandler = async ({ method }) => {
+    client.fallbackNotificationHandler = async ({ method, params }) => {
+      if (method === "notifications/message") {
+        const onLog = this.#logs.getStore() ?? this.#options.onLog;
+        onLog?.(params as LogMessage);
+        return;
+      }
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) this.#changed(list);
     };
@@ -250,12 +286,4 @@ export class Upstream {
     this.#subscription = undefined;
     for (const definitions of Object.values(this.definitions)) definitions.forget();
   }
-}
-
-function capabilitiesFor(methods: readonly Ask[]) {
-  return {
-    ...(methods.includes("sampling/createMessage") ? { sampling: {} } : {}),
-    ...(methods.includes("elicitation/create") ? { elicitation: { form: {} } } : {}),
-    ...(methods.includes("roots/list") ? { roots: {} } : {}),
-  };
 }

@@ -7,14 +7,11 @@ export const SCENARIOS: Readonly<Record<SuiteRevision, number>> = {
   "2026-07-28": 40,
 };
 
-const NO_LOGS = "the proxy drops log messages and log levels";
 const NO_SUBSCRIPTIONS = "the proxy offers no subscriptions to resources";
 
 const LEGACY = {
-  "logging-set-level": NO_LOGS,
   "resources-subscribe": NO_SUBSCRIPTIONS,
   "resources-unsubscribe": NO_SUBSCRIPTIONS,
-  "tools-call-with-logging": NO_LOGS,
 };
 
 /** Scenarios that a server behind Depute fails, with the reasons. The test fails if one of them passes. */

@@ -178,8 +178,8 @@ export function addTools(server: McpServer, codec: StateCodec, announce: Announc
     return mcpReq.inputResponses === undefined ? inputRequired(requests) : text("done");
   });
   for (const name of ["test_tool_with_logging", "test_logging_tool"]) {
-    add(name, {}, async (_, { mcpReq }) => {
-      for (const step of ["started", "works", "completed"]) await mcpReq.log("info", `the tool ${step}`);
+    add(name, { of: { type: "string" } }, async ({ of = "the tool" }, { mcpReq }) => {
+      for (const step of ["started", "works", "completed"]) await mcpReq.log("info", `${of} ${step}`);
       return text("logged");
     });
   }

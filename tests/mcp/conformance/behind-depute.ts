@@ -1,0 +1,48 @@
+import { type Grant, grant } from "../holder.ts";
+import { type McpPlatform, startPlatform } from "../platform.ts";
+import { startFixture } from "./fixture-server.ts";
+import { TOOL_NAMES } from "./fixture-tools.ts";
+
+const execute = (resource: string) => ({ namespace: "compute", action: "execute", resource });
+const generate = (argument: string) => ({ namespace: "llm", action: "generate", resource: { argument } });
+const read = { namespace: "docs", action: "read", resource: { argument: "/uri", form: "uri" } };
+const MAP = {
+  tools: Object.fromEntries(TOOL_NAMES.map((name) => [name, execute(`fixture/${name}`)])),
+  methods: {
+    "resources/read": read,
+    "resources/subscribe": read,
+    "resources/unsubscribe": read,
+    "prompts/get": generate("/name"),
+    "completion/complete": generate("/ref/name"),
+  },
+  passed: ["sampling/createMessage", "elicitation/create", "roots/list", "logging/setLevel"],
+};
+
+export interface StartedFixture {
+  readonly fixture: Awaited<ReturnType<typeof startFixture>>;
+  readonly platform: McpPlatform;
+  stop(): Promise<void>;
+}
+
+/** Starts the suite's server, and a platform that serves it at /mcp/fixture. */
+export async function startBehindDepute(): Promise<StartedFixture> {
+  const fixture = await startFixture();
+  const platform = await startPlatform({ fixture: { http: { url: fixture.url }, map: MAP } });
+  return {
+    fixture,
+    platform,
+    async stop() {
+      await platform.stop();
+      fixture.stop();
+    },
+  };
+}
+
+/** Mints a token for everything that the suite's server has. */
+export function grantAll(platform: McpPlatform): Promise<Grant> {
+  return grant(platform, [
+    ["compute", "execute", "fixture/**"],
+    ["docs", "read", "test/**"],
+    ["llm", "generate", "**"],
+  ]);
+}
