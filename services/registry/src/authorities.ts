@@ -56,11 +56,12 @@ export class Authorities {
   }
 
   /**
-   * Whether the domain of an agent's authority publishes the agent's key. This may call the domain, so it must run
-   * outside of transactions. Only hosts in the configuration are called, and only for a key without a grant.
+   * Whether the domain of an agent's authority publishes the agent's key. The method may call the domain over
+   * HTTP, so no transaction may be open meanwhile. Only hosts in the configuration are called, and only for a
+   * key without a grant.
    *
-   * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does not
-   *   answer)
+   * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does
+   * not answer)
    */
   async prove(agent: Agent, signal: AbortSignal): Promise<boolean> {
     const uri = agent.card?.agentId;

@@ -10,10 +10,10 @@ export interface CardKey extends CardSigner {
 }
 
 /**
- * Opens the key `card` of the platform (PKCS #8), and makes it if it does not exist. It only signs cards. The root key
- * does not sign cards, because its signatures grant authority.
+ * Opens the key `card` of the platform (PKCS #8), and makes it if it does not exist. This key only signs cards.
+ * The root key does not sign cards, because its signatures grant authority.
  *
- * @throws SettingsError when it is not an Ed25519 key, or other users can read its file
+ * @throws SettingsError when the key is not an Ed25519 key, or other users can read its file
  */
 export async function openCardKey(keys: KeySource): Promise<CardKey> {
   const key = privateKey(

@@ -19,8 +19,8 @@ export interface LeaseWatch {
 }
 
 /**
- * Notifies watchers of ended leases. Discovery does not depend on this watch, because it compares times itself
- * (rules/agent.ts). The watch only appends to the change log, within one second after a lease ends.
+ * Notifies watchers of ended leases. Discovery does not depend on this watch, because discovery itself compares
+ * times (rules/agent.ts). The watch only appends to the change log, within one second after a lease ends.
  */
 export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWatch {
   let markedAt = registry.clock.now();

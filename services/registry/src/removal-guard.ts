@@ -8,8 +8,8 @@ import { countLeases } from "./store/leases.ts";
 const COUNT_INTERVAL_MS = 1_000;
 
 /**
- * Supplies the reference time of liveness checks. It counts leases on demand, at most once a second, so even the first
- * answer after a mass expiry is guarded.
+ * Supplies the reference time of liveness checks. The guard counts leases on demand, at most once a second. So
+ * the guard covers even the first answer after many leases expired at once.
  */
 export class RemovalGuard {
   readonly #clock: Clock;

@@ -107,8 +107,8 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
 }
 
 /**
- * Returns the grant to store, which may be the existing one. A holder of the authority may neither weaken nor renew a
- * grant.
+ * Returns the grant to store, which may be the existing one. A holder of the authority may neither change nor
+ * renew an existing grant.
  */
 function grantToStore(
   { authority, principal }: CreateAuthorityGrantRequest,

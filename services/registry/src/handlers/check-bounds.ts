@@ -45,8 +45,8 @@ export async function checkBounds(
   const { id, principal, manifest } = after;
   const comparesOtherManifests = manifest !== undefined && baseOf(id) === undefined;
   const others = comparesOtherManifests ? await otherManifests(tx, principal, id) : [];
-  // After a change of the key, the previous manifest of the agent does not count. The new manifest is compared with the
-  // manifests of the other agents of the new key.
+  // After a change of the key, the agent's previous manifest is not compared with the new one. The new manifest
+  // is compared with the manifests of the other agents of the new key.
   const ownManifest =
     before === undefined || before.principal === principal ? before : { ...before, manifest: undefined };
   const widened = widenings(after, { ownBounds: ownManifest, others });

@@ -59,7 +59,8 @@ async function listOfferVersions(
   const offerRows = await registry.store.read((tx) =>
     queryVersions(tx, offerId, { before, limit: size + 1, viewer }),
   );
-  // A page token always leads to at least one version, so an empty page means that the offer does not exist.
+  // Every valid page token has at least one version after it. So an empty page means that the offer does not
+  // exist.
   if (offerRows.length === 0) throw offerNotFound(offerId, "");
   const { offers, last: lastOffer, more } = toOfferPage(offerRows, size, registry.clock.now());
   const last = lastOffer?.sequence;

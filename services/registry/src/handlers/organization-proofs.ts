@@ -184,8 +184,9 @@ export async function affiliationOf(
 }
 
 /**
- * Moves proofs and memberships from a replaced key to the new key. A proof moves instead of being copied, because only
- * an operator may add to the proven keys of an organization. A proof that would exceed the new key's limit ends.
+ * Moves proofs and memberships from a replaced key to the new key. A proof moves instead of being copied,
+ * because only an operator may add to the proven keys of an organization. If the new key already has the
+ * maximum number of proofs, the moved proof ends.
  */
 export async function moveProofs(
   tx: WriteTx,

@@ -107,8 +107,8 @@ export async function registerAgent(
 }
 
 /**
- * Returns the card of an instance without the URI that it inherits from its base. A URI belongs to one agent, here the
- * base.
+ * Returns the card of an instance without the URI that it inherits from its base. A URI belongs to only one
+ * agent, and this URI belongs to the base.
  */
 function withoutBaseUri(agent: Agent, base: StoredAgent | undefined): Agent {
   if (base?.record.card?.agentId !== agent.card?.agentId) return agent;
@@ -207,8 +207,8 @@ async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, n
 }
 
 /**
- * Determines the version of a registration. Unchanged content keeps its version, so an agent that registers at every
- * start creates none. Content of an earlier version gets that version again.
+ * Determines the version of a registration. Unchanged content keeps its version, so an agent that registers at
+ * every start creates no new version. Content that equals an earlier version gets that earlier version again.
  *
  * @throws DeputeError AGENT_VERSION_EXISTS, LIMIT_EXCEEDED
  */

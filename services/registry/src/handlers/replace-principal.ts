@@ -55,7 +55,7 @@ export async function replacePrincipal(
   return create(ReplacePrincipalResponseSchema, { agent });
 }
 
-/** Requires the signatures of both keys: that of the old key releases the agent, and that of the new key accepts it. */
+/** Requires the signatures of both keys: the old key releases the agent, and the new key accepts the agent. */
 function checkBothStatements(
   registry: RegistryContext,
   request: ReplacePrincipalRequest,

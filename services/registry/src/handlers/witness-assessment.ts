@@ -26,8 +26,8 @@ export interface Parties {
 }
 
 /**
- * The assessment of an evidence's witness: its standing, which scales gains, and the sources of the evidence, by which
- * repeated gains are counted.
+ * The assessment of the witness of a piece of evidence. The witness's standing scales gains. The sources of the
+ * evidence serve to count repeated gains.
  */
 export interface WitnessAssessment {
   readonly standing: number;
@@ -75,7 +75,8 @@ export async function assessWitness(
 }
 
 /**
- * Adds the gains of one piece of evidence to each of its sources, so that later gains from these sources count less.
+ * Adds the gains of one piece of evidence to each source of that evidence. Later gains from these sources then
+ * count less.
  */
 export async function countGains(
   tx: WriteTx,

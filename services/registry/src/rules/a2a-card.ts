@@ -5,7 +5,7 @@ import { A2A_EXTENSIONS } from "@depute/core";
 
 /** The A2A version of the interfaces. (A2A 3.6) */
 const PROTOCOL_VERSION = "1.0";
-/** The version in the card of an agent without a version, because A2A requires one. */
+/** The version in the card of an agent without a version, because A2A requires a version. */
 const NO_VERSION = "0";
 
 const INPUT_MODES = ["text/plain", "application/json", "*/*"];

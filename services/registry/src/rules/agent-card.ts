@@ -7,7 +7,7 @@ import type { Sha256Hex } from "./version-hash.ts";
 
 /** The A2A version that the cards follow. */
 const A2A_VERSION = "0.3.0";
-/** The version in the card of an agent without a version, because A2A requires one. */
+/** The version in the card of an agent without a version, because A2A requires a version. */
 const NO_VERSION = "0";
 const MODES = ["application/json"];
 

@@ -119,7 +119,10 @@ export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
 /** The times for liveness checks, in epoch ms. */
 export interface LivenessView {
   readonly now: number;
-  /** A lease that ends after this time counts as running. It is `now`, or earlier while the removal guard holds. */
+  /**
+   * A lease that ends after this time counts as running. The value is `now`, or an earlier time while the
+   * removal guard holds.
+   */
   readonly asOf: number;
 }
 

@@ -17,8 +17,8 @@ const HOST = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-
 const URI = /^agent:\/\/([^/]+)\/./;
 
 /**
- * Returns the authority of an agent URI: the host name in lower case. Host names ignore case; without one spelling, two
- * agents could have the same name.
+ * Returns the authority of an agent URI: the host name in lower case. Host names ignore case; so without a
+ * single spelling, two URIs could name the same authority.
  *
  * @returns undefined for a URI without an authority
  */

@@ -2,15 +2,15 @@
 export const HALF_LIFE_MS = 7 * 86_400_000;
 /** The maximum duration in milliseconds that gets the full speed score. */
 const QUICK_MS = 60_000;
-/** The score of an agent without outcomes (PRIOR). It weighs as much as this number of outcomes (PRIOR_WEIGHT). */
+/** The score of an agent without outcomes (PRIOR). That score weighs as much as PRIOR_WEIGHT outcomes. */
 const PRIOR = 0.5;
 const PRIOR_WEIGHT = 1;
 /** The number of outcomes from which confidence is full. */
 const CONFIDENT_AT = 10;
 
-/** The weight of an outcome. It depends on the witness. */
+/** The weight of an outcome. The weight depends on the witness. */
 export interface OutcomeWorth {
-  /** The witness's standing, from 0 to 1. It scales how far a value above one half exceeds one half. */
+  /** The witness's standing, from 0 to 1. The standing scales the part of a value above one half. */
   readonly standing: number;
   /** The number of earlier good outcomes from the same source. */
   readonly repeats: number;
@@ -46,9 +46,9 @@ export interface Outcome {
 }
 
 /**
- * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source counts
- * less. The witness's standing scales good values, so many outcomes of strangers raise the score no further than one
- * stranger's.
+ * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source
+ * counts less. The witness's standing scales good values. So many outcomes from strangers (see
+ * STRANGER_STANDING) raise the score no further than one such outcome.
  */
 export function addOutcome(
   state: BayesianState,

@@ -19,11 +19,11 @@ export interface BoundsBefore {
 const EXCERPT_CHARACTERS = 60;
 
 /**
- * Lists each member by which a record permits an agent more than before. (CAP "Agent Definition") An agent with a
- * manifest is compared with that manifest. A first manifest is free unless other manifests bind its key: the key could
- * use it for actions that the others deny. Then the comparison is with the union of those others. Depute's choice: a
- * changed condition, predicate or overseer counts as wider, because no program can compare them. Absent and null
- * overseers are equal.
+ * Lists each member by which a record permits an agent more than before. (CAP "Agent Definition") An agent with
+ * a manifest is compared with that manifest. A first manifest may permit anything, unless other manifests bind
+ * the same key. The key could use the new manifest for actions that those other manifests deny. So the new
+ * manifest is then compared with the union of the others. Depute's choice: a changed condition, predicate or
+ * overseer counts as wider, because no program can compare them. Absent and null overseers are equal.
  */
 export function widenings(after: Bounded, { ownBounds, others }: BoundsBefore): Widening[] {
   return [
@@ -90,8 +90,8 @@ function ruleWidenings({ delegateRules }: AgentManifest, before: readonly AgentM
 }
 
 /**
- * Whether a predicate does not widen the rule: it is the rule's first one, or it is unchanged. A different predicate
- * counts as wider, because programs cannot compare two predicates.
+ * Whether a predicate does not widen the rule. That holds for a rule's first predicate, and for an unchanged
+ * predicate. A different predicate counts as wider, because programs cannot compare two predicates.
  */
 function narrowsPredicate(after: Rule, before: Rule): boolean {
   const [is, was] = [after.predicate ?? "", before.predicate ?? ""];

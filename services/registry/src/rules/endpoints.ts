@@ -26,8 +26,8 @@ export function endpointsOf(
 }
 
 /**
- * Refuses addresses outside the configured origins (such as `https://agents.example`). Other services call registered
- * addresses, so with a free choice an owner could aim those calls at any host.
+ * Refuses addresses outside the configured origins (such as `https://agents.example`). Other services call
+ * registered addresses, so without this check an owner could direct those calls to any host.
  *
  * @param origins the allowed origins; an empty list allows all
  * @throws DeputeError INVALID_REQUEST with every refused address

@@ -5,9 +5,9 @@ import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/ag
 export const MAX_INSTANCES = 1_000;
 
 /**
- * Returns the effective record of an instance: its own members, completed by the base's. (CAP "Agent Definition",
- * instances) Permissions and visibility always come from the base, so an instance never has more. Id, principal and
- * lease are always the instance's.
+ * Returns the effective record of an instance: its own members, completed by members of the base. (CAP "Agent
+ * Definition", instances) Permissions and visibility always come from the base, so an instance never has more
+ * permissions than its base. Id, principal and lease are always the instance's.
  */
 export function inherit(instance: Agent, base: Agent): Agent {
   const record = clone(AgentSchema, instance);
@@ -18,7 +18,7 @@ export function inherit(instance: Agent, base: Agent): Agent {
     if (record[name].length === 0) record[name] = [...base[name]];
   }
   if (record.card === undefined && base.card !== undefined) record.card = base.card;
-  // An agent has one address of its own, so an instance with an address inherits no other one.
+  // An agent has one address of its own, so an instance with an address inherits no second address.
   const hasOwnAddress = record.a2aCard !== undefined || (record.nekte?.endpoint ?? "") !== "";
   if (record.nekte === undefined && !hasOwnAddress && base.nekte !== undefined) record.nekte = base.nekte;
   if (!hasOwnAddress && base.a2aCard !== undefined) record.a2aCard = base.a2aCard;

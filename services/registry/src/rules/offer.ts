@@ -33,9 +33,9 @@ export interface ReadOffer {
 const MAX_DEPTH = 256;
 
 /**
- * Reads an offer and refuses inconsistent ones. (Agenta offer.schema.json) Depute's choice: an offer that has already
- * ended is refused. A usage-based price must name a unit of receipts, because its amount could never be computed
- * otherwise.
+ * Reads an offer. Refuses an inconsistent offer. (Agenta offer.schema.json) Depute's choice: an offer that has
+ * already ended is refused. A usage-based price must name a unit of receipts, because without such a unit the
+ * amount could never be computed.
  *
  * @param organization the seller's registered organization
  * @param now epoch ms

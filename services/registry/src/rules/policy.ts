@@ -35,7 +35,7 @@ export interface DelegationQuestion {
 
 export interface DelegationAnswer {
   readonly decision: PolicyDecision;
-  /** The condition and predicate of the rule that was applied; empty if none was. */
+  /** The condition and predicate of the rule that was applied; empty if no rule was applied. */
   readonly whenToDelegate: string;
   readonly predicate: string;
   /** The reason why the predicate could not be evaluated; empty if it could. */

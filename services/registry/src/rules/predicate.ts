@@ -34,8 +34,8 @@ export class PredicateError extends Error {
 }
 
 /**
- * Maximum number of characters of one predicate (MAX_PREDICATE), of characters of all predicates of a manifest
- * (MAX_PREDICATES), and of nodes of one predicate (MAX_PARTS).
+ * Maximum characters of one predicate (MAX_PREDICATE), maximum characters of all predicates of a manifest
+ * (MAX_PREDICATES), and maximum syntax nodes of one predicate (MAX_PARTS).
  */
 export const MAX_PREDICATE = 1_000;
 export const MAX_PREDICATES = 8_000;
@@ -84,7 +84,7 @@ export function readPredicate(source: string): Predicate {
   checkParts(parsed.expr);
   const evaluateExpression = plan(ENVIRONMENT, parsed);
   return (facts) => {
-    // CEL throws for unbound names. Such an error becomes a failed evaluation, like any other.
+    // CEL throws for unbound names. Such an error counts as a failed evaluation, as every other error does.
     try {
       const result: unknown = evaluateExpression(facts as never);
       if (typeof result === "boolean") return { holds: result };

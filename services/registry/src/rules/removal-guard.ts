@@ -1,12 +1,12 @@
-/** Leases that end within this period count as one mass expiry, in milliseconds. */
+/** Leases that end within this period count together for the guard, in milliseconds. */
 export const WINDOW_MS = 60_000;
 /** Minimum number of ended leases at which the guard can trip. */
 export const MIN_VANISHED = 10;
 /** If the ended leases exceed this share of all leases, the guard trips. */
 export const TRIP_SHARE = 0.3;
 /**
- * The guard releases when fewer than {@link MIN_VANISHED} of the ended leases, or at most this share of all leases,
- * have not been extended again.
+ * The guard releases when few ended leases have not been extended again. Few means fewer than `MIN_VANISHED`,
+ * or at most this share of all leases.
  */
 export const RELEASE_SHARE = 0.15;
 /** Maximum time for which the guard holds, in milliseconds. Agents that are still missing then count as lost. */
@@ -47,11 +47,11 @@ export function maxRunningCounted(vanished: number): number {
 }
 
 /**
- * The removal guard. Agents leave discovery when their lease expires. When many expire together, a network fault is
- * likelier than the loss of all agents, and an empty registry would stop all work. So the guard trips when, within a
- * minute, at least 10 leases and more than 30 % of all expire. It then freezes the reference time one minute earlier,
- * so the agents become SUSPECT and stay discoverable. It releases when fewer than 10, or at most 15 %, are missing, and
- * at the latest after 10 minutes.
+ * The removal guard. Agents leave discovery when their lease expires. When many leases expire together, a
+ * network fault is likelier than the loss of all agents. An empty registry would stop all work. So the guard
+ * trips when, within a minute, at least 10 leases and more than 30 % of all expire. The guard then fixes the
+ * reference time at one minute earlier, so the agents become SUSPECT and stay discoverable. The guard releases
+ * when fewer than 10 leases, or at most 15 % of all, are missing. It releases after 10 minutes at the latest.
  */
 export function nextGuardState(
   state: GuardState,

@@ -33,9 +33,9 @@ export interface ExpectedStatement {
 }
 
 /**
- * Checks that the agent's key signed this registration: a JWS (RFC 7515) over this content, platform and time. A thief
- * of the statement can register no other content. A statement older than the record is refused, so it cannot restore an
- * earlier record.
+ * Checks that the agent's key signed this registration: a JWS (RFC 7515) over this content, platform and time.
+ * A thief of the statement can register only this content. A statement older than the record is refused, so it
+ * cannot restore an earlier record.
  *
  * @throws DeputeError SIGNATURE_INVALID naming the fault
  */

@@ -1,7 +1,10 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { canonicalBytes } from "@depute/core";
 
-/** The lengths of the version hashes that NEKTE publishes. Both hashes are prefixes of one digest. */
+/**
+ * The lengths of the version hashes that NEKTE publishes. Version hashes of both lengths are prefixes of the
+ * same digest.
+ */
 export const HASH_LENGTHS = ["8", "16"] as const;
 
 /** Minimum number of digits in a reference to a version. */

@@ -66,7 +66,10 @@ export function sourceNames({ agentId, principal, organizations }: Affiliation):
   return [`a${agentId}`, `p${principal}`, ...organizations.map((organization) => `o${organization}`)];
 }
 
-/** Returns the worth of evidence from several sources. Repeats are those of the source with the most earlier gains. */
+/**
+ * Returns the worth of evidence from several sources. The number of repeats comes from the source with the most
+ * earlier gains.
+ */
 export function worthOf(standing: number, sources: readonly Source[], now: number): Worth {
   return {
     standing,

@@ -248,7 +248,8 @@ async function walkAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Pro
 }
 
 /**
- * Reads the agents at the given places, without those that fail the filter or are invisible, in the order of their ids.
+ * Reads the agents at the given places, in the order of their ids. Agents that are invisible or fail the filter
+ * are left out.
  */
 async function agentsAt(
   tx: ReadTx,

@@ -199,7 +199,7 @@ function keysOf({ keys = [], category }: CapabilityFilter): readonly string[] {
   return category === undefined ? keys : [...keys, categoryWord(categoryKey(category))];
 }
 
-/** Implements `listCapabilities` for one agent or for a filter without keys. */
+/** Implements `listCapabilities` for a filter that names one agent, or for a filter without keys. */
 async function walkCapabilities(
   tx: ReadTx,
   filter: CapabilityFilter,

@@ -25,8 +25,8 @@ const CHANGE_ROW = row({
 });
 
 /**
- * Maximum number of entries that each insert deletes. It is more than one, so that the log shrinks after its limit was
- * lowered.
+ * Maximum number of entries that each insert deletes. The number is more than one, so that the log shrinks
+ * after the operator lowers its limit.
  */
 const DELETED_PER_INSERT = 10;
 

@@ -5,8 +5,8 @@ const N_ROW = row({ n: integer });
 const PLACE_ROW = row({ id: text, agentId: text });
 
 /**
- * A place in the order by id and agent. Both are empty before the first place. In a search for agents the id is always
- * empty.
+ * A place in the order by id and agent. Id and agent are empty before the first place. In a search for agents
+ * the id is always empty.
  */
 export interface Place {
   readonly id: string;
@@ -14,13 +14,14 @@ export interface Place {
 }
 
 /**
- * A search for entries that have all of the given keys. Entries are agents, capabilities, or capabilities of one id.
+ * A search for entries that have all of the given keys. The entries are agents, all capabilities, or the
+ * capabilities with a given id.
  */
 export interface KeyQuery {
   readonly resource: "agents" | "capabilities";
   /** The keys to search for, at least one, in the form of `searchKeys` and `categoryWord`. */
   readonly keys: readonly string[];
-  /** The id of the capabilities, if only one is searched. */
+  /** The id of the capabilities, if the search is for a single capability id. */
   readonly id?: string | undefined;
 }
 
@@ -45,8 +46,8 @@ export interface SearchBounds {
 const BOUNDS: SearchBounds = { walk: 1_000, maxWalks: 3, maxMatches: 1_000 };
 
 /**
- * The count of a key's rows stops here when the rarest key is chosen. The rows of a more frequent key soon fill a page,
- * so its exact count does not matter.
+ * The count of a key's rows stops here during the choice of the rarest key. The rows of a more frequent key
+ * soon fill a page, so its exact count does not matter.
  */
 const MAX_COUNTED = 1_000;
 

@@ -34,9 +34,9 @@ export interface TextIndex {
   /** Replaces the documents of an agent. */
   replace(tx: WriteTx, agentId: string, documents: readonly TextDocument[]): Promise<void>;
   /**
-   * Finds at most `limit` documents, unordered, that have all of `keys` and a word that begins with one of `words`. If
-   * the limit cuts the result, whole words take precedence: first documents with all words, then those with one in the
-   * name, the category, the description.
+   * Finds at most `limit` documents, unordered, that have all of `keys` and a word that begins with one of
+   * `words`. If the limit cuts the result, whole words take precedence: first documents with all words, then
+   * documents with one word in the name, the category or the description, in this order.
    *
    * @param words letters and digits only, at least one
    */
@@ -45,7 +45,7 @@ export interface TextIndex {
    * Lists the documents after `after` that have all of `keys`, in the order of id and agent.
    *
    * @param keys at least one
-   * @returns undefined if more than `max` documents have them, counting those before `after`
+   * @returns undefined if more than `max` documents have all keys, including documents before `after`
    */
   withKeys(
     tx: ReadTx,
@@ -121,9 +121,9 @@ export const fts5: TextIndex = {
 };
 
 /**
- * Returns the queries by rank: all words before one word, names before descriptions. FTS5's own bm25 would rank every
- * document that has a word, for each query. Whole words come before prefixes, because their documents stream up to the
- * limit. For a prefix FTS5 collects all documents first.
+ * Returns the queries by rank: all words before one word, names before descriptions. FTS5's own bm25 would rank
+ * every document that has a word, for each query. Whole words come before prefixes, because FTS5 streams the
+ * documents of a whole word up to the limit. For a prefix FTS5 first collects all documents.
  */
 function queriesFor(words: readonly string[]): string[] {
   return ["", " *"].flatMap((beginning) => {

@@ -25,7 +25,10 @@ export interface StoredTrust {
   readonly bayesian: BayesianState;
 }
 
-/** Maximum number of stored pieces of evidence of one agent. The totals still include deleted evidence. */
+/**
+ * Maximum number of stored pieces of evidence of one agent. The totals still include evidence that was deleted
+ * later.
+ */
 const MAX_EVIDENCE = 10_000;
 /** Maximum number of entries that each insert deletes. */
 const DELETED_PER_INSERT = 10;
@@ -230,8 +233,8 @@ export async function listEvidence(
 const KEY_SCORE = trustScore(unknownTrust(true, 0));
 
 /**
- * The SQL condition on `agents a` for a score of at least `least` at `now`. It must compute the same as `decay` in the
- * rules.
+ * The SQL condition on `agents a` for a score of at least `least` at `now`. The condition must compute the same
+ * score as `decay` in the rules.
  */
 export function trustCondition(least: number, now: number): { sql: string; params: SqlValue[] } {
   const idle = `(? - t.time - ${IDLE_GRACE_MS}) * 1.0 / ${IDLE_HALF_LIFE_MS}`;

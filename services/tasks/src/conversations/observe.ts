@@ -7,7 +7,7 @@ import { noteEvent } from "./store/webhook-rows.ts";
 const SAID: ReadonlySet<TaskEventName> = new Set(["created", "inputRequired", "inputProvided"]);
 
 /**
- * Keeps the rows of a conversation in step with its task. Other tasks have none.
+ * Keeps the rows of a conversation in step with its task. Other tasks have no such rows.
  *
  * @param wakeSender wakes the deliveries to webhooks
  */

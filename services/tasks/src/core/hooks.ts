@@ -17,7 +17,10 @@ export interface TaskChange {
 /** The name of an event: the case of its payload. */
 export type TaskEventName = TaskEvent["payload"]["case"];
 
-/** An observer of task changes. It runs in the transaction, after the rows are written; an error rolls the change back. */
+/**
+ * An observer of task changes. The observer runs in the transaction, after the rows are written; an error rolls
+ * the change back.
+ */
 export type TaskObserver = (tx: WriteTx, change: TaskChange) => Promise<void>;
 
 /** Checks a worker's result. If the check returns a failure, the task fails instead of completing. */

@@ -14,10 +14,10 @@ import type { Viewer } from "./rules/visibility.ts";
 import type { Cursor } from "./store/cursor-rows.ts";
 
 /**
- * The calls that modules may make to the task engine. An operation with a `tx` is part of the caller's transaction. It
- * first applies time limits that have passed, then writes event and state together, runs the observers, and wakes
- * waiting calls after the commit. Unknown ids are refused with TASK_NOT_FOUND, impossible transitions with
- * TASK_STATE_CONFLICT.
+ * The calls that modules may make to the task engine. An operation with a `tx` is part of the caller's
+ * transaction. Such an operation first applies time limits that have passed, then writes the event and the
+ * state together. Then it runs the observers, and wakes waiting calls after the commit. Unknown ids are refused
+ * with TASK_NOT_FOUND, impossible transitions with TASK_STATE_CONFLICT.
  */
 export interface TaskEngine {
   /** The store of the tasks, for modules with tables of their own. */
@@ -33,7 +33,7 @@ export interface TaskEngine {
   checkResults(check: ResultCheck): void;
   /** Adds a listener to the purge of a task, so that a module can delete its rows of the task. */
   onPurge(listener: PurgeListener): void;
-  /** Sets the rule that decides which tasks may be dispatched without a context that is gone. */
+  /** Sets the rule that decides which tasks may be dispatched although a context of the task is gone. */
   allowMissingContexts(allows: MissingContextRule): void;
   /** Registers the module that decides on held results. */
   provideReviews(reviews: ResultReviews): void;
@@ -172,13 +172,13 @@ export interface Creation {
   readonly viewer: Viewer;
   /** The draft that a repeated call is compared with; absent for the draft itself. */
   readonly sameAs?: TaskDraft;
-  /** True refuses a used external id even if its task came from the same draft. */
+  /** If true, a used external id is refused, even if the same draft created the existing task. */
   readonly isExclusive?: boolean;
   /** The ended task that gives up its external id to the new one. */
   readonly replaces?: string;
 }
 
-/** A worker without a stream, because a module does its work in another way. */
+/** A worker without a stream, because a module of this process does the work. */
 export interface NamedWorker {
   /** The holder of the lease. No stream and no other worker has this name. */
   readonly holder: string;
@@ -190,8 +190,8 @@ export interface NamedWorker {
 export interface Completion {
   readonly worker: NamedWorker;
   readonly output: TaskOutput;
-  /** True accepts the result while another worker of the same agent holds the lease. */
+  /** If true, the result is accepted while another worker of the same agent holds the lease. */
   readonly fromAnyWorker?: boolean;
-  /** True completes the task at once, even if its agent has an overseer. */
+  /** If true, the task completes at once, even if its agent has an overseer. */
   readonly isUnreviewed?: boolean;
 }

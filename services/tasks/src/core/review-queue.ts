@@ -85,7 +85,7 @@ export function reviewCallOptions(signal: AbortSignal): CallOptions {
   return { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
 }
 
-/** Whether the verifier refused in a way that a retry would meet again. */
+/** Whether a retry would get the same refusal from the verifier. */
 export function isFinalRefusal(error: unknown): boolean {
   return FINAL.has(reasonOf(error));
 }

@@ -157,7 +157,10 @@ async function ownTask(
   return record;
 }
 
-/** A config as callers read it. Its secrets never leave the platform again, except to the receiver. */
+/**
+ * A config as callers read it. The secrets of the config never leave the platform again, except to the
+ * receiver.
+ */
 function withoutSecrets(config: TaskPushNotificationConfig): TaskPushNotificationConfig {
   const { taskId, id, url, authentication } = config;
   const scheme = authentication?.scheme ?? "";

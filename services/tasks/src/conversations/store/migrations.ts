@@ -20,7 +20,7 @@ CREATE TABLE conversation_messages (
 );
 `;
 
-/** Webhooks of conversations. `has_webhooks` saves tasks without any the search for theirs. */
+/** Webhooks of conversations. The column `has_webhooks` spares tasks without webhooks a search in this table. */
 const WEBHOOKS = `
 ALTER TABLE conversations ADD COLUMN has_webhooks BIGINT NOT NULL DEFAULT 0;
 

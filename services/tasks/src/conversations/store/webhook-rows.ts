@@ -32,8 +32,8 @@ const NUMBER_ROW = row({ number: integer });
 const NEXT_MS_ROW = row({ next_ms: integer });
 
 /**
- * Marks a conversation as one with webhooks. The mark precedes the reading of the task's newest event, so that no
- * concurrent event is missed.
+ * Marks a conversation as one with webhooks. Set the mark before you read the task's newest event. Otherwise a
+ * concurrent event could be missed.
  *
  * @returns false if the task is no conversation
  */
@@ -50,7 +50,7 @@ export type NewWebhook = Omit<WebhookRow, "attempts"> & {
   readonly nextMs: number;
 };
 
-/** Writes a webhook. One with the same id keeps the place of its deliveries. */
+/** Writes a webhook. A webhook that replaces one with the same id keeps the log position of the deliveries. */
 export async function putWebhook(tx: WriteTx, webhook: NewWebhook): Promise<void> {
   await tx.run(
     `INSERT INTO conversation_webhooks

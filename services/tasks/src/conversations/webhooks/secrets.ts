@@ -43,9 +43,10 @@ function contextOf(task: string, webhook: string) {
 }
 
 /**
- * Opens the key `webhooks` of the platform, and makes it if it does not exist. It only seals secrets of webhooks.
+ * Opens the key `webhooks` of the platform, and makes that key if it does not exist. This key only seals
+ * secrets of webhooks.
  *
- * @throws SettingsError if it is no key, or other users can read its file
+ * @throws SettingsError if the file holds no key, or other users can read the file
  */
 export async function openWebhookSeal(keys: KeySource): Promise<WebhookSeal> {
   const danger = "its readers can open the credentials of webhooks";

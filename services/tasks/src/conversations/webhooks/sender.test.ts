@@ -28,7 +28,10 @@ afterEach(async () => {
   await store.close();
 });
 
-/** The sequence of the event in a delivery's body, which each event here has as its time in seconds. */
+/**
+ * Returns the sequence of the event in a delivery's body. In these tests, each event's time in seconds is the
+ * sequence.
+ */
 const sequenceIn = ({ body }: OutboundRequest) =>
   new Date(JSON.parse(String(body)).statusUpdate.status.timestamp).getTime() / 1000;
 

@@ -18,7 +18,10 @@ import type { WebhookSeal } from "./secrets.ts";
 
 /** Largest number of concurrent deliveries. */
 const AT_ONCE = 32;
-/** Of these, for one delegator, so that its slow receivers do not delay those of others. */
+/**
+ * Maximum number of concurrent deliveries for one delegator, so that slow receivers of one delegator do not
+ * delay those of others.
+ */
 const PER_DELEGATOR = 8;
 /** Maximum milliseconds between two reads of the store. */
 const MAX_WAIT_MS = 30_000;
@@ -41,9 +44,9 @@ export interface SenderOptions {
 }
 
 /**
- * Posts the events of tasks to the webhooks of their conversations: each at least once, and those of one webhook in the
- * order of the task's log. The log is the outbox, and each webhook keeps its place in the log. A failed delivery is
- * retried for some hours. Then the webhook is deleted. (A2A 4.3.3)
+ * Posts the events of tasks to the webhooks of their conversations: each event at least once, and the events
+ * for one webhook in the order of the task's log. The log is the outbox, and each webhook keeps its place in
+ * the log. A failed delivery is retried for some hours. Then the webhook is deleted. (A2A 4.3.3)
  */
 export class WebhookSender {
   readonly #options: SenderOptions;
@@ -80,7 +83,10 @@ export class WebhookSender {
     await Promise.all([...this.#sending.values()].map(({ done }) => done));
   }
 
-  /** Begins the deliveries that are due, as far as the limits allow. The end of each one wakes the loop again. */
+  /**
+   * Begins the deliveries that are due, as far as the limits allow. The end of each delivery wakes the loop
+   * again.
+   */
   async #look(signal: AbortSignal): Promise<number | undefined> {
     const { clock, engine } = this.#options;
     const nowMs = clock.now();

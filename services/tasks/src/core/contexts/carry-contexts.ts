@@ -36,7 +36,7 @@ export interface Carrier {
   readonly delegator: string;
   /** The organization that owns the task and the contexts that its draft shares; empty for none. */
   readonly organization: string;
-  /** Id of the task's capability; empty for free work. */
+  /** Id of the task's capability; empty for work without a capability. */
   readonly capabilityId: string;
   /** The delegate of the task. It becomes a reader of the contexts. */
   readonly reader: Reader;
@@ -141,8 +141,8 @@ export async function packContexts(
 }
 
 /**
- * Returns the contexts and the input of a new task for its worker. It takes them from memory, because {@link
- * sendContexts} has just stored the same values.
+ * Returns the contexts and the input of a new task for its worker. The function takes them from memory, because
+ * {@link sendContexts} has just stored the same values.
  */
 export function carriedNow({ input, inputFromContext }: TaskDraft, { all, shared }: Packed, reader: Reader) {
   const [first] = all;
@@ -203,8 +203,8 @@ async function sharedBefore(
 }
 
 /**
- * Returns whether the contexts that a task has in memory equal those of a draft. The digests of drafts do not cover
- * such contexts, so they are compared here.
+ * Returns whether the contexts that a task has in memory equal those of a draft. The digests of drafts do not
+ * cover contexts in memory, so this function compares the contexts themselves.
  */
 export async function bringsTheSame(
   tx: ReadTx,

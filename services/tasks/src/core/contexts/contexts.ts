@@ -230,8 +230,8 @@ export async function keepContexts(
 }
 
 /**
- * Returns the live context under an external id of its owner. An expired context frees its id for a new one. A revoked
- * context keeps its id, so that a repeated call does not restore it.
+ * Returns the live context under an external id of its owner. An expired context frees its id for a new one. A
+ * revoked context keeps its id, so that a repeated call does not restore the context.
  */
 export async function orGivesWay(
   tx: WriteTx,

@@ -29,7 +29,7 @@ export interface Target {
   readonly agentPrincipal: string;
   /** The overseer that must approve results; undefined before the lookup. */
   readonly overseerId: string | undefined;
-  /** The capability that the draft names; undefined for free work. */
+  /** The capability that the draft names; undefined for work without a capability. */
   readonly capability: CapabilityFull | undefined;
   readonly contract: TaskContract | undefined;
 }

@@ -51,7 +51,7 @@ export interface Admitted {
   readonly admission: Admission;
   /** The schema that `admission.outputSchema` names, JSON in UTF-8. */
   readonly outputSchema: Uint8Array | undefined;
-  /** The revocation ids of the worker token's blocks, the authority's first. */
+  /** The revocation ids of the worker token's blocks, the authority block's id first. */
   readonly blocks: readonly string[];
 }
 
@@ -142,8 +142,8 @@ export async function createTask(
   admitted: Admitted,
   rights: CreateRights,
 ): Promise<Created> {
-  // The transaction may not repeat if the draft carries contexts: some contexts are kept in memory, which is not rolled
-  // back.
+  // The transaction may not repeat if the draft carries contexts: some contexts are in memory, and memory does
+  // not roll back.
   const isRepeatable = !carriesContexts(request.draft);
   const fn = (tx: WriteTx) => createTaskWithin(tx, engine, request, admitted, rights);
   return engine.store.write(fn, { isRepeatable });
@@ -252,8 +252,9 @@ async function placeOf(
 }
 
 /**
- * Returns the digest by which drafts are compared. It ignores the order of JSON members and the token budget. It also
- * ignores contexts that must not be persisted: from a stored digest, a reader could test guesses of their data.
+ * Returns the digest by which drafts are compared. It ignores the order of JSON members and the token budget.
+ * It also ignores contexts that must not be persisted: a reader of a stored digest could test guesses of the
+ * contexts' data.
  */
 export function draftDigest(draft: TaskDraft): string {
   const { budget: _budget, ...work } = draft;

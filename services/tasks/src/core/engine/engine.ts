@@ -30,7 +30,7 @@ import { settleAttempt, settleTask } from "./spend.ts";
 import { TaskEnds } from "./task-ends.ts";
 import { ASSIGNMENT_TOPIC, DELEGATOR_TOPIC, TASK_TOPIC } from "./topics.ts";
 
-/** Maximum number of backoffs for which the engine sets a timer. Workers poll for the tasks beyond it. */
+/** Maximum number of backoffs for which the engine sets a timer. Workers poll for the tasks beyond that number. */
 const MAX_LATER = 10_000;
 /**
  * Maximum number of open tasks whose records are held in memory. A record takes a few kilobytes, or up to 70 kilobytes
@@ -47,7 +47,7 @@ export interface EngineOptions {
   readonly random: Random;
 }
 
-/** Decides the next state of a task. It may await only calls of `tx`. */
+/** Decides the next state of a task. The function may await only calls of `tx`. */
 export type Decide = (record: TaskRecord, nowMs: number, tx: WriteTx) => Promise<Advance> | Advance;
 
 /**
@@ -110,7 +110,7 @@ export class Engine {
     this.#onDelegationEnd = listener;
   }
 
-  /** Registers the listener for pending tasks and for workers with free room. */
+  /** Registers the listener for pending tasks and for workers with free capacity. */
   onWork(listener: WorkListener): void {
     this.#work = listener;
   }
@@ -125,8 +125,8 @@ export class Engine {
   }
 
   /**
-   * Sets the rule that decides which tasks may be dispatched without a context that is gone. Without a rule, no task
-   * may be.
+   * Sets the rule that decides which tasks may be dispatched although a context of the task is gone. Without
+   * such a rule, no task may be dispatched without its contexts.
    */
   allowMissingContexts(rule: MissingContextRule): void {
     this.#allowsMissingContexts = rule;

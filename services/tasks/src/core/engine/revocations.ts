@@ -22,8 +22,8 @@ export interface RevocationFollowerOptions {
 }
 
 /**
- * Ends tasks whose authority was revoked. It follows the log of revocations from the stored position. The position
- * advances in the transaction that ends the last task under a block, so no task is missed.
+ * Ends tasks whose authority was revoked. The follower reads the log of revocations from the stored position.
+ * The position advances in the transaction that ends the last task under a block, so no task is missed.
  */
 export class RevocationFollower {
   readonly #engine: Engine;

@@ -9,7 +9,7 @@ type Listener = (ended: TaskRecord) => void;
 export class TaskEnds {
   readonly #waiting = new Map<string, Set<Listener>>();
 
-  /** Calls `listener` when a task ends. The returned function cancels this. */
+  /** Calls `listener` when a task ends. The returned function removes the listener. */
   on(taskId: string, listener: Listener): () => void {
     const waiting = this.#waiting.get(taskId) ?? new Set();
     waiting.add(listener);

@@ -10,8 +10,8 @@ import { isTerminal } from "../rules/state-machine.ts";
 const WATCH_BATCH = 32;
 
 /**
- * The number of poll intervals between two polls of a watcher. It is high, because the bus reports when wake-ups may be
- * lost, and thousands of idle watchers must not load the store.
+ * The number of poll intervals between two polls of a watcher. The number is high, because thousands of idle
+ * watchers must not load the store. The bus reports when wake-ups may be lost.
  */
 const IDLE_POLLS = 10;
 
@@ -94,8 +94,9 @@ export interface SharedReadsOptions {
 }
 
 /**
- * Shares reads of logs: one read serves all watchers of a task. A read is shared only until the task's next wake-up, so
- * every watcher sees the event that woke it. The last read of a task stays in memory while the task has watchers.
+ * Shares reads of logs: one read serves all watchers of a task. A read is shared only until the task's next
+ * wake-up, so every watcher sees the event that woke that watcher. The last read of a task stays in memory
+ * while the task has watchers.
  */
 export class SharedReads {
   readonly #options: SharedReadsOptions;

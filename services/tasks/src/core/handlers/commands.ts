@@ -103,8 +103,8 @@ export async function provideInput(
       const value = create(TaskInputProvidedSchema, { input, ...(message && { message }) });
       const advanced = advance(before, { payload: { case: "inputProvided", value }, by: "delegator" }, nowMs);
       const { number, bytes } = await measureProvidedInputs(tx, taskId);
-      // The stored size of an answer is not its JSON size, but the difference is less than one answer. So the check
-      // compares the stored sizes with a limit that leaves room for one answer.
+      // The stored size of an answer is not its JSON size, but the difference is less than one answer. So this
+      // check uses the stored sizes and leaves room for one answer below the limit.
       if (bytes > MAX_ANSWERS_BYTES - MAX_ANSWER_BYTES) throw tooMuchInput();
       await insertProvidedInput(tx, taskId, number + 1, input);
       return advanced;
@@ -202,7 +202,7 @@ export async function command(
 }
 
 /**
- * Whether an earlier call with the same request id was already answered.
+ * Whether the service has already answered an earlier call with the same request id.
  *
  * @throws DeputeError REQUEST_ID_REUSED
  */

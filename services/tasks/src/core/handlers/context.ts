@@ -70,7 +70,7 @@ export function callOptions({ clock }: TasksContext, context: HandlerContext): C
 }
 
 /**
- * Reads a task that the caller may see, to check a change early. The change itself checks again.
+ * Reads a task that the caller may see, to check a change early. The change itself repeats the check.
  *
  * @throws DeputeError TASK_NOT_FOUND
  */

@@ -83,7 +83,8 @@ class Targets {
 }
 
 /**
- * A draft with its target, or with the error that refused it. A draft that is invalid by itself has no checked form.
+ * A draft with its target, or with the error that refused it. A draft that is invalid without regard to its
+ * target has no checked form.
  */
 interface Aimed {
   readonly checked: CheckedDraft | undefined;

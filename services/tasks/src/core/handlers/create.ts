@@ -78,8 +78,8 @@ export function checkedDraftOf({ requestId, draft, reusePolicy, conflictPolicy }
 }
 
 /**
- * Returns the caller, after its token granted the delegation to the target. A caller without a token is identified by
- * its other credentials.
+ * Returns the caller, after the caller's token has granted the delegation to the target. A caller without a
+ * token is identified by its other credentials.
  *
  * @throws DeputeError TOKEN_DENIED
  */
@@ -169,7 +169,8 @@ export interface Claim {
    */
   readonly identity?: Identity;
   /**
-   * Uses the holder proof to verify the claim alone. This is for a call that ends before it needs a right.
+   * Uses the holder proof to verify the claim alone. Only a call that ends before the check of a right uses
+   * this method.
    *
    * @returns the principal
    * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
@@ -203,7 +204,7 @@ export async function claimOf(tasks: TasksContext, context: HandlerContext): Pro
   return {
     principal: holder,
     async prove() {
-      // A forged or stolen token must not show what its holder would see.
+      // A caller with a forged or stolen token must not see the data of the token's holder.
       const { result } = await dependencies.tokens.inspectToken({ token }, callOptions(tasks, context));
       if (result.case === "denial") throw tokenDenied(result.value);
       const { principal } = await authority.identify(context);

@@ -22,12 +22,12 @@ import { type FullOutput, faultOfResult, requireOutputSchema } from "./complete.
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Ends the task under a delegation by the attestation of its delegatee. The verifier has checked the attestation. The
- * task's rules are checked here, and again in the transaction.
+ * Ends the task under a delegation by the attestation of its delegatee. The verifier has checked the
+ * attestation. This function checks the task's rules before the transaction and again within the transaction.
  *
  * @returns the task; undefined when no task runs under the delegation
  * @throws DeputeError CALLER_NOT_ALLOWED, TASK_STATE_CONFLICT, OUTPUT_SCHEMA_VIOLATION, VERIFICATION_FAILED,
- *   BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
+ * BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
  */
 export async function endAttestedTask(
   tasks: TasksContext,
@@ -55,7 +55,7 @@ export async function endAttestedTask(
   return task;
 }
 
-/** Returns the one task under a delegation: the open one, or else the one whose end was not yet reported. */
+/** Returns the only task under a delegation: the open task, or else the task whose end is not yet reported. */
 async function theTaskUnder({ engine }: TasksContext, revocationId: string): Promise<string | undefined> {
   const { open, ended } = await engine.store.read((tx) => tasksUnderDelegation(tx, revocationId));
   if (open.length > 1) {

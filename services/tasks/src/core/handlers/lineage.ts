@@ -29,8 +29,8 @@ export async function lineageOf(
 }
 
 /**
- * Returns a page of the children of a task, or of all tasks below a root, newest first. It has only the tasks that the
- * caller may see.
+ * Returns a page of the children of a task, or of all tasks below a root, newest first. The page has only the
+ * tasks that the caller may see.
  */
 export async function treePage(tasks: TasksContext, caller: Viewer, request: ListTasksRequest) {
   const { parentTaskId, rootTaskId } = request;

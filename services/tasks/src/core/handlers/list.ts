@@ -12,7 +12,8 @@ type ListFilters = Pick<
 >;
 
 /**
- * Maximum number of tasks that are read for one page. If few tasks pass the filter, the page is short instead of late.
+ * Maximum number of tasks that are read for one page. If few tasks pass the filter, the page is short, so that
+ * the response is not late.
  */
 const MAX_SCANNED = 2000;
 

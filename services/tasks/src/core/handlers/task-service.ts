@@ -195,12 +195,12 @@ async function* eventsOf(
   }
 }
 
-/** Returns the whole of a task whose record the call already has, so its row is not read again. */
+/** Returns the whole task for a record that the call already has. So the task's row is not read again. */
 export async function wholeOf({ engine }: TasksContext, record: TaskRecord): Promise<Task> {
   return engine.store.read((tx) => wholeTask(tx, record));
 }
 
-/** Reads the whole of a task whose record the call does not have. */
+/** Reads the whole task, for a call that does not have the task's record. */
 export async function readWhole({ engine }: TasksContext, taskId: string) {
   return engine.store.read(async (tx) => {
     const record = await readTask(tx, taskId);

@@ -131,8 +131,8 @@ export function dispatched(
 }
 
 /**
- * Returns the assignments that may never have reached their worker, so that they are sent again unchanged. The worker
- * has neither listed them as known nor started them.
+ * Returns the assignments that may never have reached their worker, so that they are sent again unchanged.
+ * These are the assignments that the worker has neither listed as known nor started.
  */
 export async function reissuedAssignments(
   engine: Engine,

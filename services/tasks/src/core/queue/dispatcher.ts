@@ -77,8 +77,8 @@ export class Dispatcher {
 
   /**
    * Finds a stream for a task that is about to be created, so that the task need not wait in the queue. Returns
-   * undefined while older tasks may be pending, because they come first, or while it is unknown how many tasks the
-   * streams may take.
+   * undefined while older tasks may be pending, because older tasks come first. Also returns undefined while
+   * the number of tasks that the streams may take is unknown.
    */
   match(agentId: string, capabilityId: string): AssignmentStream | undefined {
     const delegate = this.#delegates.get(agentId);

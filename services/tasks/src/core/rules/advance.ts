@@ -22,7 +22,7 @@ export interface Advance {
 export interface Step {
   readonly payload: TaskPayload;
   readonly by: Actor;
-  /** The stream that takes the task, if the step hands the task to a worker. */
+  /** The stream that takes the task, if the step dispatches the task to a worker. */
   readonly holder?: string;
   /** The call by which a worker ends its hold with this step. */
   readonly settles?: Settlement;

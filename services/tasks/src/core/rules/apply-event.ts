@@ -81,7 +81,8 @@ export function nextEvent(task: Task, payload: TaskPayload, by: Actor, nowMs: nu
 }
 
 /**
- * Returns the task after an event. A task is its log, folded over the fields that are fixed at creation.
+ * Returns the task after an event. A task is the result of its log's events, applied in order to the fields
+ * that creation fixes.
  *
  * @throws DeputeError TASK_STATE_CONFLICT for an illegal transition; Error for an event out of order
  */
@@ -209,7 +210,10 @@ function checkTransition(task: Task, payload: TaskPayload, by?: Actor): void {
   if (!legal) throw stateConflict(task.id, task.status, to);
 }
 
-/** Whether a worker may deliver a result now. From an unstarted task it may do so only if the task allows it. */
+/**
+ * Whether a worker may deliver a result now. For an unstarted task, the worker may deliver only if the task
+ * allows a result without a start.
+ */
 function mayDeliver(task: Task, to: TaskStatus, by: Actor | undefined): boolean {
   const isDelivery = to === TaskStatus.COMPLETED || to === TaskStatus.IN_REVIEW;
   if (!isDelivery || by !== "worker" || task.status !== TaskStatus.ACCEPTED) return true;

@@ -5,8 +5,8 @@ const FIRST_MS = 1_000;
 const LONGEST_MS = 3_600_000;
 
 /**
- * The wait after a number of failed attempts, in milliseconds. It doubles each time up to an hour, and chance shortens
- * it by up to half. Undefined after the last attempt.
+ * The wait after a number of failed attempts, in milliseconds. The wait doubles each time up to an hour, and
+ * `chance` shortens the wait by up to half. Undefined after the last attempt.
  *
  * @param chance 0 to 1
  */

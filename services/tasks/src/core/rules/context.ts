@@ -92,10 +92,10 @@ export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
 }
 
 /**
- * Requires that a context's scope covers the capability. Depute's choice: free work runs no capability, so a scope does
- * not restrict it.
+ * Requires that a context's scope covers the capability. Depute's choice: a scope does not restrict work
+ * without a capability.
  *
- * @param capabilityId the capability that needs the context; empty for free work
+ * @param capabilityId the capability that needs the context; empty for work without a capability
  * @throws DeputeError CONTEXT_PERMISSION_DENIED
  */
 export function requireScope({ id, envelope }: ContextRecord, capabilityId: string): void {
@@ -123,10 +123,11 @@ export function requireForward(
 }
 
 /**
- * Requires that a derived envelope allows no more than its source, and lasts no longer.
+ * Requires that a derived envelope neither allows more nor lasts longer than its source.
  *
  * @param expireMs when the new one expires, epoch milliseconds
- * @throws DeputeError as requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation; INVALID_REQUEST
+ * @throws DeputeError as requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation;
+ * INVALID_REQUEST
  */
 export function requireDerivation(
   viewer: Viewer,

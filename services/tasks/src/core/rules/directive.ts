@@ -13,8 +13,8 @@ export interface Directive {
 }
 
 /**
- * Returns the directive for the worker that names a lease. The lease is the present one, or the last one of an ended
- * task.
+ * Returns the directive for the worker that names a lease. The lease is the task's present lease, or the last
+ * lease of an ended task.
  *
  * @param knownExpireMs the work deadline that the worker knows; undefined if the worker does not state it
  */

@@ -21,7 +21,10 @@ export function holdsLease({ task, epoch, hold }: TaskRecord, lease: Lease): boo
   return BigInt(epoch) === lease.epoch && hold !== undefined && isHeld(task.status);
 }
 
-/** Whether this same call has already ended this lease. The repeated call gets an answer and changes nothing. */
+/**
+ * Whether an earlier call of the same kind has already ended this lease. The repeated call gets an answer and
+ * changes nothing.
+ */
 export function isSettledBy(record: TaskRecord, lease: Lease, by: Settlement): boolean {
   const { settled } = record;
   return settled !== undefined && settled.by === by && BigInt(settled.epoch) === lease.epoch;

@@ -23,7 +23,7 @@ export interface Admission {
   readonly delegator: string;
   readonly agentId: string;
   readonly agentPrincipal: string;
-  /** Id of the capability without the agent's name; empty for free work. */
+  /** Id of the capability without the agent's name; empty for work without a capability. */
   readonly capabilityId: string;
   readonly capabilityHash: string;
   /** The digest of the schema that outputs must fit; empty for none. */

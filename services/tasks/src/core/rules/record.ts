@@ -13,9 +13,9 @@ export interface Hold {
 /** The calls by which a worker ends its hold. */
 export type Settlement = "complete" | "fail" | "reject" | "release" | "suspend";
 
-/** A task's stored state: the fold of its log, and the fields that the log does not have. */
+/** A task's stored state: the result of its log's events, and the fields that the log does not have. */
 export interface TaskRecord {
-  /** The task as folded from the log. It lacks the input, which never changes and may be large. */
+  /** The task as the events of the log produce it, without the input. The input never changes and may be large. */
   readonly task: Task;
   /** The delegate's key; empty for an agent without a key. */
   readonly agentPrincipal: string;
@@ -45,8 +45,8 @@ export interface TaskRecord {
 const BEGINNING = 3n;
 
 /**
- * Whether the log is too short to have a report, checkpoint or answer, because each of them is a later event. Their
- * tables then need no read.
+ * Whether the log is too short to have a report, checkpoint or answer, because each of these is a later event.
+ * The tables of reports, checkpoints and answers then need no read.
  */
 export function hasOnlyBegun({ task, epoch }: TaskRecord): boolean {
   return epoch <= 1 && task.lastSequence <= BEGINNING;

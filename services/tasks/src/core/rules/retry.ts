@@ -15,7 +15,7 @@ import { type Random, toTimestamp } from "@depute/core";
 import { failureOf, type TaskPayload } from "./apply-event.ts";
 import { maxAttempts } from "./limits.ts";
 
-/** The factor by which each wait is longer than the previous one, if the policy does not state it. */
+/** The factor from each wait to the next, if the policy does not state it. */
 export const DEFAULT_BACKOFF_FACTOR = 2;
 
 /** The longest wait before another attempt in milliseconds, if the policy does not state it. */

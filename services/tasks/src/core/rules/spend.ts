@@ -171,7 +171,10 @@ export function exceeded(unit: Unit, needed: number, allowed: number): DeputeErr
   );
 }
 
-/** Returns the sum of two amounts, at most 2^53-1. A larger sum is not exact, and no column can hold it. */
+/**
+ * Returns the sum of two amounts, at most 2^53-1. A larger sum is not exact, and no database column can hold
+ * the sum.
+ */
 function add(a: Amounts, b: Amounts): Amounts {
   return each((unit) => Math.min(a[unit] + b[unit], Number.MAX_SAFE_INTEGER));
 }

@@ -43,7 +43,8 @@ export const HELD_STATUSES = [ACCEPTED, RUNNING, INPUT_REQUIRED] as const;
 export const ATTESTABLE_STATUSES = [PENDING, ACCEPTED, RUNNING, SUSPENDED, INPUT_REQUIRED] as const;
 
 /**
- * The actors that may cancel a held task. The worker and the clock may do so only after the delegator has requested it.
+ * The actors that may cancel a held task. The worker and the clock may cancel only after the delegator has
+ * requested the cancellation.
  */
 const CANCEL_HELD: readonly Actor[] = ["delegator", "parent", "worker", "clock"];
 
@@ -59,8 +60,8 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: ACCEPTED, to: PENDING, by: ["worker", "clock"] },
   { from: RUNNING, to: PENDING, by: ["worker", "clock"] },
   { from: RUNNING, to: SUSPENDED, by: ["worker", "clock"] },
-  // A suspended task has no lease, like a task with a held result. It becomes pending first, because it needs a worker
-  // to continue.
+  // A suspended task has no lease, like a task with a held result. A resumed task becomes pending first,
+  // because the task needs a worker to continue.
   { from: SUSPENDED, to: PENDING, by: ["delegator"] },
   { from: RUNNING, to: INPUT_REQUIRED, by: ["worker"] },
   { from: INPUT_REQUIRED, to: RUNNING, by: ["delegator"] },

@@ -9,7 +9,7 @@ export interface TreeLimits {
   readonly maxDepth: number;
   /** Maximum number of children that a task may ever have. */
   readonly maxChildren: number;
-  /** Maximum number of open tasks below one root. They all end in one transaction with the root. */
+  /** Maximum number of open tasks below one root. These tasks all end in one transaction with the root. */
   readonly maxOpen: number;
 }
 
@@ -34,9 +34,9 @@ export interface Place {
 }
 
 /**
- * Returns the position of a new child task. A cycle is two tasks on one path with the same agent and capability, or
- * with the same agent and description if they have no capability. Depute's choice: cycles are refused, because a task
- * that waits for itself never ends.
+ * Returns the position of a new child task. A cycle is two tasks on one path with the same agent and
+ * capability, or, without a capability, with the same agent and description. Depute's choice: cycles are
+ * refused, because a task that waits for itself never ends.
  *
  * @throws DeputeError TASK_STATE_CONFLICT (the parent has ended), TASK_CYCLE, LIMIT_EXCEEDED
  */

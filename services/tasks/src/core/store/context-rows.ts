@@ -22,7 +22,7 @@ const CONTEXT_ROW = row({
   data_in: oneOf<DataPlace>("store", "memory", "nowhere"),
 });
 
-/** The data of contexts that may not be stored, by context id. It is in this process's memory. */
+/** The data of contexts that may not be stored, by context id. The data is in the memory of this process. */
 export interface HeldData {
   find(id: string): { readonly digest: string; readonly data: Uint8Array } | undefined;
 }
