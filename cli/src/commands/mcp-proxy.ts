@@ -74,6 +74,7 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
     declared: () => face.declared(),
     onLog: (message) => face.logged(message),
     onListChanged: (list) => face.changed(list),
+    onResourceChanged: (uri) => face.resourceChanged(uri),
   });
   const proxy = new McpProxy({
     config,

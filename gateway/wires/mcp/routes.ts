@@ -61,6 +61,7 @@ export function mcpWire(
         clock: deps.clock,
         timers: deps.timers,
         onListChanged: (list) => faces.get(name)?.changed(list),
+        onResourceChanged: (uri) => faces.get(name)?.resourceChanged(uri),
       }),
       authoriser,
       clock: deps.clock,

@@ -17,6 +17,7 @@ import {
   MISSING_CAPABILITY,
   Refusal,
 } from "./rules/refusal.ts";
+import { WatchedResources } from "./watched-resources.ts";
 
 /** Milliseconds within which a client answers a request of the server. A person may have to decide. */
 const ASK_MS = 600_000;
@@ -32,6 +33,11 @@ export interface DownstreamOptions {
   readonly presentation: (attached: Presentation | undefined) => Presentation | undefined;
   /** The name of the request's connection or session; absent if there is none. */
   readonly session?: string;
+  /**
+   * Collects the subscriptions of the server's session, so that it learns of changed resources. Absent in revision
+   * 2026-07-28, whose clients subscribe by another method.
+   */
+  readonly watchers?: Map<Server, WatchedResources>;
   /** Receives faults that are not reported in any answer. */
   readonly onError: (error: Error) => void;
 }
@@ -44,14 +50,17 @@ export async function downstream({
   proxy,
   presentation,
   session,
+  watchers,
   onError,
 }: DownstreamOptions): Promise<Server> {
   const { info, capabilities, instructions } = await proxy.upstream.description();
   const server = new Server(info, {
-    capabilities: capabilitiesOf(capabilities),
+    capabilities: capabilitiesOf(capabilities, watchers !== undefined),
     ...(instructions === undefined ? {} : { instructions }),
   });
   server.onerror = onError;
+  const watched = watchers === undefined ? undefined : watchedBy(server, proxy, onError);
+  if (watched !== undefined) watchers?.set(server, watched);
   server.fallbackRequestHandler = async (request, context) => {
     const exchange = context.http?.authInfo?.extra?.[EXCHANGE] as Exchange | undefined;
     const attached = presentation(exchange?.presentation);
@@ -60,6 +69,7 @@ export async function downstream({
         ...requestOf(server, request, context, onError),
         ...(attached === undefined ? {} : { presentation: attached }),
         ...(session === undefined ? {} : { session }),
+        ...(watched === undefined ? {} : { watched }),
       });
       if (result.resultType === "input_required" && context.mcpReq.envelope === undefined) {
         throw new Refusal(
@@ -79,6 +89,18 @@ export async function downstream({
   // Drops notifications that the SDK does not handle, because the proxy forwards none of them to the server.
   server.fallbackNotificationHandler = async () => {};
   return server;
+}
+
+/** Creates the subscriptions of one session. */
+function watchedBy(server: Server, proxy: McpProxy, onError: (error: Error) => void): WatchedResources {
+  const { watch } = proxy.upstream;
+  return new WatchedResources({
+    add: (uri) => watch.add(uri),
+    remove: (uri) => watch.remove(uri),
+    admit: (uri, { presentation }) => proxy.admitUpdate(uri, presentation),
+    notify: (uri) => server.notification({ method: "notifications/resources/updated", params: { uri } }),
+    onError,
+  });
 }
 
 /** Returns what the proxy needs to know of a request, apart from its authority. */
@@ -174,17 +196,21 @@ export function downstreamFactory(options: DownstreamOptions): McpServerFactory 
   return () => downstream(options);
 }
 
-/** Returns the server's capabilities without those that the proxy does not support: subscriptions and tasks. */
-function capabilitiesOf({
-  tools,
-  resources,
-  prompts,
-  completions,
-  logging,
-}: ServerCapabilities): ServerCapabilities {
+/** Returns the server's capabilities without those that the proxy does not support, such as tasks. */
+function capabilitiesOf(
+  { tools, resources, prompts, completions, logging }: ServerCapabilities,
+  subscribes: boolean,
+): ServerCapabilities {
   return {
     ...(tools === undefined ? {} : { tools: { listChanged: true } }),
-    ...(resources === undefined ? {} : { resources: { listChanged: true } }),
+    ...(resources === undefined
+      ? {}
+      : {
+          resources: {
+            listChanged: true,
+            ...(subscribes && resources.subscribe === true ? { subscribe: true } : {}),
+          },
+        }),
     ...(prompts === undefined ? {} : { prompts: { listChanged: true } }),
     ...(completions === undefined ? {} : { completions: {} }),
     ...(logging === undefined ? {} : { logging: {} }),

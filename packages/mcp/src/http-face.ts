@@ -12,6 +12,7 @@ import type { McpProxy } from "./proxy.ts";
 import { strip } from "./rules/strip.ts";
 import { Sessions } from "./sessions.ts";
 import type { ListName } from "./subscription.ts";
+import type { WatchedResources } from "./watched-resources.ts";
 
 export interface HttpFaceOptions {
   readonly proxy: McpProxy;
@@ -25,6 +26,8 @@ export interface HttpFaceOptions {
 export class HttpFace {
   readonly #options: HttpFaceOptions;
   readonly #sessions: Sessions;
+  /** The subscriptions of each session, by its server. */
+  readonly #watchers = new Map<Server, WatchedResources>();
   readonly #handler: McpHttpHandler;
 
   constructor(options: HttpFaceOptions) {
@@ -61,7 +64,11 @@ export class HttpFace {
     }
     const opened = this.#ofSession((body as { params?: unknown }).params, presentation);
     const server = await this.#server(opened, randomUuid());
-    return this.#sessions.begin(server, caller, request, beside);
+    const end = () => {
+      this.#watchers.get(server)?.end();
+      this.#watchers.delete(server);
+    };
+    return this.#sessions.begin(server, caller, request, beside, end);
   }
 
   /** Notifies every client that a list has changed. */
@@ -73,6 +80,11 @@ export class HttpFace {
     for (const server of this.#sessions.servers()) {
       server.notification({ method: `notifications/${list}/list_changed` }).catch(this.#options.onError);
     }
+  }
+
+  /** Notifies the sessions that subscribed to a resource of its change. */
+  resourceChanged(uri: string): void {
+    for (const watched of this.#watchers.values()) watched.changed(uri);
   }
 
   async close(): Promise<void> {
@@ -97,7 +109,8 @@ export class HttpFace {
       proxy,
       onError,
       presentation: (attached) => attached ?? ofSession,
-      ...(session === undefined ? {} : { session }),
+      // Only a session lasts longer than its request.
+      ...(session === undefined ? {} : { session, watchers: this.#watchers }),
     });
   }
 }

@@ -24,13 +24,14 @@ import { realPath } from "./real-path.ts";
 import { type AskedClient, fulfil } from "./rounds.ts";
 import { type Declared, missingCapability } from "./rules/client-capabilities.ts";
 import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
-import { gatedRequestOf, type List, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
+import { gatedRequestOf, type List, SUBSCRIBE, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
 import { headerFault, headersFor, type ParamHeader } from "./rules/param-headers.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
 import {
   type BudgetState,
   HEADER_MISMATCH,
   INTERNAL_ERROR,
+  INVALID_PARAMS,
   METHOD_NOT_FOUND,
   MISSING_CAPABILITY,
   Refusal,
@@ -42,6 +43,7 @@ import { visible } from "./rules/visible.ts";
 import { type CallReservation, NOTHING, settle } from "./settle.ts";
 import type { CallOptions, Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
+import type { WatchedResources } from "./watched-resources.ts";
 
 /** A client's request, and the authority that was presented outside of the request's `_delegateos`. */
 export interface ProxyRequest extends CallOptions {
@@ -51,6 +53,8 @@ export interface ProxyRequest extends CallOptions {
   readonly presentation?: Presentation;
   /** The request's connection or session, which identifies a caller without a token; absent if unknown. */
   readonly session?: string;
+  /** The subscriptions of the request's session; absent if the revision has none, or the session. */
+  readonly watched?: WatchedResources;
   /** The client, if the server's requests reach it only as requests of their own (before 2026-07-28). */
   readonly client?: AskedClient;
   /** The headers of a request of 2026-07-28 over HTTP, which must repeat the arguments that the tool declares. */
@@ -109,6 +113,8 @@ export class McpProxy {
           return await this.#list(request, treatment.list, params, presentation);
         case "authorised":
           return await this.#call(request, params, presentation);
+        case "subscription":
+          return await this.#subscribe(request, params, presentation, treatment.isBegin);
         case "passed":
           return await this.#forward(request, params);
         case "refused":
@@ -132,6 +138,11 @@ export class McpProxy {
     } catch (thrown) {
       throw this.#refusal(thrown);
     }
+  }
+
+  /** Decides whether the holder of a token may learn that a resource changed. Throws Refusal if not. */
+  async admitUpdate(uri: string, presentation: Presentation | undefined): Promise<void> {
+    await admitWish(this.#gate, gatedRequestOf(SUBSCRIBE, { uri }, this.#options.config.map), presentation);
   }
 
   /** Resolves when all calls that were begun are settled. */
@@ -164,6 +175,30 @@ export class McpProxy {
       this.#listed.add(callerOf(request, presentation), pinned, digests);
     }
     return { ...withPrivateCache(result), [list.member]: visibleEntries };
+  }
+
+  async #subscribe(
+    { method, watched }: ProxyRequest,
+    params: Record<string, unknown>,
+    presentation: Presentation | undefined,
+    isBegin: boolean,
+  ): Promise<Record<string, unknown>> {
+    const { uri } = params;
+    const { resources } = (await this.#options.upstream.description()).capabilities;
+    if (watched === undefined || resources?.subscribe !== true)
+      throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
+    if (typeof uri !== "string" || uri === "")
+      throw new Refusal(INVALID_PARAMS, "Invalid params", {
+        reason: "INVALID_REQUEST",
+        detail: "uri is wanted",
+      });
+    if (!isBegin) {
+      watched.unsubscribe(uri);
+      return {};
+    }
+    await admit(this.#gate, gatedRequestOf(method, params, this.#options.config.map), presentation);
+    await watched.subscribe(uri, presentation === undefined ? {} : { presentation });
+    return {};
   }
 
   async #call(

@@ -8,6 +8,7 @@ import type { Declared } from "./rules/client-capabilities.ts";
 import { strip } from "./rules/strip.ts";
 import type { ListName } from "./subscription.ts";
 import type { Ask, LogMessage } from "./upstream.ts";
+import type { WatchedResources } from "./watched-resources.ts";
 
 /** One client over stdio. A server behind the proxy serves this client alone. */
 export interface StdioFace {
@@ -17,6 +18,8 @@ export interface StdioFace {
   declared(): Declared | undefined;
   /** Passes a log message of the server to the client, unless its level is below the one that the client set. */
   logged(message: LogMessage): void;
+  /** Notifies the client that a resource has changed, if the client subscribed to it. */
+  resourceChanged(uri: string): void;
   /** Notifies the client that a list has changed. */
   changed(list: ListName): void;
   /** Resolves when the client has disconnected. */
@@ -44,6 +47,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   let opened: Presentation | undefined;
   let declared: Declared | undefined;
   let server: Server | undefined;
+  const watchers = new Map<Server, WatchedResources>();
   let end = () => {};
   const ended = new Promise<void>((resolve) => {
     end = resolve;
@@ -64,7 +68,15 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   const presentation = () => opened ?? held();
   const handle = serveStdio(
     async () => {
-      server = await downstream({ proxy: proxy(), onError, presentation, session: "stdio" });
+      // Only clients that begin with initialize subscribe by a request of their own.
+      const subscriptions = declared === undefined ? {} : { watchers };
+      server = await downstream({
+        proxy: proxy(),
+        onError,
+        presentation,
+        session: "stdio",
+        ...subscriptions,
+      });
       return server;
     },
     { transport: watched(transport, seen, end), onerror: onError },
@@ -80,6 +92,9 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     logged(message) {
       // Revision 2026-07-28 has log messages only for requests that ask for them.
       if (declared !== undefined) server?.sendLoggingMessage(message).catch(onError);
+    },
+    resourceChanged(uri) {
+      for (const watched of watchers.values()) watched.changed(uri);
     },
     changed(list) {
       server?.notification({ method: `notifications/${list}/list_changed` }).catch(onError);

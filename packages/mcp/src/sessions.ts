@@ -36,8 +36,15 @@ export class Sessions {
    *
    * @param caller identifies the token in the request's headers; empty for none. A session that began with a token goes
    *   on with that token alone, because the session's id proves nothing.
+   * @param onEnd called when the session has ended
    */
-  async begin(server: Server, caller: string, request: Request, context: RequestContext): Promise<Response> {
+  async begin(
+    server: Server,
+    caller: string,
+    request: Request,
+    context: RequestContext,
+    onEnd: () => void,
+  ): Promise<Response> {
     this.#sweep();
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUuid,
@@ -47,6 +54,7 @@ export class Sessions {
     });
     server.onclose = () => {
       if (transport.sessionId !== undefined) this.#sessions.delete(transport.sessionId);
+      onEnd();
     };
     await server.connect(transport);
     const answer = await transport.handleRequest(request, context);

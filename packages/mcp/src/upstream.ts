@@ -12,6 +12,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { Definitions } from "./definitions.ts";
+import { ResourceWatch } from "./resource-watch.ts";
 import { type Declared, shownCapabilities } from "./rules/client-capabilities.ts";
 import type { Pinned } from "./rules/definition.ts";
 import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
@@ -63,6 +64,8 @@ export interface CallOptions {
 export interface UpstreamOptions {
   readonly config: UpstreamConfig;
   readonly address: UpstreamAddress;
+  /** Called when a resource has changed that `watch` names. */
+  readonly onResourceChanged?: (uri: string) => void;
   /** Called when a list of the server has changed, either as announced or as found by comparison. */
   readonly onListChanged?: (list: ListName) => void;
   readonly clock: Clock;
@@ -90,6 +93,8 @@ export class Upstream {
   readonly #options: UpstreamOptions;
   /** The server's tool and prompt definitions, whose digests a rule may pin. */
   readonly definitions: Readonly<Record<Pinned, Definitions>>;
+  /** The server's resources that clients watch. */
+  readonly watch: ResourceWatch;
   #connection: Promise<Connection> | undefined;
   /** The client of the open connection. */
   #live: Client | undefined;
@@ -103,6 +108,7 @@ export class Upstream {
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
+    this.watch = new ResourceWatch(async () => (await this.#connected()).client, options.timers);
     this.definitions = { tools: this.#definitionsOf("tools"), prompts: this.#definitionsOf("prompts") };
   }
 
@@ -169,6 +175,7 @@ export class Upstream {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.watch.end();
     this.#subscription?.end();
     const connection = await this.#connection?.catch(() => undefined);
     await connection?.client.close();
@@ -262,6 +269,10 @@ export class Upstream {
         onLog?.(params as LogMessage);
         return;
       }
+      if (method === "notifications/resources/updated") {
+        this.#options.onResourceChanged?.(String(params?.uri));
+        return;
+      }
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) this.#changed(list);
     };
@@ -282,6 +293,7 @@ export class Upstream {
   #forget(): void {
     this.#connection = undefined;
     this.#live = undefined;
+    if (!this.#closed) this.watch.restore();
     this.#subscription?.end();
     this.#subscription = undefined;
     for (const definitions of Object.values(this.definitions)) definitions.forget();

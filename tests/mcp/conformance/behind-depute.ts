@@ -24,10 +24,13 @@ export interface StartedFixture {
   stop(): Promise<void>;
 }
 
-/** Starts the suite's server, and a platform that serves it at /mcp/fixture. */
+/** Starts the suite's server, and a platform that serves it at /mcp/fixture, and at /mcp/legacy in its earlier era. */
 export async function startBehindDepute(): Promise<StartedFixture> {
   const fixture = await startFixture();
-  const platform = await startPlatform({ fixture: { http: { url: fixture.url }, map: MAP } });
+  const platform = await startPlatform({
+    fixture: { http: { url: fixture.url }, map: MAP },
+    legacy: { http: { url: fixture.url }, map: MAP, revision: "legacy" },
+  });
   return {
     fixture,
     platform,

@@ -7,16 +7,9 @@ export const SCENARIOS: Readonly<Record<SuiteRevision, number>> = {
   "2026-07-28": 40,
 };
 
-const NO_SUBSCRIPTIONS = "the proxy offers no subscriptions to resources";
-
-const LEGACY = {
-  "resources-subscribe": NO_SUBSCRIPTIONS,
-  "resources-unsubscribe": NO_SUBSCRIPTIONS,
-};
-
 /** Scenarios that a server behind Depute fails, with the reasons. The test fails if one of them passes. */
 export const DIFFERENCES: Readonly<Record<SuiteRevision, Readonly<Record<string, string>>>> = {
-  "2025-06-18": LEGACY,
-  "2025-11-25": LEGACY,
+  "2025-06-18": {},
+  "2025-11-25": {},
   "2026-07-28": {},
 };

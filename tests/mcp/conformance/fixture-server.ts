@@ -123,9 +123,14 @@ function eventStore(): EventStore {
 /** Starts the suite's server over HTTP, for clients of all three revisions. */
 export async function startFixture(): Promise<{ url: string; stop(): void }> {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+  const legacyServers = new Set<McpServer>();
   const announce = {
     toolsChanged: () => modern.notify.toolsChanged(),
     promptsChanged: () => modern.notify.promptsChanged(),
+    resourceChanged: (uri: string) => {
+      modern.notify.resourceUpdated(uri);
+      for (const { server } of legacyServers) server.sendResourceUpdated({ uri }).catch(() => {});
+    },
   };
   const modern = createMcpHandler(() => makeServer(announce), { legacy: "reject" });
   async function legacy(request: Request): Promise<Response> {
@@ -140,7 +145,9 @@ export async function startFixture(): Promise<{ url: string; stop(): void }> {
       onsessioninitialized: (opened) => void sessions.set(opened, transport),
       onsessionclosed: (closed) => void sessions.delete(closed),
     });
-    await makeServer(announce).connect(transport);
+    const server = makeServer(announce);
+    legacyServers.add(server);
+    await server.connect(transport);
     return transport.handleRequest(request);
   }
   async function answer(request: Request): Promise<Response> {

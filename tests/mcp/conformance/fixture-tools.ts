@@ -113,6 +113,7 @@ const SCHEMA_2020 = {
 export interface Announcements {
   toolsChanged(): void;
   promptsChanged(): void;
+  resourceChanged(uri: string): void;
 }
 
 interface RoundState {
@@ -136,6 +137,7 @@ export const TOOL_NAMES: readonly string[] = [
   "test_reconnection",
   "test_trigger_tool_change",
   "test_trigger_prompt_change",
+  "change_resource",
   "test_x_mcp_header",
   "json_schema_2020_12_tool",
 ];
@@ -201,6 +203,10 @@ export function addTools(server: McpServer, codec: StateCodec, announce: Announc
   });
   add("test_trigger_prompt_change", {}, () => {
     announce.promptsChanged();
+    return text("announced");
+  });
+  add("change_resource", { uri: { type: "string" } }, ({ uri }) => {
+    announce.resourceChanged(uri);
     return text("announced");
   });
   add("test_x_mcp_header", { region: { type: "string", "x-mcp-header": "Region" } }, ({ region }) =>

@@ -8,6 +8,8 @@ export type Treatment =
   | { readonly kind: "list"; readonly list: List }
   /** Needs the right that the rule of the request names. */
   | { readonly kind: "authorised" }
+  /** Begins or ends the session's subscription to a resource; its beginning needs a right. */
+  | { readonly kind: "subscription"; readonly isBegin: boolean }
   /** Passes without a check, because configuration allows it. */
   | { readonly kind: "passed" }
   | { readonly kind: "refused" };
@@ -34,11 +36,18 @@ const LISTS: ReadonlyMap<string, List> = new Map([
 /** The method that calls a tool. */
 export const TOOLS_CALL = "tools/call";
 
+/** The methods of subscriptions before revision 2026-07-28. */
+export const SUBSCRIBE = "resources/subscribe";
+const UNSUBSCRIBE = "resources/unsubscribe";
+const READ = "resources/read";
+
 /** Decides how a client's request is treated. Unknown methods are refused (DelegateOS 11.3). */
 export function treatmentOf(method: string, { methods, passed }: ToolMap): Treatment {
   if (method === "ping") return { kind: "plain" };
   const list = LISTS.get(method);
   if (list !== undefined) return { kind: "list", list };
+  if (method === SUBSCRIBE || method === UNSUBSCRIBE)
+    return { kind: "subscription", isBegin: method === SUBSCRIBE };
   if (method === TOOLS_CALL || methods.has(method)) return { kind: "authorised" };
   return passed.has(method) ? { kind: "passed" } : { kind: "refused" };
 }
@@ -64,7 +73,9 @@ export function gatedRequestOf(
 ): GatedRequest {
   if (method !== TOOLS_CALL) {
     const { _meta, ...args } = params;
-    return { rule: map.methods.get(method), args, name: method };
+    // A client that may read a resource may also learn that it changed.
+    const rule = map.methods.get(method) ?? (method === SUBSCRIBE ? map.methods.get(READ) : undefined);
+    return { rule, args, name: method };
   }
   const name = typeof params.name === "string" ? params.name : "";
   return { rule: map.tools.get(name), args: params.arguments ?? {}, name };

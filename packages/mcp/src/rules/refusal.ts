@@ -13,6 +13,8 @@ export const METHOD_NOT_FOUND = -32601;
 export const HEADER_MISMATCH = -32020;
 /** The JSON-RPC error code of a capability that the client did not declare (MCP 2026-07-28). */
 export const MISSING_CAPABILITY = -32021;
+/** The JSON-RPC error code of a limit that is reached, as on all JSON wires of Depute. */
+export const LIMIT_REACHED = -32056;
 export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 

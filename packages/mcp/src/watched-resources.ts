@@ -1,0 +1,71 @@
+import type { Presentation } from "./presentation.ts";
+import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
+
+/** Maximum number of resources that one session watches. */
+const MAX_WATCHED = 500;
+
+/** A subscription of a session, with the authority under which it began. */
+interface Watch {
+  readonly presentation?: Presentation;
+}
+
+export interface WatchedResourcesOptions {
+  /** Watches a resource at the server. Rejects if the server refuses. */
+  add(uri: string): Promise<void>;
+  remove(uri: string): void;
+  /** Decides whether the client may still learn of changes. Throws Refusal if not. */
+  admit(uri: string, watch: Watch): Promise<void>;
+  /** Notifies the client. */
+  notify(uri: string): Promise<void>;
+  readonly onError: (error: Error) => void;
+}
+
+/** The resources that one session of a revision before 2026-07-28 subscribed to. */
+export class WatchedResources {
+  readonly #options: WatchedResourcesOptions;
+  readonly #watches = new Map<string, Watch>();
+
+  constructor(options: WatchedResourcesOptions) {
+    this.#options = options;
+  }
+
+  /** Begins a subscription; the last one of a resource counts. Throws Refusal at the limit. */
+  async subscribe(uri: string, watch: Watch): Promise<void> {
+    const isNew = !this.#watches.has(uri);
+    if (isNew && this.#watches.size >= MAX_WATCHED) {
+      const data = {
+        reason: "LIMIT_EXCEEDED",
+        metadata: { limit: "mcp_session_resources", max: String(MAX_WATCHED) },
+      };
+      throw new Refusal(LIMIT_REACHED, "the session watches too many resources", data);
+    }
+    this.#watches.set(uri, watch);
+    if (!isNew) return;
+    try {
+      await this.#options.add(uri);
+    } catch (thrown) {
+      this.#watches.delete(uri);
+      throw thrown;
+    }
+  }
+
+  unsubscribe(uri: string): void {
+    if (this.#watches.delete(uri)) this.#options.remove(uri);
+  }
+
+  /** Notifies the client of a changed resource, if it watches the resource and still may. */
+  changed(uri: string): void {
+    const watch = this.#watches.get(uri);
+    if (watch === undefined) return;
+    const { admit, notify, onError } = this.#options;
+    admit(uri, watch).then(
+      () => notify(uri).catch(onError),
+      // A client that lost the right learns nothing more.
+      () => this.unsubscribe(uri),
+    );
+  }
+
+  end(): void {
+    for (const uri of [...this.#watches.keys()]) this.unsubscribe(uri);
+  }
+}
