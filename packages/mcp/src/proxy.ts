@@ -190,7 +190,7 @@ export class McpProxy {
     if (typeof uri !== "string" || uri === "")
       throw new Refusal(INVALID_PARAMS, "Invalid params", {
         reason: "INVALID_REQUEST",
-        detail: "uri is wanted",
+        detail: "uri is required: a text that is not empty",
       });
     if (!isBegin) {
       watched.unsubscribe(uri);
