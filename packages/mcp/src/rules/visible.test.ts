@@ -82,3 +82,12 @@ test("a right of another namespace or action shows no entry, and an entry withou
   expect(visible([null, "fixed", { name: 7 }, {}], TOOLS, map, granted("**"))).toEqual([]);
   expect(names(visible(tools, TOOLS, map, undefined))).toEqual(["fixed", "every", "argued"]);
 });
+
+test("a tool that runs only as a task is not shown, because nothing could call it", () => {
+  const supporting = ["required", "optional", "forbidden"].map((taskSupport) => ({
+    name: "fixed",
+    execution: { taskSupport },
+  }));
+  const shown = visible([...supporting, { name: "fixed" }], TOOLS, map, granted("**"));
+  expect(shown).toEqual([supporting[1], supporting[2], { name: "fixed" }]);
+});

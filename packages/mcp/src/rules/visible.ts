@@ -1,4 +1,5 @@
 import type { Capability } from "@depute/contracts/delegateos/v0/token_pb";
+import { isObject } from "@depute/core";
 import { matches, parsePattern, parseResource } from "@depute/dct";
 import type { List } from "./methods.ts";
 import { resourceOf } from "./resource.ts";
@@ -24,9 +25,18 @@ export function visible(
       typeof entry === "object" && entry !== null ? (entry as Record<string, unknown>)[list.name] : "";
     if (typeof name !== "string") return false;
     const rule = list.usedBy === "tools/call" ? map.tools.get(name) : map.methods.get(list.usedBy);
-    if (rule === undefined) return false;
+    if (rule === undefined || isTaskOnly(entry)) return false;
     return granted === undefined || granted.some((right) => couldGrant(right, rule, list, name));
   });
+}
+
+/**
+ * Whether a tool runs only as a task (MCP 2025-11-25, `execution.taskSupport`). The proxy serves no tasks of servers, so
+ * nothing could call such a tool.
+ */
+function isTaskOnly(entry: unknown): boolean {
+  const { execution } = entry as { execution?: unknown };
+  return isObject(execution) && execution.taskSupport === "required";
 }
 
 function couldGrant(right: Right, rule: CallRule, list: List, name: string): boolean {
