@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openStore } from "@depute/store";
+import { startReference } from "../a2a/reference.ts";
+import { grpcSender } from "../a2a/senders.ts";
 import type { Benchmark } from "../bench.ts";
-import { startA2a } from "./a2a.ts";
 import { taskRunner } from "./complete-tasks.ts";
 import { createTask, inFlight, type Platform, startPlatform } from "./platform.ts";
 
@@ -105,7 +106,8 @@ export default function benchmarks(): Benchmark[] {
 async function compare(platform: Platform) {
   const runner = taskRunner(platform);
   const together = taskRunner(platform, "together");
-  const a2a = await startA2a();
+  const reference = await startReference();
+  const a2a = grpcSender(reference.grpc);
   const send = async () => {
     const startMs = performance.now();
     await inFlight(TASKS, IN_FLIGHT, () => a2a.send());
@@ -122,7 +124,8 @@ async function compare(platform: Platform) {
   }
   runner.close();
   together.close();
-  await a2a.close();
+  a2a.close();
+  await reference.close();
   return rates;
 }
 

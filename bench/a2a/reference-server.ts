@@ -1,11 +1,15 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
 import { type Part, type Task, TaskState } from "@a2a-js/sdk";
 import { AgentEvent, type AgentExecutor, DefaultRequestHandler, InMemoryTaskStore } from "@a2a-js/sdk/server";
+import { jsonRpcHandler } from "@a2a-js/sdk/server/express";
 import { A2AService, grpcService, UserBuilder } from "@a2a-js/sdk/server/grpc";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
+import express from "express";
 
 /**
- * The reference: an agent of the A2A SDK over gRPC, with its store in memory, which completes each message at once. It
- * runs in a separate process and reports its address.
+ * The reference: an agent of the A2A SDK over gRPC and JSON-RPC, with its store in memory, which completes each message
+ * at once. It runs in a separate process and reports its addresses.
  */
 
 process.on("disconnect", () => process.exit());
@@ -13,7 +17,12 @@ process.on("disconnect", () => process.exit());
 const CARD = {
   name: "worker",
   description: "counts words",
-  supportedInterfaces: [{ url: "127.0.0.1", protocolBinding: "GRPC", tenant: "", protocolVersion: "1.0" }],
+  supportedInterfaces: ["GRPC", "JSONRPC"].map((protocolBinding) => ({
+    url: "127.0.0.1",
+    protocolBinding,
+    tenant: "",
+    protocolVersion: "1.0",
+  })),
   provider: undefined,
   version: "1",
   capabilities: { extensions: [] },
@@ -73,8 +82,18 @@ const executor: AgentExecutor = {
 
 const server = new Server();
 const requestHandler = new DefaultRequestHandler(CARD, new InMemoryTaskStore(), executor);
-server.addService(A2AService, grpcService({ requestHandler, userBuilder: UserBuilder.noAuthentication }));
-server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) => {
-  if (error !== null) throw error;
-  process.send?.({ a2a: `127.0.0.1:${port}` });
+const userBuilder = UserBuilder.noAuthentication;
+server.addService(A2AService, grpcService({ requestHandler, userBuilder }));
+const port = await new Promise<number>((resolve, reject) => {
+  server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+    error === null ? resolve(bound) : reject(error),
+  );
+});
+const app = express();
+app.use(jsonRpcHandler({ requestHandler, userBuilder }));
+const http = createServer(app as RequestListener);
+await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+process.send?.({
+  grpc: `127.0.0.1:${port}`,
+  jsonRpc: `http://127.0.0.1:${(http.address() as AddressInfo).port}/`,
 });
