@@ -1,4 +1,6 @@
+import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { linkSignals } from "@depute/service";
 
 /** An element of a task's stream: an event, or a heartbeat without one. */
 export interface StreamItem {
@@ -9,6 +11,23 @@ export interface StreamItem {
 export interface StartedStream {
   readonly first: IteratorResult<StreamItem>;
   readonly events: AsyncIterator<StreamItem>;
+}
+
+/**
+ * Opens a stream that its reader can leave: `return` ends the call. The streams of Connect's clients have no `return`,
+ * so only the call's signal can end one early. A unary call that left a stream open would keep the stream's handler,
+ * because the signal of a successful unary call never aborts.
+ */
+export async function* leavable<Item>(
+  open: (options: CallOptions) => AsyncIterable<Item>,
+  options: CallOptions,
+): AsyncGenerator<Item, void, undefined> {
+  const link = linkSignals(...(options.signal === undefined ? [] : [options.signal]));
+  try {
+    yield* open({ ...options, signal: link.signal });
+  } finally {
+    link.abort(new ConnectError("the reader has left", Code.Canceled));
+  }
 }
 
 /** Reads the first event of a stream, so that a refusal is thrown before the answer begins. */

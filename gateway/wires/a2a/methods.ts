@@ -39,7 +39,7 @@ import {
 } from "@depute/wire/a2a";
 import type { Clients } from "../../edge/clients.ts";
 import { renameFields } from "../../edge/fault.ts";
-import { firstOf, type StreamItem } from "../../edge/started-stream.ts";
+import { firstOf, leavable, type StreamItem } from "../../edge/started-stream.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 import { type A2aCall, agentOf } from "./call.ts";
 import { descriptionOf, inputOf } from "./parts.ts";
@@ -233,8 +233,9 @@ export class A2aMethods {
       input: fromJson(ValueSchema, inputOf(message)),
       message,
     };
+    const delegated = { requestId: requestIdOf(agentId, message, a2aCall), draft };
     const begun = firstOf(
-      tasks.delegateTask({ requestId: requestIdOf(agentId, message, a2aCall), draft }, a2aCall.call.asCaller),
+      leavable((options) => tasks.delegateTask(delegated, options), a2aCall.call.asCaller),
     );
     const { first, events } = await begun.catch((thrown: unknown) => {
       throw renameFields(thrown, FIELDS);
@@ -261,7 +262,7 @@ export class A2aMethods {
   /** The events of a task after a sequence. The caller's right to see the task was checked before. */
   #follow(taskId: string, afterSequence: bigint, { aside }: WireCall): AsyncIterator<StreamItem> {
     const { tasks } = this.#context.clients;
-    return tasks.watchTask({ taskId, afterSequence }, aside)[Symbol.asyncIterator]();
+    return leavable((options) => tasks.watchTask({ taskId, afterSequence }, options), aside);
   }
 }
 
@@ -309,7 +310,8 @@ function stateIn({ status }: A2aTask) {
  */
 async function settled({ task: first, events }: Begun): Promise<A2aTask> {
   let task = first;
-  while (!isSettled(stateIn(task))) {
+  // The stream of an ended task is read to its end, so that it does not count as cancelled.
+  while (!isSettled(stateIn(task)) || isTerminal(stateIn(task))) {
     const item = await events.next();
     if (item.done === true) return task;
     const { taskEvent: event } = item.value;

@@ -18,7 +18,7 @@ import { fromConnectError, reasonOf } from "@depute/service";
 import { parseJson, refusalOf } from "@depute/wire";
 import type { Clients } from "../../edge/clients.ts";
 import { renameFields, withMetadata } from "../../edge/fault.ts";
-import { firstOf, type StartedStream } from "../../edge/started-stream.ts";
+import { firstOf, leavable, type StartedStream } from "../../edge/started-stream.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 import { type Resolved, resolveLevel, tokensUsed } from "./budget.ts";
 import { answerContext, capabilityOf, draftedContext } from "./contexts.ts";
@@ -114,18 +114,19 @@ export class NekteMethods {
     };
     const asked = { requestId: randomUuid(), draft, cancelOnDisconnect: true };
     let beganMs = 0;
-    for await (const { taskEvent: event } of clients.tasks.delegateTask(asked, call.asCaller)) {
+    let result: { result: Resolved; ms: number } | undefined;
+    const events = leavable((options) => clients.tasks.delegateTask(asked, options), call.asCaller);
+    // The stream is read to its end, so that it does not count as cancelled.
+    for await (const { taskEvent: event } of events) {
       if (event === undefined) continue;
       if (event.sequence === 1n) beganMs = timeOf(event);
       const { payload } = event;
       try {
         if (payload.case === "completed") {
           const { output, usage } = payload.value;
-          const result = resolveLevel(output, budget);
-          return {
-            result: { ...result, tokens: tokensUsed(usage, result.tokens) },
-            ms: elapsedMs(event, beganMs),
-          };
+          const resolved = resolveLevel(output, budget);
+          const tokens = tokensUsed(usage, resolved.tokens);
+          result = { result: { ...resolved, tokens }, ms: elapsedMs(event, beganMs) };
         }
       } catch (thrown) {
         throw withMetadata(thrown, { task_id: externalId });
@@ -133,6 +134,7 @@ export class NekteMethods {
       const failure = failureOf(event);
       if (failure !== undefined) throw failure;
     }
+    if (result !== undefined) return result;
     throw new DeputeError(
       ErrorReason.SHUTTING_DOWN,
       "the run continues: invoke it again under the same task_id",

@@ -1,0 +1,48 @@
+import { getEventListeners } from "node:events";
+import type { CallOptions } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { leavable } from "./started-stream.ts";
+
+/** A stream of 1, 2 and an error or the end. Like those of Connect's clients, it has no `return`. */
+function call(fails: boolean) {
+  const signals: (AbortSignal | undefined)[] = [];
+  const open = ({ signal }: CallOptions): AsyncIterable<number> => {
+    signals.push(signal);
+    let count = 0;
+    const next = async () => {
+      count += 1;
+      if (count <= 2) return { done: false as const, value: count };
+      if (fails) throw new Error("broken");
+      return { done: true as const, value: undefined };
+    };
+    return { [Symbol.asyncIterator]: () => ({ next }) };
+  };
+  return { open, signals };
+}
+
+test.each<[string, boolean, number]>([
+  ["that its reader leaves", false, 1],
+  ["that is read to its end", false, 3],
+  ["that fails", true, 3],
+])("a stream %s ends its call, and leaves no listener", async (_, fails, reads) => {
+  const caller = new AbortController();
+  const { open, signals } = call(fails);
+  const stream = leavable(open, { signal: caller.signal });
+  const read = async () => {
+    for (let count = 0; count < reads; count += 1) await stream.next();
+    await stream.return(undefined);
+  };
+  await (fails ? expect(read()).rejects.toThrow("broken") : read());
+  expect(signals.map((signal) => signal?.aborted)).toEqual([true]);
+  expect(caller.signal.aborted).toBe(false);
+  expect(getEventListeners(caller.signal, "abort")).toEqual([]);
+});
+
+test("a stream ends when its caller leaves", async () => {
+  const caller = new AbortController();
+  const { open, signals } = call(false);
+  const stream = leavable(open, { signal: caller.signal });
+  await stream.next();
+  caller.abort(new Error("gone"));
+  expect(signals[0]?.aborted).toBe(true);
+});
