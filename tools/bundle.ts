@@ -27,19 +27,11 @@ const VALIDATE = {
 /** Timeout of one download, in milliseconds. */
 const MAX_FETCH_MS = 120_000;
 
-/**
- * Files that the contracts import and that installed packages contain: package, folder in it, and path in the import
- * tree.
- */
-const GOOGLE = [
-  "google/rpc/status.proto",
-  "google/rpc/error_details.proto",
-  "google/protobuf/any.proto",
-  "google/protobuf/descriptor.proto",
-  "google/protobuf/duration.proto",
-  "google/protobuf/struct.proto",
-  "google/protobuf/timestamp.proto",
-];
+/** The package with google's files. */
+const GOOGLE = "node_modules/google-proto-files";
+
+/** The details of errors. No contract imports them, but clients read them. */
+const ERROR_DETAILS = "google/rpc/error_details.proto";
 
 /**
  * Extracts the official validate.proto from the source archive of Python's `protovalidate`, unless an earlier run did.
@@ -70,8 +62,18 @@ function layOut(root: string): void {
   const validate = join(root, "buf/validate/validate.proto");
   mkdirSync(join(root, "buf/validate"), { recursive: true });
   cpSync(fetchValidate(), validate);
-  const google = join("node_modules", "google-proto-files");
-  for (const path of GOOGLE) cpSync(join(google, path), join(root, path), { recursive: true });
+  cpSync(join(GOOGLE, ERROR_DETAILS), join(root, ERROR_DETAILS));
+  for (const file of filesBelow(root)) addImports(root, file);
+}
+
+/** Copies google's files that a file imports, and the files that those import. */
+function addImports(root: string, file: string): void {
+  const text = readFileSync(join(root, file), "utf8");
+  for (const [, path = ""] of text.matchAll(/^import (?:public )?"(google\/[^"]+)";/gm)) {
+    if (existsSync(join(root, path))) continue;
+    cpSync(join(GOOGLE, path), join(root, path));
+    addImports(root, path);
+  }
 }
 
 function filesBelow(root: string): string[] {

@@ -43,3 +43,12 @@ test("every file of google is that of its package, byte for byte", () => {
 test("the validation rules are the official file, byte for byte", () => {
   expect(digests(protos, "buf/**/*.proto")).toEqual({ "buf/validate/validate.proto": OFFICIAL_RULES_SHA256 });
 });
+
+test("the bundle contains every file that its files import", () => {
+  const files = globSync("**/*.proto", { cwd: protos });
+  const missing = files.flatMap((file) => {
+    const imports = readFileSync(join(protos, file), "utf8").matchAll(/^import (?:public )?"([^"]+)";/gm);
+    return [...imports].flatMap(([, path = ""]) => (files.includes(path) ? [] : [`${file}: ${path}`]));
+  });
+  expect(missing).toEqual([]);
+});
