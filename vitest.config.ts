@@ -12,7 +12,8 @@ export default defineConfig({
     // Tests start servers and processes, so they run in separate processes, at most two at a time.
     pool: "forks",
     maxWorkers: 2,
-    // Generous, because tests do not sleep: only a test that hangs, or one on a busy machine, reaches this limit.
+    // The limit is generous, because tests do not sleep. Only a test that hangs, or a test on a busy machine,
+    // reaches this limit.
     testTimeout: 20_000,
     // A machine that is busy can break a deadline. The reporter names each test that passed only when repeated.
     retry: process.env.CI === "true" ? 1 : 0,
@@ -57,8 +58,8 @@ function testsOf(glob: string): string {
 }
 
 /**
- * Runs the tests of the services a second time, on Postgres. Tests of pure rules are left out, because they use no
- * store.
+ * Runs the tests of the services a second time, on Postgres. Tests of pure rules are left out, because such
+ * tests use no store.
  */
 function onPostgres(): TestProjectInlineConfiguration[] {
   if (!hasPostgres() && process.env.CI !== "true") {

@@ -6,12 +6,12 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorSet, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { writeThirdPartyProtos } from "./third-party-protos.ts";
 
-/** The file with the descriptors of the last released contracts. It holds no third-party file. */
+/** The file with the descriptors of the last released contracts. The file holds no third-party contract. */
 export const RELEASED = "proto/released/v1.binpb";
 
 const PRESENT = "present.binpb";
 
-/** The result of a comparison of the contracts on disk with the released ones. */
+/** The result of comparing the contracts on disk with the released contracts. */
 export type Outcome =
   | { kind: "compatible" }
   | { kind: "breaking"; report: string }
@@ -26,8 +26,8 @@ export function checkBreaking(root: string): Outcome {
   try {
     const image = join(folder, "released.binpb");
     writeFileSync(image, withImports(readFileSync(released), build(root, folder)));
-    // buf compares a workspace module by module, but the released contracts are one image. Therefore both sides are
-    // images.
+    // buf compares a workspace module by module, but the released contracts are one image (a set of compiled
+    // descriptors). Therefore both sides are images.
     const { status, output } = buf(root, "breaking", join(folder, PRESENT), "--against", image);
     return status === 0 ? { kind: "compatible" } : { kind: "breaking", report: output };
   } finally {
@@ -36,8 +36,8 @@ export function checkBreaking(root: string): Outcome {
 }
 
 /**
- * Records the contracts on disk as the released ones. Throws an Error with buf's report if they break the contracts
- * recorded before.
+ * Records the contracts on disk as the released ones. Throws an Error with buf's report if the contracts on
+ * disk break the contracts recorded before.
  */
 export function recordContracts(root: string): void {
   const outcome = checkBreaking(root);

@@ -1,8 +1,8 @@
 /**
- * `npm run schema-suite`, which npm also runs before `npm test`: downloads the JSON Schema Test Suite, so that no
+ * `npm run schema-suite`, which npm also runs before `npm test`: downloads the JSON Schema Test Suite. So no
  * third-party file is committed. No registry has the suite as a package, but the source archive of Python's
- * `jsonschema` contains it. pip downloads that archive by its digest. Without pip or a network, tests that need the
- * suite report that they were skipped.
+ * `jsonschema` contains the suite. pip downloads that archive by its digest. Without pip or a network, tests
+ * that need the suite report that they were skipped.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";

@@ -51,8 +51,8 @@ export function fileRules(): IForbiddenRuleType[] {
 }
 
 /**
- * The rules against cycles in shipped files. Test helpers import the code that they test, so cycles with their folders
- * are allowed.
+ * The rules against cycles in shipped files. Test helpers import the code under test, so cycles with their
+ * folders are allowed.
  */
 export function cycleRules(): IForbiddenRuleType[] {
   return [
@@ -143,7 +143,7 @@ function moduleRules({ folder, core, port, words, modules }: Modules): IForbidde
   ];
 }
 
-/** Converts a pattern of the table to a regular expression without capturing groups. */
+/** Converts a pattern of the table of folders to a regular expression without capturing groups. */
 function pattern(room: string): string {
   return room.replace("*", "[^/]+");
 }

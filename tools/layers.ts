@@ -26,7 +26,7 @@ export interface Exception {
 export interface Layers {
   readonly files: number;
   readonly violations: readonly Violation[];
-  /** Exceptions without a violation. They must be removed. */
+  /** Exceptions without a violation. A developer must remove such exceptions. */
   readonly unused: readonly Exception[];
 }
 

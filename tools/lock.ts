@@ -26,7 +26,7 @@ export interface MissingPlatform {
 /** Matches the end of a platform package's name. */
 const PLATFORM =
   /-(aix|android|darwin|freebsd|linux|netbsd|openbsd|sunos|win32)-([a-z0-9]+)(?:-(musl|gnu|glibc))?$/;
-/** The CPU words in such names that differ from npm's words. */
+/** Maps CPU names in the names of platform packages to npm's CPU names, where the two differ. */
 const CPUS: Record<string, string> = { armv7: "arm", aarch64: "arm64" };
 
 /**

@@ -1,6 +1,6 @@
 /**
- * npm runs this after an installation. It generates the contracts' code and builds the console, if the tools for them are
- * installed.
+ * npm runs this script after an installation. The script generates the contracts' code and builds the console,
+ * if the tools for them are installed.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * The table of rooms of docs/internals/layout.md: for each folder, the folders from which it may import. `*` matches
- * any folder name.
+ * The table of docs/internals/layout.md: for each folder (room), the folders from which its files may import.
+ * `*` matches any folder name.
  */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   "packages/contracts": [],
@@ -27,7 +27,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   "examples/*": ["packages/*", "cli"],
 };
 
-/** Folders without a workspace that may import every room and its dependencies. */
+/** Folders without a workspace that may import every folder of ROOMS and its dependencies. */
 export const SEES_EVERYTHING: readonly string[] = ["bench", "tests"];
 
 /** Packages and folders that do I/O. No file under `rules/` imports any of them, nor a Node.js module. */
@@ -39,8 +39,8 @@ export const NOT_IN_RULES = {
 } as const;
 
 /**
- * A core and the modules beside it. A module imports only the core's port, the module's rules import only the core's
- * types without I/O, and no module imports another.
+ * A core and the modules beside it. A module imports only the core's port. The rules of a module import only
+ * the core's types without I/O. No module imports another module.
  */
 export interface Modules {
   readonly folder: string;

@@ -15,8 +15,8 @@ include!(concat!(env!("OUT_DIR"), "/contracts.rs"));
 `;
 
 /**
- * Writes the crate `depute-contracts` into `rust/` below a folder. Its build generates the client from the contracts
- * beside it, without protoc.
+ * Writes the crate `depute-contracts` into `rust/` below a folder. The crate's build generates the client from
+ * the contracts beside it, without protoc.
  *
  * @throws Error if the bundle of contracts does not exist
  */

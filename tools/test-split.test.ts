@@ -29,6 +29,6 @@ test.each([
   ["test:watch", "named"],
   [undefined, "named"],
 ])("the script %s runs the %s tests", (script, run) => {
-  // Without a script, the npm script that runs this test would be used.
+  // Without a script, `currentRun` would read the npm script that runs this test.
   expect(currentRun(script ?? "")).toBe(run);
 });

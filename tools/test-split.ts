@@ -1,8 +1,9 @@
 import { globSync, readFileSync } from "node:fs";
 
 /**
- * The tests that `npm run test:slow` runs instead of `npm test`: faults, separate processes, third-party programs,
- * models and long properties. A file belongs here if it takes more than ten seconds of an idle processor.
+ * The tests that `npm run test:slow` runs instead of `npm test`: faults, separate processes, third-party
+ * programs, models and long properties. A file belongs here if its tests take more than ten seconds of an idle
+ * processor.
  */
 export const SLOW: readonly string[] = [
   // Faults: killed processes, cut connections, full disks.

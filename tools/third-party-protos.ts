@@ -24,8 +24,8 @@ const COPIED = [
 ] as const;
 
 /**
- * Writes one folder below `root` for each origin (buf, google, grpc), each a buf module. No package has the validation
- * rules as text, so they are printed from the runtime's descriptor.
+ * Writes one folder below `root` for each origin (buf, google, grpc), each a buf module. No package has the
+ * validation rules as text, so the file is printed from the runtime's descriptor.
  */
 export function writeThirdPartyProtos(root: string): void {
   for (const [target, packageName, source] of COPIED) {

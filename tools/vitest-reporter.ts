@@ -14,7 +14,8 @@ export default class TallyReporter implements Reporter {
 function tallyOf(modules: readonly TestModule[], unhandledErrors: number): Tally {
   const tally: Tally = { passed: 0, failed: unhandledErrors, skipped: [], repeated: [] };
   for (const module of modules) {
-    // A file or group that does not load has no tests that could fail, so it counts as a failure itself.
+    // A file or group that does not load has no tests that could fail. So the reporter counts the file or group
+    // as a failure.
     if (module.errors().length > 0) tally.failed++;
     for (const suite of module.children.allSuites()) if (suite.errors().length > 0) tally.failed++;
     for (const test of module.children.allTests()) {

@@ -53,7 +53,8 @@ describe("a card", () => {
       return { kty: "OKP", crv: "Ed25519", x };
     });
     await expect(verify(card)).resolves.toBeUndefined();
-    // The library logs each signature that does not verify; the mock keeps this out of the test's output.
+    // The library logs each signature that does not verify. The mock keeps these log lines out of the test's
+    // output.
     vi.spyOn(console, "debug").mockImplementationOnce(() => {});
     await expect(verify({ ...card, version: "another" })).rejects.toThrow("No valid signatures");
   });

@@ -15,7 +15,7 @@ import { BINDINGS } from "./scene.ts";
 
 const FLAGS = ["--tasks-outbound-hosts", "127.0.0.1"];
 
-/** Registers an agent by the card that it publishes elsewhere. */
+/** Registers an agent by the card that the agent's own server publishes. */
 async function register(id: string, { card }: Elsewhere, { clients }: TestPlatform): Promise<void> {
   const a2aCard = fromJson(AgentCardSchema, AgentCard.toJSON(card) as JsonValue);
   await clients.agents.registerAgent({ requestId: crypto.randomUUID(), agent: { id, a2aCard } });

@@ -26,7 +26,10 @@ export const BEHAVIOUR = {
   reply: "answers with a message instead of a task",
 } as const;
 
-/** An agent of A2A elsewhere: the official SDK's server with its store in memory. It shares no code with the platform. */
+/**
+ * An A2A agent outside the platform: the official SDK's server with its store in memory. The agent shares no
+ * code with the platform.
+ */
 export interface Elsewhere {
   readonly card: AgentCard;
   /** The messages that the agent has received, in order. */
@@ -35,7 +38,7 @@ export interface Elsewhere {
   readonly cancelled: string[];
   /** Completes the tasks that wait. */
   finish(): void;
-  /** Ends all open HTTP connections, as a proxy between the two would. */
+  /** Ends all open HTTP connections, as a proxy between the agent and the platform would. */
   drop(): void;
   close(): Promise<void>;
 }
@@ -68,7 +71,7 @@ async function serveGrpc(requestHandler: DefaultRequestHandler) {
   });
   return {
     url: `127.0.0.1:${port}`,
-    // A gRPC server cannot end its connections and live on.
+    // A gRPC server cannot close its connections and keep running.
     drop: () => {},
     close: async () => server.forceShutdown(),
   };

@@ -5,7 +5,7 @@ import { WorkFailure } from "@depute/client";
 import { afterAll, beforeAll } from "vitest";
 import { introduce, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 
-/** What the agent does for each text that it receives. It returns any other text unchanged. */
+/** The agent's work for each text. The agent returns any other text unchanged. */
 const WORK = {
   echo: "returns its input",
   data: "returns data",

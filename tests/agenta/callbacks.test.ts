@@ -140,6 +140,7 @@ test.each([
   expect(reported.map(({ status: word }) => word)).toEqual(["accepted", "in_progress", "completed"]);
   clock.skip(60_000);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  // An address that is only another spelling of the listed address is allowed, so it may receive calls.
+  // The allowed list compares addresses, not spellings. So another spelling of the listed address may receive
+  // calls.
   if (!address().includes("0x7f")) expect(calls).toEqual([]);
 });

@@ -99,7 +99,7 @@ describe("an execution that goes well", () => {
       ["2", "receipt", told[1]],
       ["3", "receipt", told[2]],
     ]);
-    // The refusal has its own HTTP status, because it comes before the stream begins.
+    // The refusal has its own HTTP status, because the platform refuses before the stream begins.
     await expect(market.watch(first.request_id, "9").next()).rejects.toThrow("400");
   });
 

@@ -419,7 +419,8 @@ describe("the caller", () => {
     const result = resultOf(receipt);
     const refused = await buyer.post("/agenta/verification_results", result);
     expect([refused.status, refused.body.error.details.reason]).toEqual([403, "CALLER_NOT_ALLOWED"]);
-    // The auditor is not a party of the execution. It may verify because a party gave it the receipt.
+    // The auditor is not a party of the execution. The auditor may verify, because a party gave the receipt to
+    // the auditor.
     await auditor.verify(result);
     expect((await seller.settlement(id)).state).toBe("captured");
   });

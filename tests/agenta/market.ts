@@ -123,7 +123,7 @@ export async function introduceAll(
   });
 }
 
-/** Calls a market over plain HTTP. Every document that it returns must satisfy its schema. */
+/** Calls a market over plain HTTP. Every returned document must satisfy its schema. */
 export function marketAt(url: string, headers: Record<string, string> = {}) {
   const send = async (path: string, init: RequestInit = {}) => {
     const response = await fetch(`${url}${path}`, { ...init, headers: { ...headers, ...init.headers } });

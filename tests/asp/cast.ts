@@ -117,7 +117,7 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** Makes the wire of plain HTTP. It shares only the form of the documents with the platform. */
+/** Makes the wire of plain HTTP. The wire and the platform share only the form of the documents. */
 export function overHttp(url: string): Wire {
   const post = async (path: string, envelope: Envelope) =>
     documentOf(

@@ -12,9 +12,9 @@ import { type Platform, register, startPlatform } from "./platform.ts";
 import { INVITATION, LINES } from "./scenario.ts";
 
 /**
- * Sends every message of the scenario with faults: with each member altered, out of order, replayed, by a wrong sender,
- * and out of turn. Every wire must refuse the faulty message with its code. The session must stay unchanged and then
- * accept the genuine message.
+ * Sends every message of the scenario with faults. The faults are altered members, a wrong order, a replay, a
+ * wrong sender, and a wrong turn. Every wire must refuse the faulty message with its code. The session must
+ * stay unchanged and then accept the genuine message.
  */
 
 const CAST = [ALPHA, BETA, GAMMA];
@@ -29,8 +29,8 @@ afterAll(() => platform.stop());
 /** A wire to which messages are sent. */
 interface Door {
   /**
-   * Sends a document unchanged, whatever its form. Returns `appended`, the refusal's code, or its reason if it has no
-   * code.
+   * Sends a document of any form unchanged. Returns `appended`, the refusal's code, or the refusal's reason if
+   * the refusal has no code.
    */
   offer(document: JsonObject, sessionId: string): Promise<string>;
   close(): void;

@@ -1,8 +1,8 @@
 import type { Json } from "./stranger.ts";
 
 /**
- * Encodes a document in MessagePack. It implements only the part that documents need, from the specification, and
- * shares no code with the platform's codec.
+ * Encodes a document in MessagePack. The encoder is written from the specification and implements only the
+ * types that documents need. The encoder shares no code with the platform's codec.
  */
 
 export function pack(value: Json): Buffer {

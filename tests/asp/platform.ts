@@ -73,7 +73,7 @@ export function connect(url: string) {
 
 type Registry = Pick<Platform, "url" | "agents" | "trust">;
 
-/** The operator, who sets the agents' initial scores. */
+/** The operator. This principal sets the agents' initial scores. */
 export const OPERATOR = agent("agent://operator.example/trust/operator", "org_operator");
 
 /** Sets all components of an agent's score to one value; the operator imports it. */

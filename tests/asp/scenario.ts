@@ -21,7 +21,7 @@ function said(name: string, more: JsonObject = {}): JsonObject {
   return { ...content.body, ...more };
 }
 
-/** The proposal in the specification has expired, so this one ends later. */
+/** The specification's proposal has expired, so the test's proposal ends later. */
 const validUntil = new Date(Date.now() + 3 * 86_400_000).toISOString();
 
 const rated = ({ uri: agentId }: Agent, stars: number): JsonObject => ({

@@ -9,8 +9,8 @@ import {
 } from "node:crypto";
 
 /**
- * The JSON of an independent agent. The agent is written from the documents alone, with plain fetch and SHA-256 and
- * Ed25519 of Node.js. It shares no code with the platform.
+ * The JSON of an independent agent. The agent is written from the documents alone, with plain fetch and SHA-256
+ * and Ed25519 of Node.js. The agent shares no code with the platform.
  */
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -53,7 +53,7 @@ export class Stranger {
   readonly uri: string;
   /** The public key in base64url. */
   readonly x: string;
-  /** Whether calls without a message also carry a proof. A platform that requires credentials needs this. */
+  /** Whether calls without a message also carry a proof. A platform that requires credentials needs such proofs. */
   proves = false;
   readonly #key: KeyObject;
   readonly #url: string;
@@ -88,7 +88,7 @@ export class Stranger {
   /**
    * Registers the agent.
    *
-   * @param more members that replace the usual ones of the record
+   * @param more members that replace the record's usual members
    */
   register(more: Document = {}): Promise<Answer> {
     const card: Document = {
@@ -120,7 +120,8 @@ export class Stranger {
   }
 
   /**
-   * Makes a signed message that follows the head of a session. For a session's id alone, it makes the first message.
+   * Makes a signed message that follows the head of a session. Given only a session's id, the method makes the
+   * session's first message.
    */
   message(session: Document | string, performative: string, body: Document, more: Document = {}): Document {
     const known = typeof session === "string" ? undefined : session;

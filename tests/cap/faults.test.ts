@@ -111,8 +111,8 @@ test("a platform that is killed repeatedly continues where it stopped", { timeou
   for (const [at, message] of EXAMPLE.entries()) {
     const sent = await ask("POST", "/cap/messages", message, `message-${at}`);
     effects.push(sent.body.effect);
-    // Every answer is durable: a caller that missed it repeats its message and gets the same answer. Every fourth
-    // message tests this.
+    // Every answer is durable: a caller that missed the answer repeats its message and gets the same answer.
+    // Every fourth message tests this.
     if (at % 4 !== 2) continue;
     await platform.stop("SIGKILL");
     platform = await start();

@@ -61,7 +61,7 @@ const inboxLines = async (id: string, root: string): Promise<string[]> =>
         message.error_code;
       return `${origin} ${message.type} ${message.sender_id}: ${String(words).slice(0, 30)}`;
     });
-/** Plays the messages up to the one that hands the result over to QA. */
+/** Plays the messages up to the message that submits the result to QA. */
 const upToReview = async (root: string) => {
   const s = script(root);
   for (const message of [s.toPm, s.question, s.answer, s.toAnalyst, s.followUp, s.clarified, s.toQa])
@@ -425,7 +425,7 @@ describe("after a failure", () => {
         code: 403,
       });
     }
-    // The delegator's own manifest still limits the agents to which it may send messages.
+    // The delegator's own manifest still limits the agents to which the delegator may send messages.
     expect(await refused({ ...s.toAnalyst, recipient_id: "stranger-1" })).toMatchObject({
       code: 403,
       rule: "not_allowed",

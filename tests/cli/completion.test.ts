@@ -16,7 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const isInstalled = (shell: string) => spawnSync(shell, ["--version"]).status === 0;
 
-/** How each shell sources its script, and prints the candidates of words. */
+/** The command of each shell that loads the shell's completion script and prints the candidates for some words. */
 const SHELLS: Readonly<Record<string, (words: readonly string[]) => string>> = {
   bash: (words) => `source <(depute completion bash)
 COMP_WORDS=(depute ${words.map((word) => `'${word}'`).join(" ")})

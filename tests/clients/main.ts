@@ -10,7 +10,10 @@ import { Results, say } from "./results.ts";
 import { Scene } from "./scene.ts";
 import { cancellation, drops, revocation, STORY_MS, takeover } from "./stories.ts";
 
-/** Maximum number of concurrent stories (test scenarios). Several can run at once, because a story mostly waits. */
+/**
+ * Maximum number of concurrent stories (test scenarios). Stories can run concurrently, because a story mostly
+ * waits.
+ */
 const AT_ONCE = 4;
 
 /** Timeout of one command of a build, in milliseconds. */
@@ -111,7 +114,7 @@ try {
     const programs = await build(language, scene, results);
     if (programs !== undefined) languages.push(programs);
   }
-  // A language without programs misses three stories with each worker and each delegator, and its takeovers.
+  // A language without programs skips three stories for each pair of worker and delegator, and its takeovers.
   results.skipped += 4 * (chosen.length ** 2 - languages.length ** 2);
   const jobs = await pairs(scene, languages, results);
   await runAll([...jobs, ...takeovers(scene, languages, results)]);

@@ -9,7 +9,7 @@ export class Program {
   readonly #child: ChildProcess;
   readonly #closed: Promise<unknown>;
   #errors = "";
-  /** Aborts at the next line. Several stories wait for lines of one worker at the same time. */
+  /** Aborts at the next line. Several stories (test scenarios) wait for lines of one worker at the same time. */
   #news = new AbortController();
 
   /** @param onLine called for each line of the output */

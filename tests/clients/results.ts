@@ -8,13 +8,13 @@ export class Results {
   passed = 0;
   failed = 0;
   skipped = 0;
-  /** The stories that passed only when they were repeated. */
+  /** The stories (test scenarios) that passed only when they were repeated. */
   readonly #repeated: string[] = [];
   readonly #rows: string[][] = [["worker", "delegator", "story", "outcome", "seconds"]];
 
   /**
-   * Runs a story and records its outcome. A failure is printed at once. With CI=true a failed story is repeated once,
-   * because a busy machine can break a deadline.
+   * Runs a story (a test scenario) and records its outcome. A failure is printed at once. With CI=true a failed
+   * story is repeated once, because a busy machine can break a deadline.
    *
    * @returns whether the story passed
    */

@@ -10,7 +10,10 @@ import { Program } from "./program.ts";
 
 const SECRET = "secret-of-the-issuer";
 
-/** A platform that requires credentials, behind a proxy. The stories cut the proxy's connections. */
+/**
+ * A platform that requires credentials, behind a proxy. The stories (test scenarios) cut the proxy's
+ * connections.
+ */
 export class Scene {
   readonly folder: string;
   readonly #proxy: Detour;

@@ -58,7 +58,7 @@ export async function openPage(
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => {
     const text = message.text();
-    // Failed calls are no faults of the page: some tests cause them, and the page shows them as text.
+    // Failed calls are no faults of the page: some tests cause failed calls, and the page shows them as text.
     if (message.type() === "error" && !text.startsWith("Failed to load resource")) faults.push(text);
   });
   return {

@@ -147,7 +147,8 @@ describe.skipIf(!hasBrowser())("the connection of a browser", () => {
     async (_, __, isListed) => {
       const site = await startSite();
       cleanUp.push(async () => {
-        // The browser keeps connections open. Without this call the server's close would wait for them.
+        // The browser keeps connections open. Without this call, closing the server would wait for those
+        // connections.
         site.server.closeAllConnections();
         site.server.close();
       });

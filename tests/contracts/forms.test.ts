@@ -31,7 +31,7 @@ const KEYWORDS = new Set([
   ),
 ]);
 
-/** Returns the forms in which a generator writes a name: as it is, camelCase, PascalCase and snake_case. */
+/** Returns the forms in which a generator writes a name: unchanged, camelCase, PascalCase and snake_case. */
 function identifiers(name: string): string[] {
   const words = name
     .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")

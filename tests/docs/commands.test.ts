@@ -56,7 +56,8 @@ async function bash(script: string): Promise<{ code: number; output: string }> {
   writeFileSync(join(folder, "depute"), `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`, {
     mode: 0o755,
   });
-  // A page runs up to a hundred commands. With the cache they share compiled code, so a loaded machine keeps the time limit.
+  // A page runs up to a hundred commands. With the cache the commands share compiled code, so a loaded machine
+  // keeps the time limit.
   const NODE_COMPILE_CACHE = join(folder, "compiled");
   const env = { ...process.env, NODE_COMPILE_CACHE, PATH: `${folder}:${process.env.PATH}` };
   const shell = spawn("bash", ["-c", script], { stdio: ["ignore", "pipe", "pipe"], env });

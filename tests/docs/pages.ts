@@ -10,11 +10,13 @@ export interface Page {
 export interface Block {
   readonly commands: string;
   /**
-   * The reason why the tests do not run the block. The comment before it gives the reason: `<!-- not run: REASON -->`.
+   * The reason why the tests do not run the block. A comment before the block gives the reason: `<!-- not run:
+   * REASON -->`.
    */
   readonly notRun?: string;
   /**
-   * The program that the block needs on the PATH. The comment before it names the program: `<!-- needs: PROGRAM -->`.
+   * The program that the block needs on the PATH. A comment before the block names the program: `<!-- needs:
+   * PROGRAM -->`.
    */
   readonly needs?: string;
 }

@@ -33,8 +33,8 @@ const ROUNDS = 24;
 /** Longest pause of a background loop, in milliseconds. */
 const PAUSE_MS = 20;
 /**
- * Timeouts of a transaction and of a check of a store. Timers of these lengths are not pauses of a loop, so they stay
- * unchanged.
+ * Timeouts of a transaction and of a check of a store. Timers of these lengths are not pauses of a loop, so the
+ * test does not shorten them.
  */
 const STORE_LIMITS_MS = [5_000, 3_000];
 

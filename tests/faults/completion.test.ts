@@ -62,8 +62,8 @@ test("a verifier that is killed between two steps finishes the completion", {
 
   const delegated = await cast.handedOver();
   const params = cast.attested(delegated);
-  // The first step calls the tasks service, which is stopped and does not answer. The verifier is killed while it
-  // waits.
+  // The first step calls the tasks service, which is stopped and does not answer. The verifier is killed during
+  // that call.
   signal("tasks", "SIGSTOP");
   cleanUp.add(async () => void signal("tasks", "SIGCONT"));
   const sent = send(stage, params);

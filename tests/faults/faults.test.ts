@@ -16,7 +16,7 @@ const PAUSE_MS = 300;
 const sequences = (events: readonly TaskEvent[]) => events.map(({ sequence }) => Number(sequence));
 const upTo = (last: number, first = 1) => Array.from({ length: last - first + 1 }, (_, n) => first + n);
 const kinds = (events: readonly TaskEvent[]) => events.map(({ payload }) => payload.case);
-/** Returns the task's output as JSON; undefined if it did not complete. */
+/** Returns the task's output as JSON; undefined if the task did not complete. */
 function resultOf(events: readonly TaskEvent[]): unknown {
   const payload = events.at(-1)?.payload;
   const full = payload?.case === "completed" ? payload.value.output?.full : undefined;

@@ -90,7 +90,7 @@ test.runIf(postgres !== undefined)(
       DEPUTE_POSTGRES_URL: `postgres://depute@127.0.0.1:${proxy.port}/postgres`,
       DEPUTE_POSTGRES_SCHEMA_PREFIX: freeSchema(),
     });
-    // The connections are cut twice: before the store has written an agent, and after it has written one.
+    // The connections are cut twice: before the store has written an agent, and after that write.
     for (const id of ["first", "second"]) {
       proxy.cut("reset");
       await becomes(503);

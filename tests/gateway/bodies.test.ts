@@ -17,7 +17,8 @@ let asks: Record<string, Ask>;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
-  // Nothing listens at this address. Nothing has to, because bodies are refused before the address is called.
+  // No server listens at this address. The test needs none, because the platform refuses the bodies before it
+  // calls the address.
   platform = await startPlatform({ away: { http: { url: "http://127.0.0.1:9/" }, map: {} } }, [
     ...["--max-body-bytes", String(MAX_BYTES)],
     ...["--max-request-bytes", String(MAX_BYTES)],
@@ -103,8 +104,8 @@ describe("the declared routes", () => {
 });
 
 /**
- * Methods whose request is a single message. Streams of requests are left out, because the client decides when they
- * end.
+ * Methods whose request is a single message. Streams of requests are left out, because the client decides when
+ * a stream ends.
  */
 const METHODS = MODULES.gateway.descriptors
   .flatMap(({ methods }) => methods)

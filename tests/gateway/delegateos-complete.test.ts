@@ -23,7 +23,10 @@ afterAll(() => scene.platform.stop());
 
 const post = (params: object) => scene.platform.post("/delegateos", call("delegateos/complete", params));
 
-/** The wires on which a completion can be sent. Each function returns the delegation's state after the completion. */
+/**
+ * The wires on which a caller can send a completion. Each function returns the delegation's state after the
+ * completion.
+ */
 const DOORS = {
   "JSON-RPC": async (params: object) => WORDS[(await result(post(params))).status],
   async gRPC(params: object) {

@@ -23,7 +23,10 @@ afterAll(() => platform.stop());
 
 const get = (path: string, init: RequestInit = {}) => fetch(`${platform.url}${path}`, init);
 
-/* The checks below follow only the texts on RFC 6962 and on the head's signature. They use none of our code. */
+/*
+ * The checks below follow only the texts on RFC 6962 and on the head's signature. The checks use none of the
+ * platform's code.
+ */
 
 const sha256 = (...parts: Uint8Array[]) => createHash("sha256").update(Buffer.concat(parts)).digest();
 const leafHash = (leaf: Uint8Array) => sha256(Buffer.of(0), leaf);

@@ -16,7 +16,7 @@ const SECRETS = { acme: "secret-of-acme", globex: "secret-of-globex" };
 
 let platform: TestPlatform;
 let folder: string;
-/** A task that belongs to acme. Its delegate is globex's agent. */
+/** A task that belongs to the organization acme. The task's delegate is an agent of the organization globex. */
 let taskId: string;
 
 beforeAll(async () => {

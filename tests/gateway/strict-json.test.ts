@@ -30,8 +30,8 @@ async function ask(at: TestPlatform, path: string, body: string): Promise<{ stat
 }
 
 /**
- * The calls that mint, attenuate or spend, that create or delegate tasks, that register an agent, or that change an
- * agent's limits. They refuse unknown fields.
+ * The calls that mint, attenuate or spend, that create or delegate tasks, that register an agent, or that
+ * change an agent's limits. These calls refuse unknown fields.
  */
 const STRICT = [
   ...["TokenService/MintToken", "TokenService/RecordToken", "TokenService/PrepareAttenuation"],

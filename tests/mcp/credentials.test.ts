@@ -79,8 +79,8 @@ test.each([
   "a secret %s makes no call",
   async (_, file) => {
     const { call, close } = await echo(["--credential-file", file()]);
-    // A fault of the proxy is reported on standard error, because it concerns only the operator. The client gets a
-    // general reason.
+    // The proxy reports its own fault on standard error, because the fault concerns only the operator. The
+    // client gets a general reason.
     expect(await refusal(call())).toMatchObject({ code: -32603, data: { reason: "DEPENDENCY_UNAVAILABLE" } });
     await close();
   },

@@ -196,7 +196,7 @@ test("a server's requests to the client pass only if configured", async () => {
     return client;
   };
   const refused = await clientFor("notes");
-  // The proxy does not declare a feature to the server if it would refuse the feature's requests.
+  // The proxy does not declare a feature to the server if the proxy would refuse the feature's requests.
   expect(await refusal(refused.callTool({ name: "ask", arguments: {} }))).toMatchObject({ code: -32021 });
   expect(askedPaths).toEqual([]);
   const passed = await clientFor("asking");

@@ -109,7 +109,8 @@ describe("bad input", () => {
       body: chunks,
       duplex: "half",
     } as RequestInit);
-    // The platform may close the connection before the client has sent the whole body. That counts as status 413.
+    // The platform may close the connection before the client has sent the whole body. The test counts a closed
+    // connection as status 413.
     const status = await streamed.then((response) => response.status).catch(() => 413);
     expect(status).toBe(413);
     await ok();

@@ -27,7 +27,7 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-/** Starts the platform for the tests of one file. It calls agents at their endpoints. */
+/** Starts the platform for the tests of one file. The platform calls agents at their endpoints. */
 export class EndpointScene {
   #platform: TestPlatform | undefined;
 

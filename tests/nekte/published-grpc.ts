@@ -23,8 +23,7 @@ const SCALARS: Readonly<Record<string, Type>> = {
 };
 
 /**
- * The fields of the published nekte.proto by number. They are copied here so that tests use a stock client, not the
- * platform's contract. `*` marks a repeated field, `|` a member of the only oneof. No field has presence.
+ * The fields of the published nekte.proto by number. The test has its own copy, so that tests use a stock client, not the platform's contract. `*` marks a repeated field, `|` a member of the only oneof. No field has presence.
  */
 const MESSAGES: Readonly<Record<string, string>> = {
   TokenBudget: "max_tokens:int32 detail_level:string",

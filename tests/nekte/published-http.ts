@@ -20,9 +20,9 @@ export interface ReadEvent {
 }
 
 /**
- * Repeats the wire behaviour of NEKTE's published TypeScript client. The client posts only to its endpoint, accepts any
- * answer, and discards the body of an error status. It caches hashes. If a hash is outdated, it repeats the call
- * without the hash.
+ * Repeats the wire behaviour of NEKTE's published TypeScript client. The client posts only to its endpoint,
+ * accepts any answer, and discards the body of an error status. The client caches hashes, and repeats a call
+ * without the hash if the hash is outdated.
  */
 export class TypeScriptClient {
   readonly #endpoint: string;
@@ -128,8 +128,8 @@ export function readBlock(block: string): ReadEvent | undefined {
 }
 
 /**
- * Repeats the wire behaviour of NEKTE's published Python client. The client sends omitted members as null and seconds
- * with a decimal point. It refuses answers that do not match its models.
+ * Repeats the wire behaviour of NEKTE's published Python client. The client sends omitted members as null and
+ * seconds with a decimal point. The client refuses answers that do not match its models.
  */
 export class PythonClient {
   readonly #endpoint: string;

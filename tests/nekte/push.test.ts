@@ -187,7 +187,7 @@ test("work whose context may not persist outlives the platform that handed it ov
     expect(last?.case === "completed" && last.value.output?.full).toEqual(
       value({ input: "between us", data: ["between us"], saved: null }),
     );
-    // After the restart, the events from before it are not repeated.
+    // After the restart, the earlier events are not repeated.
     expect(kinds(events).filter((kind) => kind === "progress" || kind === "partial")).toEqual([
       "progress",
       "partial",
@@ -199,7 +199,7 @@ test("work whose context may not persist outlives the platform that handed it ov
   }
 });
 
-/** The status of a task; undefined before it exists. */
+/** The status of a task; undefined before the task exists. */
 async function nearStatus(externalId: string) {
   const name = { externalId };
   const pendingTask = near.clients.tasks.getTask(name);

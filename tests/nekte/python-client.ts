@@ -1,6 +1,6 @@
 /**
- * A NEKTE client that uses only Python's standard library. It delegates, and prints each server-sent event as one line
- * of JSON. Arguments: host, port, path and body, then headers as name=value.
+ * A NEKTE client that uses only Python's standard library. The client delegates, and prints each server-sent
+ * event as one line of JSON. Arguments: host, port, path and body, then headers as name=value.
  */
 export const PYTHON_CLIENT = `
 import http.client, json, sys

@@ -56,7 +56,10 @@ export interface AgentOptions {
   readonly numbered?: boolean;
 }
 
-/** A NEKTE agent for these tests, written only from the specification. It shares no code with the platform. */
+/**
+ * A NEKTE agent for these tests, written only from the specification. The agent shares no code with the
+ * platform.
+ */
 export class TextAgent {
   /** The received calls in order, each with its method and parameters. */
   readonly calls: { method: string; params: Json }[] = [];
@@ -204,7 +207,7 @@ export class TextAgent {
 export interface TextServer {
   readonly endpoint: string;
   readonly port: number;
-  /** Runs before the agent sees a request; returns true if it has answered the request itself. */
+  /** Runs before the agent sees a request; returns true if the function has answered the request itself. */
   intercept: (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
   stop(): Promise<void>;
 }

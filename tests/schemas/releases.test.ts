@@ -50,7 +50,10 @@ async function columnsOf(store: Store): Promise<string[]> {
   return rows.map(({ tab, col, typ }) => `${tab}.${col} ${typ}`);
 }
 
-/** Names the current schema among the recorded releases. It is converted to JSON as a recorded schema would be. */
+/**
+ * Names the current schema among the recorded releases. The current schema is converted to JSON, as a recorded
+ * schema would be.
+ */
 const PRESENT = "the present program";
 const recorded = (release: string, store: string): Schema =>
   release === PRESENT ? JSON.parse(JSON.stringify(CURRENT[store])) : released(release, store);

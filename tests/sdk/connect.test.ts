@@ -271,8 +271,8 @@ test("an agent outlives its lease while its worker runs", async () => {
 
 describe("a session that the platform lost is replaced", () => {
   /**
-   * Makes a client with a holder session. In its first call of a method, the proof names a session that the platform
-   * does not have, as after the platform's restart.
+   * Makes a client with a holder session. In the client's first call of a method, the proof names a session
+   * that the platform does not have. A restart of the platform has the same effect.
    */
   function forgetful(method: string, protocol: "connect" | "grpc"): { depute: Depute; calls: string[] } {
     const calls: string[] = [];

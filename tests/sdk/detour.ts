@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 
-/** A detour to a server. A test may cut its connections. */
+/** A proxy between a test's client and a server. A test may cut the proxy's connections. */
 export interface Detour {
   readonly url: string;
   /** Cuts all open connections. Returns their number. */

@@ -15,7 +15,8 @@ function isOwn(frame: string): boolean {
 
 /**
  * Makes the machine's clocks and timers throw for callers in the project's own folders. Node.js and third-party
- * libraries may still use them. `uses` lists the refused callers, because a caller may swallow the error.
+ * libraries may still use them. `uses` lists the refused callers, because a caller may catch the error and hide
+ * it.
  */
 export function refuseAmbientTime(): { readonly uses: readonly string[]; restore(): void } {
   const uses: string[] = [];

@@ -18,7 +18,10 @@ import {
 } from "@depute/service";
 import { MODULES } from "depute";
 
-/** Length of one step of the clock. It is below every interval at which a service looks for stale data. */
+/**
+ * Length of one step of the clock. A step is shorter than every interval at which a service looks for stale
+ * data.
+ */
 const STEP_MS = 5_000;
 /** After this many turns of the event loop without a file operation, background work counts as finished. */
 const QUIET_TURNS = 200;

@@ -2,7 +2,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { createSecureContext, createServer as createTlsServer, TLSSocket } from "node:tls";
 import type { Identity } from "@depute/service/development-certificates";
 
-/** A TLS front of a server that has none itself. */
+/** A TLS server in front of a server without TLS. */
 export interface Front {
   readonly port: number;
   /** Number of connections that completed a handshake. */
@@ -13,7 +13,10 @@ export interface Front {
 /** Request code of a Postgres client that asks for TLS. (PostgreSQL protocol 3.0, SSLRequest) */
 const SSL_REQUEST = 80877103;
 
-/** Starts TLS from the first byte in front of a port of this machine, as for `rediss:` addresses. */
+/**
+ * Starts a TLS server in front of a port of this machine. TLS begins with the first byte, as for `rediss:`
+ * addresses.
+ */
 export function tlsFront(identity: Identity, port: number): Promise<Front> {
   let accepted = 0;
   const server = createTlsServer({ cert: identity.certificate, key: identity.key }, (socket) => {
@@ -23,7 +26,10 @@ export function tlsFront(identity: Identity, port: number): Promise<Front> {
   return listen(server, () => accepted);
 }
 
-/** Starts the TLS of Postgres, which a client asks for in clear text, in front of a UNIX socket. */
+/**
+ * Starts a TLS server for Postgres in front of a UNIX socket. A Postgres client first asks for TLS in clear
+ * text.
+ */
 export function postgresFront(identity: Identity, path: string): Promise<Front> {
   let accepted = 0;
   const secureContext = createSecureContext({ cert: identity.certificate, key: identity.key });

@@ -15,7 +15,10 @@ import { type Front, postgresFront, tlsFront } from "./fronts.ts";
 
 const run = promisify(execFile);
 
-/** Exit codes of curl when the server ends the connection by an alert: at the handshake, a write, a read or in HTTP/2. */
+/**
+ * Exit codes of curl when the server ends the connection by an alert. The alert may come at the handshake, at a
+ * write, at a read or in HTTP/2.
+ */
 const CURL_TLS_FAILURES = [35, 55, 56, 16];
 const closing: (() => unknown)[] = [];
 

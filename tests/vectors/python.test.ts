@@ -7,7 +7,10 @@ const VENV = ".generated/vectors-venv";
 /** Timeout in milliseconds for the installation of the only package that the scripts need. */
 const MAX_INSTALL_MS = 120_000;
 
-/** Returns a Python that has the package `cryptography`; undefined if this machine has none and cannot install it. */
+/**
+ * Returns a Python that has the package `cryptography`. Undefined if this machine lacks the package and cannot
+ * install it.
+ */
 function findPython(): string | undefined {
   const hasPackage = (python: string) => spawnSync(python, ["-c", "import cryptography"]).status === 0;
   const own = `${VENV}/bin/python`;

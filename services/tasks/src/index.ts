@@ -26,7 +26,8 @@ export const tasks = defineService({
       await core.start();
       for (const module of open) await module.start?.();
     } catch (error) {
-      // Closes the store and the opened modules, because they would keep the process alive after the failed start.
+      // Closes the store and the opened modules. Otherwise they would keep the process alive after the failed
+      // start.
       await close();
       throw error;
     }

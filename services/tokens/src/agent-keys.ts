@@ -33,8 +33,8 @@ interface AgentKeysOptions {
 }
 
 /**
- * Reports to the registry that an agent's kept key was replaced (DelegateOS 13.3). The rotation's transaction stores
- * the report. It is deleted after the registry's answer.
+ * Reports to the registry that an agent's kept key was replaced (DelegateOS 13.3). The rotation's transaction
+ * stores the report. The service deletes the report after the registry's answer.
  */
 export class AgentKeys {
   readonly #options: AgentKeysOptions;
@@ -51,8 +51,8 @@ export class AgentKeys {
   }
 
   /**
-   * Schedules the reports that a restart interrupted. They run in the next turn of the event loop, because the registry
-   * may start in the same process after this service.
+   * Schedules the reports that a restart interrupted. The reports run in the next turn of the event loop,
+   * because the registry may start in the same process after this service.
    */
   start(): void {
     this.#cancelStart = this.#options.timers.after(0, () => this.#work.wake());

@@ -19,9 +19,9 @@ interface AuditOptions {
 }
 
 /**
- * The append-only record of every decision on authority. A change and its decisions commit in one transaction. A
- * verification does not wait: its decision joins a batch that is durable within a second. The batch is bounded, and
- * while it is full, no further decision is made.
+ * The append-only record of every decision on authority. A change and its decisions commit in one transaction.
+ * A verification does not wait: its decision joins a batch that is durable within a second. The batch is
+ * bounded. While the batch is full, no further decision is made.
  */
 export class AuditLog {
   readonly #options: AuditOptions;
@@ -54,7 +54,7 @@ export class AuditLog {
     });
   }
 
-  /** Records a decision that changes nothing else. It is durable within a second. */
+  /** Records a decision that changes nothing else. The record is durable within a second. */
   add(decision: Decision): void {
     this.#waiting.push({ ...decision, time: this.#options.clock.now() });
     if (this.#waiting.length >= BATCH && !this.#failed) void this.#flush();

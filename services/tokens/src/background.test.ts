@@ -11,7 +11,7 @@ it("runs again for a wake-up during the last step", async () => {
     if (remainingSteps === 0) return false;
     remainingSteps--;
     doneSteps++;
-    // Each step asks for more work as soon as it is done, until 50 are done.
+    // A completed step asks for more work at once, until 50 steps are done.
     if (doneSteps < 50) void Promise.resolve().then(ask);
     return remainingSteps > 0;
   });

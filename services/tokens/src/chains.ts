@@ -20,7 +20,10 @@ import type { RevocationState } from "./revocation-state.ts";
 import { type Block, blocksOf, readTokenDocument } from "./rules/documents.ts";
 import { chainHolds } from "./rules/order.ts";
 
-/** Timeout of a call to the verifier, in milliseconds. It is short, because a caller waits for the decision. */
+/**
+ * Timeout of a call to the verifier, in milliseconds. The timeout is short, because a caller waits for the
+ * decision.
+ */
 const TIMEOUT_MS = 2_000;
 /** Maximum number of cached lineages. A lineage takes a maximum of 1 KB. */
 const MAX_KEPT = 10_000;
@@ -33,8 +36,9 @@ type Link = { readonly contractId: string };
 const NONE: Lineage = new Set();
 
 /**
- * The ancestors of contracts, as the verifier service recorded them. The parent of a stored contract never changes, so
- * lineages are cached. A missing contract is not cached, because it may be stored later.
+ * The ancestors of contracts, as the verifier service recorded them. The parent of a stored contract never
+ * changes, so lineages are cached. A missing contract is not cached, because an issuer may store the contract
+ * later.
  */
 export class ContractLineages {
   readonly #contracts: Client<typeof ContractService>;
@@ -155,8 +159,8 @@ interface ChainsOptions {
 }
 
 /**
- * What to check about a chain without a presenter: that it allows a request, and that it is for a contract. Without
- * members, only that the chain itself is valid.
+ * The question about a chain that no caller presents. The question is whether the chain allows a request, and
+ * is for a contract. Without members, the question is only whether the chain is valid.
  */
 type ChainQuestion = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
 
@@ -166,7 +170,7 @@ type PresentationContext = Pick<VerificationContext, "holder" | "spentMicrocents
 /** Placeholder for the holder if no caller presents the chain. */
 const BEARER = { holder: "bearer", spentMicrocents: 0 } as const;
 
-/** One verification with all its inputs, so that it can be repeated. */
+/** One verification with all its inputs, so that the verification can be repeated. */
 export interface Verification {
   readonly input: TokenInput;
   readonly context: VerificationContext;
@@ -211,8 +215,8 @@ export class Chains {
   }
 
   /**
-   * Returns the blocks of a chain whose signatures and attenuation are valid, even if it is revoked or expired. Each
-   * block's ancestors prove which principals may revoke the block.
+   * Returns the blocks of a chain whose signatures and attenuation are valid, even if the chain is revoked or
+   * expired. Each block's ancestors prove which principals may revoke the block.
    */
   async proven(
     input: TokenInput,
@@ -235,7 +239,10 @@ export class Chains {
     return this.#decideUnrevoked(input, now);
   }
 
-  /** Returns the sub-contract rule for a new chain. Its contracts are loaded first, if the verifier answers. */
+  /**
+   * Returns the sub-contract rule for a new chain. The chain's contracts are loaded first, if the verifier
+   * answers.
+   */
   async subContractsOf(blocks: readonly { readonly contractId: string }[]): Promise<SubContractRule> {
     const contracts = this.#options.lineages.ofChain();
     await contracts.learn(blocks);
@@ -243,8 +250,8 @@ export class Chains {
   }
 
   /**
-   * Checks a valid token again, after all waits of the verification. It may have been revoked meanwhile, or the
-   * revocation log may be too old.
+   * Checks a valid token again, after all waits of the verification. During the waits, a revocation of the
+   * token may have arrived, or the revocation log may have become too old.
    */
   finalDenial(
     token: SignedJSONToken,

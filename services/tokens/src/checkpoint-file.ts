@@ -24,8 +24,9 @@ interface CheckpointFileOptions {
 }
 
 /**
- * The file with the last known state of the revocation log, outside the store. It detects that the store was restored
- * from an old copy. Such a store lacks acknowledged revocations, and its own content does not show the loss.
+ * The file with the last known state of the revocation log, outside the store. The file shows when the store
+ * was restored from an old copy. Such a store lacks acknowledged revocations, and its own content does not show
+ * the loss.
  */
 export class CheckpointFile {
   readonly #options: CheckpointFileOptions;
@@ -98,7 +99,7 @@ export class CheckpointFile {
     );
   }
 
-  /** Schedules a write. It writes the state at the time when the write starts, which is after this call. */
+  /** Schedules a write. The write covers the state at its own start, which is after this call. */
   #write(): Promise<void> {
     this.#next ??= (this.#writing ?? Promise.resolve())
       .catch(() => {})

@@ -24,7 +24,8 @@ import { isAnyRevoked } from "./store/revocation-rows.ts";
 /** Maximum number of delegations below a revoked block that one transaction marks as revoked. */
 const CASCADE_BATCH = 500;
 /**
- * Maximum number of delegations with the same id that a look-up reads. Only deliberately created duplicates exceed it.
+ * Maximum number of delegations with the same id that a look-up reads. Only deliberately created duplicates
+ * exceed this number.
  */
 const MAX_SAME_ID = 100;
 

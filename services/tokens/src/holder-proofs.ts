@@ -62,9 +62,9 @@ export class HolderProofs {
   }
 
   /**
-   * Marks a valid proof as used; returns the denial if the proof was used before or its key is revoked. A holder
-   * session records the proofs of its own calls. SeenProofs records all others, across restarts. A revoked key proves
-   * nothing, because another party may have it.
+   * Marks a valid proof as used. Returns the denial if the proof was used before or its key is revoked. A
+   * holder session records the proofs of its own calls. SeenProofs records all other proofs, across restarts. A
+   * revoked key proves nothing, because another party may have the key.
    *
    * @param jwt the text of the proof
    */

@@ -30,9 +30,9 @@ interface HousekeepingOptions {
   log: Logger;
   state: Pick<RevocationState, "dropPending" | "dropPendingKey">;
   keyRevoker: Pick<KeyRevoker, "promote">;
-  /** How long decisions are kept, in milliseconds; 0 keeps them for ever. */
+  /** How long decisions are kept, in milliseconds; 0 means without limit. */
   auditRetentionMs: number;
-  /** How long delegations and blocks are kept after their expiry, in milliseconds; 0 keeps them for ever. */
+  /** How long delegations and blocks are kept after their expiry, in milliseconds; 0 means without limit. */
   delegationRetentionMs: number;
 }
 

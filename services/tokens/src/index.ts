@@ -45,8 +45,8 @@ import { sealSome } from "./store/revocation-rows.ts";
 import { createIdentify, TokenVerifier } from "./token-verifier.ts";
 
 /**
- * Maximum number of log entries that one transaction adds to the hash chain at the start, for a log that was written
- * without one.
+ * Maximum number of log entries that one transaction adds to the hash chain at the start. An older version may
+ * have written the log without a hash chain.
  */
 const SEALED_AT_ONCE = 500;
 

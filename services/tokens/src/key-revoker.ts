@@ -65,11 +65,11 @@ export class KeyRevoker {
   }
 
   /**
-   * Durably records a key revocation with a valid signature. A revocation that adds nothing to the log is not written
-   * again.
+   * Durably records a key revocation with a valid signature. A revocation that adds nothing to the log is not
+   * written again.
    *
-   * @returns undefined if a key revokes itself that no block, card or credential names. Keys are free and the log is
-   * permanent, so this revocation waits in the pool. It is in force while it waits.
+   * @returns undefined if a key revokes itself that no block, card or credential names. Keys are free and the
+   * log is permanent, so this revocation waits in the pool. The revocation is in force while it waits.
    * @throws DeputeError LIMIT_EXCEEDED when the pool is full
    */
   async record(statement: KeyStatement, caller: string): Promise<LogPlace | undefined> {

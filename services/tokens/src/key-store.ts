@@ -64,7 +64,7 @@ export class KeyStore {
   /**
    * Checks that the master key decrypts the kept keys, and starts the replacement of old keys.
    *
-   * @throws SettingsError for a master key that does not decrypt them
+   * @throws SettingsError for a master key that does not decrypt the kept keys
    */
   async start(): Promise<void> {
     const [any] = await this.#options.store.read((tx) => keysOlderThan(tx, Number.MAX_SAFE_INTEGER, 1));
@@ -129,8 +129,8 @@ export class KeyStore {
   }
 
   /**
-   * Signs a statement that a key was replaced, as a JWS. A started rotation is always completed, even if the old key is
-   * revoked meanwhile, so that the agent does not stay on a revoked key.
+   * Signs a statement that a key was replaced, as a JWS. A started rotation is always completed, even if the
+   * old key is revoked meanwhile. Otherwise the agent would stay on a revoked key.
    */
   signReplacement(key: StoredKey, input: string): string {
     const keypair = this.#keypairOf(key);

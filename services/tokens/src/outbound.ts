@@ -10,9 +10,10 @@ export interface OutboundAnswer {
 }
 
 /**
- * Sends one request to an address from the settings. A redirect is an error, because its target is not in the settings.
+ * Sends one request to an address from the settings. A redirect is an error, because its target is not in the
+ * settings.
  *
- * @throws Error when there is no answer, or when it is longer than {@link MAX_BYTES}
+ * @throws Error when there is no answer, or when the answer is longer than {@link MAX_BYTES}
  */
 export async function request(
   fetch: Fetch,

@@ -42,10 +42,10 @@ interface LogOptions {
 }
 
 /**
- * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has its own entry, because one entry
- * must not prevent another with a different right or a wider scope. An entry that adds nothing to the log is not
- * written again. Depute's choice: a wider scope is logged again, because readers of the log must then also stop the
- * work below the block.
+ * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has its own entry. So no entry
+ * prevents another entry with a different right or a wider scope. An entry that adds nothing to the log is not
+ * written again. Depute's choice: a wider scope is logged again, because readers of the log must then also stop
+ * the work below the block.
  */
 export class RevocationLog {
   readonly #options: LogOptions;
@@ -125,8 +125,8 @@ export class RevocationLog {
   }
 
   /**
-   * Waits until the checkpoint file covers the entry. Without this, a restored older copy of the store would not be
-   * detected.
+   * Waits until the checkpoint file covers the entry. Without the wait, the service would not detect a restored
+   * older copy of the store.
    */
   async #acknowledged(logged: LoggedRevocation): Promise<LoggedRevocation> {
     await this.#options.saved(logged.sequence);
@@ -156,7 +156,7 @@ export class RevocationLog {
     const logged = await appendRevocation(tx, engine, entry, clock.now());
     await audit.write(tx, { ...decision(entry, caller), decision: "allowed", reason: entry.scope });
     await delegations.revoke(tx, entry);
-    // This process applies the entry before it answers. Other processes get a wake-up, and also poll.
+    // This process applies the entry before the call returns. Other processes get a wake-up, and also poll.
     tx.afterCommit(() => {
       state.add(logged, entry.revocationId);
       bus.publish(REVOCATIONS_TOPIC, entry.revocationId);

@@ -16,7 +16,8 @@ const TIMEOUT_MS = 10_000;
 /** Maximum number of pages that one poll reads from a source. */
 const MAX_PAGES = 100;
 /**
- * Time until the first retry of a refused push, in milliseconds. It doubles with each retry, up to LONGEST_RETRY_MS.
+ * Time until the first retry of a refused push, in milliseconds. The time doubles with each retry, up to
+ * LONGEST_RETRY_MS.
  */
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 10 * 60_000;

@@ -7,7 +7,7 @@ interface Place {
   readonly head: string;
 }
 
-/** A revoked key. Its signatures are invalid, except on blocks that were recorded before a given time. */
+/** A revoked key. The key's signatures are invalid, except on blocks that were recorded before a given time. */
 export interface RevokedKey {
   readonly key: string;
   /** Blocks that were recorded before this time stay valid. Milliseconds since 1970. */
@@ -17,8 +17,8 @@ export interface RevokedKey {
 }
 
 /**
- * The revocations that this process has read: the id of every revoked block in the log, and the entries that wait for
- * proof of their revoker's right. Ids from the log are never removed.
+ * The revocations that this process has read. They are the ids of all revoked blocks in the log, and the
+ * entries that wait for proof of their revoker's right. Ids from the log are never removed.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;
@@ -62,9 +62,10 @@ export class RevocationState {
   }
 
   /**
-   * Whether a block is revoked. There are three causes: an entry of the log, the revocation of its signer's key, or a
-   * waiting entry of one of the `rightful` revokers. The presented chain determines the rightful revokers
-   * (rightfulRevokers of packages/dct): the signers of the blocks above, the block's signer and its delegatee.
+   * Whether a block is revoked. There are three causes: an entry of the log, the revocation of the signer's
+   * key, or a waiting entry. A waiting entry counts only if its revoker is one of `rightful`. The presented
+   * chain determines the rightful revokers (rightfulRevokers of packages/dct): the signers of the blocks above,
+   * the block's signer and its delegatee.
    */
   isRevoked(revocationId: string, rightful: readonly string[]): boolean {
     return (
@@ -91,8 +92,8 @@ export class RevocationState {
   }
 
   /**
-   * Adds an entry of the log. An entry after a gap is in force at once. It is read again when the missing entries are
-   * read.
+   * Adds an entry of the log. An entry after a gap is in force at once. The reader adds the entry again after
+   * the missing entries.
    */
   add(place: Place, revocationId: string): void {
     this.#revoked.add(revocationId);
@@ -117,7 +118,10 @@ export class RevocationState {
     this.#head = head;
   }
 
-  /** Records that the log contradicts what this process read before. Every later decision is refused. */
+  /**
+   * Records that the log contradicts the entries that this process read before. Every later decision is
+   * refused.
+   */
   markConflict(): void {
     this.#isConflicting = true;
   }
@@ -135,12 +139,15 @@ export class RevocationState {
     if (revokers?.size === 0) this.#pending.delete(revocationId);
   }
 
-  /** Adds a waiting revocation of a key by itself. It is in force while it waits. */
+  /** Adds a waiting revocation in which a key revokes itself. The revocation is in force while it waits. */
   addPendingKey(key: string): void {
     this.#pendingKeys.add(key);
   }
 
-  /** Removes the waiting revocation of a key by itself, because it is now in the log or has expired. */
+  /**
+   * Removes the waiting revocation in which a key revokes itself. The log now contains the revocation, or the
+   * revocation has expired.
+   */
   dropPendingKey(key: string): void {
     this.#pendingKeys.delete(key);
   }

@@ -192,8 +192,8 @@ describe("an acknowledged revocation (R4, R10)", () => {
     const property = fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const clock = new ManualClock();
       const store = await openMemory();
-      // This replica gets no wake-ups, and no time passes. It must still apply the revocations that it acknowledged
-      // itself.
+      // This replica gets no wake-ups, and no time passes. The replica must still apply the revocations that it
+      // acknowledged itself.
       const replica = createReplica({ store, bus: deaf, clock });
       await replica.reader.start();
       const root = rootToken(clock);

@@ -22,7 +22,10 @@ function proof(clock: ManualClock, jti: string, aheadMs = 0): AcceptedProof {
   return { jti, principal: id(alice), thumbprint: "", issuedAt, expiresAt: issuedAt + PROOF_WINDOW_MS };
 }
 
-/** Starts the proof memory as one process over a store. Proofs that it has not written are lost unless it is closed. */
+/**
+ * Starts the proof memory as one process over a store. Proofs that the memory has not written are lost, unless
+ * the test closes the memory.
+ */
 async function start({ store, clock, max = 1000 }: { store: Store; clock: ManualClock; max?: number }) {
   const seenProofs = new SeenProofs({ store, clock, timers: clock, log: silent, max });
   // After a crash `start` waits for the clock, which the test advances later.

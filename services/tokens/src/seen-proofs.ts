@@ -128,16 +128,16 @@ interface SeenProofsOptions {
 /**
  * The used proofs, by principal and `jti`. No proof counts twice (RFC 9449 section 11.1), also across crashes.
  *
- * Memory keeps each proof for twice the time in which it can be presented. The second half covers a clock that is set
- * back. One process owns the store, so this memory has every proof since the start.
+ * Memory keeps each proof for twice the time in which it can be presented. The second half covers a clock that
+ * is set back. One process owns the store, so this memory has every proof since the start.
  *
- * Writing each proof to the disk would delay its call, so the store has a *horizon*: a time ahead of the clock, moved
- * about once a second while calls arrive. A proof whose `iat` is below the horizon counts without a write. A proof
- * beyond the horizon is written first.
+ * Writing each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the clock,
+ * moved about once a second while calls arrive. A proof whose `iat` (time of issue) is below the horizon counts
+ * without a write. A proof beyond the horizon is written first.
  *
- * After a crash the service refuses each proof whose `iat` is below the stored horizon, because it may have been used.
- * The horizon is at most two seconds ahead, and the service starts after it has passed. So clients with a correct clock
- * notice nothing. A clean stop writes all remembered proofs instead.
+ * After a crash the service refuses each proof whose `iat` is below the stored horizon. The earlier process may
+ * have used the proof. The horizon is at most two seconds ahead, and the service starts after the horizon has
+ * passed. So clients with a correct clock notice nothing. A clean stop writes all remembered proofs instead.
  */
 export class SeenProofs {
   readonly #options: SeenProofsOptions;

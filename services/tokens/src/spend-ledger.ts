@@ -24,7 +24,7 @@ import {
   settleReservation,
 } from "./store/spend-rows.ts";
 
-/** Number of expired rows that each insert deletes. It is larger than 1, so that a backlog shrinks. */
+/** Number of expired rows that each insert deletes. The number is larger than 1, so that a backlog shrinks. */
 const FORGOTTEN_AT_ONCE = 4;
 
 /** The members of a verified block that budgets need. */

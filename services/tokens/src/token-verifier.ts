@@ -45,9 +45,9 @@ export interface LimitedDecision {
 }
 
 /**
- * Applies the recorded spend and reservations of each block (DelegateOS 10.1 step 6), and the bindings of an allowed
- * token. The store is read only for a token that passes the steps before step 6. If a later step denied the token, step
- * 6 runs again with the recorded spend, because its denial takes precedence.
+ * Applies the recorded spend and reservations of each block (DelegateOS 10.1 step 6), and the bindings of an
+ * allowed token. The store is read only for a token that passes the steps before step 6. If a later step denied
+ * the token, step 6 runs again with the recorded spend. A denial in step 6 takes precedence.
  */
 export async function applyBlockRecords(
   { engine, notes, chains }: { engine: CryptoEngine; notes: BlockNotes; chains: Chains },
@@ -144,11 +144,12 @@ export class TokenVerifier {
   }
 
   /**
-   * Whether the bearer of a token may do one thing now (DelegateOS 10.1). A genuine proof is marked as used whatever
-   * the decision. Otherwise an observer of a denied call could present the proof again after the answer changed. A
-   * denial that comes before the check of the proof marks nothing, so forged tokens cannot fill the memory of proofs.
-   * Marking the proof may wait for the store. So revocations are checked again afterwards, in the same turn of the
-   * event loop as the answer. After a revocation is acknowledged, no token with the revoked block is allowed.
+   * Whether the bearer of a token may do one thing now (DelegateOS 10.1). A genuine proof is marked as used
+   * after every decision. Otherwise an observer of a denied call could present the proof again after the answer
+   * changed. A denial that comes before the check of the proof marks nothing, so forged tokens cannot fill the
+   * memory of proofs. Marking the proof may wait for the store. So revocations are checked again afterwards, in
+   * the same turn of the event loop as the answer. After a revocation is acknowledged, no token with the
+   * revoked block is allowed.
    */
   async verify(request: VerifyTokenRequest, caller: string): Promise<VerifyTokenResponse> {
     const { audit, chains, clock, engine, proofs, state } = this.#options;
@@ -244,8 +245,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Waits for the end of the turn, so that concurrent tokens are verified together. The signature check then finds its
-   * code and tables in the CPU caches, which saves nine tenths of the work.
+   * Waits for the end of the event loop's turn, so that concurrent tokens are verified together. The signature
+   * check then finds its code and tables in the CPU caches, which saves nine tenths of the work.
    */
   #gather(): Promise<void> {
     this.#turn ??= this.#options.timers.nextTurn().then(() => {

@@ -54,7 +54,7 @@ export async function storeAttestation(
 /**
  * Checks that an attestation can be stored: its id is free, and its children are stored.
  *
- * @returns the stored attestation if it is the same one; undefined if it is new
+ * @returns the stored attestation if it equals this one; undefined if this attestation is new
  * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child)
  */
 export async function requireStorable(
@@ -85,8 +85,9 @@ export function attestationNotFound(id: string): DeputeError {
 export interface CanonicalOutput {
   canonical: string;
   /**
-   * The output's hash in an attestation: base64url of BLAKE2b-256 of the canonical JSON. DelegateOS 7.1 names no form;
-   * Depute hashes the canonical one, so that equal outputs have equal hashes.
+   * The output's hash in an attestation: base64url of BLAKE2b-256 of the canonical JSON. DelegateOS 7.1 does
+   * not say which form of the output is hashed. Depute hashes the canonical form, so that equal outputs have
+   * equal hashes.
    */
   hash: string;
 }

@@ -19,8 +19,8 @@ export interface EvidenceFetcherOptions {
 }
 
 /**
- * Fetches evidence from allowed hosts and hashes it, so that it can be compared with its digest. The response is hashed
- * as a stream and not stored.
+ * Fetches evidence from allowed hosts and computes its hash, for the comparison with the evidence's digest. The
+ * response is hashed as a stream and not stored.
  */
 export class EvidenceFetcher {
   readonly #options: EvidenceFetcherOptions;

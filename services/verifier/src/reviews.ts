@@ -68,8 +68,8 @@ export class Reviews {
   }
 
   /**
-   * Registers the listener for deadlines. It receives the time, in epoch milliseconds, at which a review will escalate
-   * or time out.
+   * Registers the listener for deadlines. The listener receives the time, in epoch milliseconds, at which a
+   * review will escalate or time out.
    */
   onDue(listener: (atMs: number) => void): void {
     this.#onDue = listener;

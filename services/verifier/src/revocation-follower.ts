@@ -21,8 +21,8 @@ export interface RevocationFollowerOptions {
 }
 
 /**
- * Appends the tokens service's revocations to the transparency log, and reconnects after a failure. Its cursor moves in
- * the transaction that appends, so a restart resumes without gaps or duplicates.
+ * Appends the tokens service's revocations to the transparency log, and reconnects after a failure. The
+ * follower's cursor moves in the transaction that appends, so a restart resumes without gaps or duplicates.
  */
 export class RevocationFollower {
   readonly #options: RevocationFollowerOptions;

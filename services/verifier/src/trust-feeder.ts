@@ -40,10 +40,10 @@ export interface TrustFeederOptions {
 }
 
 /**
- * Reports verified outcomes to the registry as evidence of trust, in the order of signing. It retries until the
- * registry accepts. Outcomes of unregistered agents are skipped. Only the first outcome of a delegation counts, so
- * repeated verification cannot raise a score. Final verification results are reported too, unless the seller attested
- * its own work.
+ * Reports verified outcomes to the registry as evidence of trust, in the order of signing. The feeder repeats a
+ * report until the registry accepts. Outcomes of unregistered agents are skipped. Only the first outcome of a
+ * delegation counts, so repeated verification cannot raise a score. Final verification results are reported
+ * too, unless the seller attested its own work.
  */
 export class TrustFeeder {
   readonly #options: TrustFeederOptions;

@@ -1,6 +1,6 @@
 /**
- * An agent of a proven organization. It verifies the receipt that it gets as an argument: `node auditor.ts URL RECEIPT
- * TEXT`.
+ * An agent of a proven organization. The agent verifies the receipt in its arguments: `node auditor.ts URL
+ * RECEIPT TEXT`.
  */
 import { call, post, register, say } from "./http.ts";
 

@@ -39,7 +39,7 @@ const words = await publish({ offer_id: "offer-words-1" });
 const scarce = await publish({ offer_id: "offer-words-2", rate_limits: { max_concurrent_executions: 1 } });
 say({ offers: [words, scarce] });
 
-/** Completes the work; fails it if the text asks for a failure. */
+/** Completes the work, or fails the work if the text asks for a failure. */
 async function work(lease: Json, text: string): Promise<void> {
   const [order, what] = text.split(":");
   if (order === "sleep") return;

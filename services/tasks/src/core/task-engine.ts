@@ -15,7 +15,7 @@ import { openChildren } from "./store/tree-rows.ts";
 import { readHeldResult } from "./store/work-rows.ts";
 import { ownWorkers } from "./workers.ts";
 
-/** Policies that refuse a used external id, whatever the state of its task. */
+/** Policies that refuse a used external id in every state of its task. */
 const EXCLUSIVE = { reusePolicy: IdReusePolicy.REJECT, conflictPolicy: IdConflictPolicy.REJECT } as const;
 const SHARED = {
   reusePolicy: IdReusePolicy.UNSPECIFIED,

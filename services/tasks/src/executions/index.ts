@@ -22,7 +22,10 @@ import { EXECUTION_MIGRATIONS } from "./store/migrations.ts";
 import { ExecutionPurger } from "./time/purger.ts";
 import { ExecutionTimekeeper } from "./time/timekeeper.ts";
 
-/** The module of executions, that is, purchases on Agenta's offers. It uses the store of the tasks. */
+/**
+ * The module of executions, that is, purchases on Agenta's offers. The executions are in the store of the
+ * tasks.
+ */
 export const executions = defineModule({
   name: "executions",
   settings: EXECUTION_SETTINGS,

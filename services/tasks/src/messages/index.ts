@@ -22,7 +22,10 @@ export interface Cap extends OpenModule {
   readonly purger: MessagePurger;
 }
 
-/** The module of CAP's messages. They are stored with the tasks, so that a message commits with its effect. */
+/**
+ * The module of CAP's messages. CAP's messages share the store of the tasks, so that a message commits with its
+ * effect.
+ */
 export const messages = defineModule({
   name: "messages",
   settings: MESSAGE_SETTINGS,

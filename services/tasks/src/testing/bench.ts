@@ -32,7 +32,7 @@ import { T0 } from "./tasks.ts";
 
 /**
  * A fake authority. The header `as` is the caller's principal (`local` if absent), and `as-organization` its
- * organization. It records the rights that handlers require.
+ * organization. The fake records the rights that handlers require.
  */
 function authorityNoting(rights: AskedRight[]): Authority {
   return {
@@ -52,7 +52,10 @@ function identityOf(header: Headers) {
   return { principal, local: principal === "local", organization: header.get("as-organization") ?? "" };
 }
 
-/** Milliseconds for which the bench keeps ended tasks. After that it keeps their tombstones for as long. */
+/**
+ * Milliseconds for which the bench keeps ended tasks. The bench keeps their tombstones for the same time after
+ * that.
+ */
 export const DAY_MS = 86_400_000;
 
 /** The task engine without sockets, with its own database file and a fake clock. */
@@ -68,7 +71,7 @@ export interface Bench {
   readonly contexts: Client<typeof ContextService>;
   readonly artifacts: Client<typeof ArtifactService>;
   readonly dataDir: string;
-  /** Advances the clock, and waits for the work that this causes. */
+  /** Advances the clock, and waits for the work that becomes due. */
   pass(ms: number): Promise<void>;
   /** Closes the engine and opens it again on the same file. */
   reopen(whileClosed?: () => void): Promise<void>;
@@ -199,7 +202,7 @@ export function asCaller(principal: string) {
   return { headers: { as: principal } };
 }
 
-/** Dispatches the agent's first pending task to a worker. Throws if there is none. */
+/** Dispatches the agent's first pending task to a worker. Throws if no task is pending. */
 export async function take({ runtime }: Bench, agentId: string): Promise<Assignment & { lease: Lease }> {
   const stream = { agentId, worker: "w", capacity: 1, capabilityIds: [], holder: newId() };
   const [assignment] = await claim(runtime.context.engine, stream, 1, runtime.context.contextMemory);

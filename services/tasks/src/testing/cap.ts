@@ -21,8 +21,8 @@ const KEYS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Opens `openBench` with CAP's messages module. It needs no sockets, and its clock moves only when the test advances
- * it.
+ * Opens `openBench` with CAP's messages module. The bench needs no sockets. Its clock moves only when the test
+ * advances the clock.
  */
 export async function openCapBench() {
   const bench = await openBench();

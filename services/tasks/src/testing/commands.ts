@@ -223,7 +223,7 @@ async function reopen(model: Model, bench: Bench, ms: number): Promise<void> {
   await checkAll(model, bench);
 }
 
-/** Checks the invariants of every task. They hold after every command. */
+/** Checks the invariants of every task. The invariants hold after every command. */
 export async function checkAll(model: Model, bench: Bench): Promise<void> {
   for (const [taskId, expected] of model.tasks) {
     const events = await bench.runtime.context.engine.events(taskId, 0n, 10_000);

@@ -1,4 +1,7 @@
-/** A program that a test kills: the tasks service. The argument is the data folder. It prints the service's address. */
+/**
+ * A program that a test kills: the tasks service. The argument is the data folder. The program prints the
+ * service's address.
+ */
 import { writeSync } from "node:fs";
 import { Fakes } from "./fakes.ts";
 import { hostTasks } from "./platform.ts";

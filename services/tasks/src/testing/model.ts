@@ -47,8 +47,8 @@ export const MODEL_MOVE = 20_000;
 export const MODEL_TREE = { maxDepth: 2, maxChildren: 2, maxOpen: 4 };
 
 /**
- * The expected behaviour of one task, written from the description of the life cycle only. It uses a plain variable for
- * each fact instead of events and tables.
+ * The expected behaviour of one task, written from the description of the life cycle only. The model uses a
+ * plain variable for each fact instead of events and tables.
  */
 export class ModelTask {
   status: TaskStatus = PENDING;
@@ -140,8 +140,8 @@ export class ModelTask {
   }
 
   /**
-   * The time at which the current wait ends: the wait for dispatch, for the worker's next heartbeat, or for the end of
-   * the attempt.
+   * The time at which the current wait ends. A task waits for dispatch, for the worker's next heartbeat, or for
+   * the end of the attempt.
    */
   #patienceEndsMs(): number {
     if (this.status === PENDING) return this.#queuedMs + this.#queueMs;
@@ -210,8 +210,8 @@ export class ModelTask {
   }
 
   /**
-   * Moves the task's deadline. A queue or attempt limit that equals the old total limit gets the new one. Every other
-   * limit is cut to the new total limit.
+   * Moves the task's deadline. A queue or attempt limit that equals the old total limit becomes the new total
+   * limit. Every other limit is cut to the new total limit.
    */
   #moveEnd(endsMs: number): void {
     const before = this.#endsMs - this.#createdMs;

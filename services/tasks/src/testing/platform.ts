@@ -26,8 +26,8 @@ export async function hostTasks(fakes: Fakes, dataDir?: string) {
 }
 
 /**
- * Starts the tasks service as {@link hostTasks} does, on a temporary folder. Its clients use gRPC and no code of the
- * platform.
+ * Starts the tasks service as {@link hostTasks} does, on a temporary folder. The service's clients use gRPC and
+ * no code of the platform.
  */
 export async function startPlatform() {
   const fakes = new Fakes();

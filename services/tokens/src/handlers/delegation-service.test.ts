@@ -204,8 +204,8 @@ describe("a delegation's status", () => {
         { delegationId, outcome, validateOnly },
         by(who, "FinishDelegation"),
       );
-    // FinishDelegation refuses delegatees. They submit an attestation to the verifier service, which compares it with
-    // the contract.
+    // FinishDelegation refuses delegatees. A delegatee submits an attestation to the verifier service, which
+    // compares the attestation with the contract.
     for (const caller of [bob, mallory]) {
       expect(await refusal(finish(caller))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
     }

@@ -174,7 +174,8 @@ describe("RevokeKey for a key without recorded blocks", () => {
       expect(await revoke(ownRevocation(bob))).toMatchObject({ pending: true });
       await platform.restart();
     }
-    // Anyone can generate keys, and the log is permanent. So the revocation of an unknown key is not in the log.
+    // Any party can generate keys, and the log is permanent. So the revocation of an unknown key is not in the
+    // log.
     expect(await lastSequence()).toBe(0n);
   });
 

@@ -104,8 +104,8 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
 }
 
 /**
- * Refuses a caller that is not one of the parties. The setting `spenders` names principals that may handle the spend of
- * others.
+ * Refuses a caller that is not one of the parties. The setting `spenders` names principals that may handle
+ * other principals' spend.
  */
 function assertSpender(
   tokens: TokensContext,

@@ -47,8 +47,8 @@ export function isSignedCheckpoint(engine: CryptoEngine, checkpoint: Checkpoint,
 }
 
 /**
- * Whether the log continues the state that a reader has. It must not be shorter, and must have the same head at the
- * reader's sequence.
+ * Whether the log continues the state that a reader has. The log must not be shorter, and must have the same
+ * head at the reader's sequence.
  *
  * @param headThen the log's head at that sequence; undefined when the log is shorter
  */

@@ -61,8 +61,8 @@ const WIDENS: ReadonlySet<DenialWord> = new Set([
 ]);
 
 /**
- * Builds the error of a call with a denied token: TOKEN_MALFORMED or TOKEN_DENIED. The error does not repeat what the
- * token grants.
+ * Builds the error of a call with a denied token: TOKEN_MALFORMED or TOKEN_DENIED. The error does not repeat
+ * the capabilities of the token.
  */
 export function refusedToken({ type, detail = "" }: Denial): DeputeError {
   const message = detail === "" ? type : `${type}: ${detail}`;
@@ -76,7 +76,7 @@ export function refusedToken({ type, detail = "" }: Denial): DeputeError {
   return new DeputeError(ErrorReason.TOKEN_DENIED, `the token is denied: ${message}`, { metadata });
 }
 
-/** Builds the error of a refused attenuation. It says that the new block is invalid, not the token. */
+/** Builds the error of a refused attenuation. The error says that the new block is invalid, not the token. */
 export function refusedAttenuation({ type, detail = "" }: Denial): DeputeError {
   const message = detail === "" ? type : `${type}: ${detail}`;
   if (type === "invalid_signature") {

@@ -21,7 +21,7 @@ export type KeyUse = "mint" | "attenuate" | "prove" | "revoke" | "rotate";
 
 export type KeyStanding = KeyLife["state"] | "retired";
 
-/** The uses that each state of a key allows. In every state, a key may revoke what it signed. */
+/** The uses that each state of a key allows. In every state, a key may revoke the blocks that it signed. */
 const USES: Readonly<Record<KeyStanding, readonly KeyUse[]>> = {
   active: ["mint", "attenuate", "prove", "revoke", "rotate"],
   replaced: ["attenuate", "prove", "revoke", "rotate"],

@@ -15,8 +15,8 @@ export interface KeyReplacement {
 const utf8 = new TextEncoder();
 
 /**
- * Returns the signing input of a key replacement: header and claims of a JWS (RFC 7515). The old and the new key both
- * sign it, as proof for the registry. Each JWS is this text, a dot and the signature.
+ * Returns the signing input of a key replacement: header and claims of a JWS (RFC 7515). The old and the new
+ * key both sign this text, as proof for the registry. Each JWS is this text, a dot and the signature.
  */
 export function replacementInput({ agentId, from, to, audience, now }: KeyReplacement): string {
   const header = { alg: "EdDSA", typ: "depute-key-replacement+jwt" };

@@ -8,7 +8,10 @@ export interface KeyStatement {
   /** Blocks recorded before this time stay valid. RFC 3339. */
   readonly keepBefore: string;
   readonly revokedBy: string;
-  /** The time of the revocation by the revoker's clock, RFC 3339. It does not affect the order of key revocations. */
+  /**
+   * The time of the revocation by the revoker's clock, RFC 3339. The time does not affect the order of key
+   * revocations.
+   */
   readonly revokedAt: string;
   readonly signature: string;
 }
@@ -32,8 +35,8 @@ export function isSignedKeyRevocation(engine: CryptoEngine, { signature, ...body
 }
 
 /**
- * Returns the id of a key revocation in the log. Its digest input begins with its own tag, so it differs from every
- * block's id.
+ * Returns the id of a key revocation in the log. The digest input begins with a tag for key revocations, so the
+ * id differs from every block's id.
  */
 export function statementId(engine: CryptoEngine, { signature: _, ...body }: KeyStatement): string {
   return encodeBase64Url(taggedDigest(engine, "keyrevocation", body));

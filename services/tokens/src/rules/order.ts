@@ -16,8 +16,8 @@ const AFTER_PROOF: ReadonlySet<DenialReason["type"]> = new Set([
 ]);
 
 /**
- * Whether the denial of a parsed token may come from a check after that of the proof. Then the proof must be checked
- * again. False for denials that always come before it.
+ * Whether the denial of a parsed token may come from a check after that of the proof. If so, the proof must be
+ * checked again. False for denials that always come before the check of the proof.
  */
 export function isAfterProof({ type }: DenialReason): boolean {
   return AFTER_PROOF.has(type);

@@ -1,7 +1,10 @@
 import { parseStrictJson } from "@depute/core";
 import { type CryptoEngine, type RevocationEntry, verifyRevocation } from "@depute/dct";
 
-/** Maximum number of entries that are read from one answer. If the source has pages, the next poll reads the others. */
+/**
+ * Maximum number of entries that are read from one answer. If the source has pages, the next poll reads the
+ * remaining entries.
+ */
 export const MAX_LISTED = 10_000;
 
 /** The answer of a revocation endpoint (DelegateOS 4.2, 4.3). */
@@ -15,9 +18,9 @@ export interface ForeignList {
 }
 
 /**
- * Reads the answer of a revocation endpoint: an object with `entries` and optionally `nextSequence`, or a bare array as
- * RevocationList.toJSON writes it. Undefined for other answers. A malformed entry does not invalidate the others,
- * because each entry has its own signature.
+ * Reads the answer of a revocation endpoint. The answer is an object with `entries` and optionally
+ * `nextSequence`, or a bare array as RevocationList.toJSON writes it. Undefined for other answers. A malformed
+ * entry does not invalidate the other entries, because each entry has its own signature.
  */
 export function readForeignList(engine: CryptoEngine, json: string): ForeignList | undefined {
   const value = parse(json);

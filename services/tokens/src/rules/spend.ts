@@ -3,7 +3,7 @@ import type { DenialReason } from "@depute/dct";
 
 /** Default time in which a reservation must be settled, in milliseconds. */
 export const DEFAULT_RESERVATION_MS = 300_000;
-/** How long spend is kept after a token expires, in milliseconds. It allows late settlements. */
+/** How long spend is kept after a token expires, in milliseconds. This time allows late settlements. */
 export const SPEND_RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
 /** Maximum number of open reservations of one token. */
 export const MAX_OPEN_RESERVATIONS = 10_000;
@@ -22,7 +22,10 @@ export interface ReservationRecord {
 /** The reported outcome: the actual cost, undefined if unknown; or `release` for no cost. */
 export type Outcome = { commit: number | undefined } | "release";
 
-/** Returns the state of a reservation. Nothing runs when it expires: later reads show it as charged. */
+/**
+ * Returns the state of a reservation. No code runs at the reservation's expiry: later reads show the
+ * reservation as charged.
+ */
 export function reservationState(
   reservation: ReservationRecord,
   now: number,
@@ -33,11 +36,12 @@ export function reservationState(
 }
 
 /**
- * Returns the next state of a reservation for an outcome; undefined if it is recorded already. An expired reservation
- * can still be settled. Until then it counts in full, because the actual cost is unknown.
+ * Returns the next state of a reservation for an outcome; undefined if the outcome is recorded already. An
+ * expired reservation can still be settled. Until then the reservation counts in full, because the actual cost
+ * is unknown.
  *
- * @throws DeputeError RESERVATION_SETTLED for a different recorded outcome, BUDGET_EXCEEDED for more than the reserved
- *   amount
+ * @throws DeputeError RESERVATION_SETTLED for a different recorded outcome, BUDGET_EXCEEDED for more than the
+ * reserved amount
  */
 export function nextReservation(
   reservation: ReservationRecord,

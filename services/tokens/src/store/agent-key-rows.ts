@@ -13,8 +13,8 @@ export async function addKeyChange(tx: WriteTx, { keyId, successorId }: KeyChang
 }
 
 /**
- * Returns unreported key changes, without those whose predecessor is also unreported. So two replacements of one key
- * reach the registry in order.
+ * Returns unreported key changes. A change whose predecessor is also unreported is left out. So two
+ * replacements of one key reach the registry in order.
  */
 export async function firstKeyChanges(tx: ReadTx, limit: number): Promise<KeyChange[]> {
   return tx.all(

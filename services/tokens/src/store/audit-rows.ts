@@ -23,7 +23,7 @@ const KINDS = [
 ] as const;
 export type DecisionKind = (typeof KINDS)[number];
 
-/** One decision on authority. It names blocks by id and contains nothing usable as a credential. */
+/** One decision on authority. The record names blocks by id and contains nothing usable as a credential. */
 export interface Decision {
   readonly kind: DecisionKind;
   /** The principal of the caller; empty if the call itself determines the principal. */

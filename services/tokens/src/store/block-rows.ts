@@ -36,8 +36,8 @@ export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string
 }
 
 /**
- * Whether a principal may revoke a recorded block: its delegatee, its signer, or the signer of a block above it in a
- * recorded chain.
+ * Whether a principal may revoke a recorded block. The block's delegatee and signer may, and so may the signer
+ * of each block above in a recorded chain.
  */
 export async function mayRevokeRecorded(
   tx: ReadTx,
@@ -61,8 +61,8 @@ export async function mayRevokeRecorded(
 }
 
 /**
- * Returns the blocks that a signer's key signed and that were recorded before a time. They stay valid after the key is
- * revoked.
+ * Returns the blocks that a signer's key signed and that were recorded before a time. These blocks stay valid
+ * after the key is revoked.
  */
 export async function blocksSignedBefore(tx: ReadTx, signer: string, before: number): Promise<string[]> {
   const rows = await tx.all(
@@ -74,8 +74,8 @@ export async function blocksSignedBefore(tx: ReadTx, signer: string, before: num
 }
 
 /**
- * Returns a signer's unexpired blocks that were recorded since a time. They are ordered by id and begin after a given
- * id.
+ * Returns a signer's unexpired blocks that were recorded since a time. The blocks are ordered by id and begin
+ * after a given id.
  */
 export async function blocksSignedSince(
   tx: ReadTx,
@@ -103,9 +103,9 @@ export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<b
 }
 
 /**
- * Deletes blocks that expired before a time; returns their number. Blocks without a known own expiry and revoked blocks
- * stay. Both are still needed: they determine which principals may revoke, and how long the log keeps an entry's
- * content.
+ * Deletes blocks that expired before a time; returns their number. Revoked blocks stay, and so do blocks whose
+ * own expiry is unknown. The service still needs them: they determine which principals may revoke, and how long
+ * the log keeps an entry's content.
  */
 export async function forgetBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
   const old = await tx.all(

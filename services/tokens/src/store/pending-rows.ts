@@ -97,7 +97,8 @@ export async function countPool(
 }
 
 /**
- * Returns the number of pending revocations of one revoker that never expire. Only those of a known key never expire.
+ * Returns the number of one revoker's pending revocations that never expire. Only revocations by a known key
+ * never expire.
  */
 export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> {
   const row = await tx.get(

@@ -77,8 +77,8 @@ export async function insertReservation(tx: WriteTx, reservation: StoredReservat
 }
 
 /**
- * Reserves an amount on a block; returns the new total, undefined beyond the block's limit. One statement checks and
- * adds, so that two concurrent reservations cannot both pass where one fits.
+ * Reserves an amount on a block; returns the new total, undefined beyond the block's limit. One statement
+ * checks and adds. So of two concurrent reservations that do not fit together, only one passes.
  */
 export async function hold(
   tx: WriteTx,

@@ -50,8 +50,8 @@ export function openBus(): Bus {
 }
 
 /**
- * Creates one replica: the parts of one process of this service on a shared store and bus. It trusts `otherRoot`.
- * `logStore` replaces the store of the revocation log.
+ * Creates one replica: the parts of one process of this service on a shared store and bus. The replica trusts
+ * `otherRoot`. `logStore` replaces the store of the revocation log.
  */
 export function createReplica(shared: {
   store: Store;

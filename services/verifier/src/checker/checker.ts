@@ -14,7 +14,7 @@ import type { CompileItem, Unusable } from "./jobs.ts";
 import { type PoolOptions, WorkerPool } from "./pool.ts";
 import { keyOf, type PreparedRule } from "./prepared-rule.ts";
 
-/** The caller of a check. The platform's own calls have none, because they serve many callers. */
+/** The caller of a check. The platform's own calls name no caller, because they serve many callers. */
 export interface CheckCaller {
   readonly signal?: AbortSignal;
   readonly caller?: string | undefined;
@@ -81,7 +81,7 @@ export class Checker {
   }
 
   /**
-   * Validates a value against a schema; without a value it only compiles the schema.
+   * Validates a value against a schema. Without a value, the method only compiles the schema.
    *
    * @param schema canonical JSON of the schema
    * @param value JSON of the value

@@ -34,7 +34,7 @@ export async function loadChecks(file: string): Promise<RegisterChecks> {
   return checks;
 }
 
-/** Creates a registry with the seven standard checks and the additional ones. */
+/** Creates a registry with the seven standard checks and the operator's additional checks. */
 export function createRegistry(engines: CheckEngines, more: RegisterChecks): CheckFunctionRegistry {
   const registry = createDefaultRegistry(engines);
   more({ register: (name, fn, params) => registry.register(name, guardedCheck(name, fn), params) });

@@ -33,7 +33,10 @@ const validate = (schema: unknown, value: unknown): Job & { kind: "validate" } =
 });
 const quick = validate({ type: "string" }, 1);
 const slow = validate(doublingSchema(), SLOW_VALUE);
-/** This validation takes minutes because it compares every pair of items. Unlike doublingSchema, it needs no memory. */
+/**
+ * This validation takes minutes because it compares every pair of items. Unlike doublingSchema, the validation
+ * needs no memory.
+ */
 const endless = validate(
   { type: "array", uniqueItems: true },
   Array.from({ length: 60_000 }, (_, i) => ({ i })),

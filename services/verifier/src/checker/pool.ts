@@ -64,13 +64,13 @@ const MAX_TOGETHER_CHARS = 256 * 1024;
 const MAX_FAILED_STARTS = 3;
 
 /**
- * Runs users' schemas, patterns and checks in worker threads, so that they never block the event loop. To stop a job at
- * its limit, the pool ends the job's thread and starts another one.
+ * Runs users' schemas, patterns and checks in worker threads, so that users' code never blocks the event loop.
+ * To stop a job at its limit, the pool ends the job's thread and starts another one.
  */
 export class WorkerPool {
   readonly #options: PoolOptions;
   readonly #slots = new Set<Slot>();
-  /** Two queues, so that quick jobs never wait behind unknown ones. */
+  /** Two queues, so that quick jobs never wait behind jobs of unknown run time. */
   readonly #quick = new FairQueue<Pending>();
   readonly #unknown = new FairQueue<Pending>();
   readonly #quickJobs = new QuickJobs();
@@ -108,7 +108,7 @@ export class WorkerPool {
     });
   }
 
-  /** Rejects waiting jobs and stops running ones. Repeated calls have no effect. */
+  /** Rejects waiting jobs and stops running jobs. Repeated calls have no effect. */
   async close(): Promise<void> {
     this.#closed = true;
     const slots = [...this.#slots];

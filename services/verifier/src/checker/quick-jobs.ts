@@ -4,8 +4,8 @@ import { WeightedLru } from "../weighted-lru.ts";
 export const QUICK_MS = 50;
 
 /**
- * Run time in milliseconds from which a quick key is banned. It is far above QUICK_MS, because a busy machine or a
- * first compilation also slows a run down.
+ * Run time in milliseconds from which a quick key is banned. The limit is far above QUICK_MS, because a busy
+ * machine or a first compilation also slows a run down.
  */
 export const SLOW_MS = 250;
 
@@ -13,9 +13,9 @@ export const SLOW_MS = 250;
 const MAX_KEYS = 10_000;
 
 /**
- * Remembers which schemas and rules ran quickly. Quick jobs have their own thread, so callers with known contracts
- * never wait behind unknown schemas. A quick key that becomes slow is banned: its run time depends on the value, which
- * a caller could choose to occupy the quick thread.
+ * Remembers which schemas and rules ran quickly. Quick jobs have their own thread, so callers with known
+ * contracts never wait behind unknown schemas. A quick key that becomes slow is banned. Its run time depends on
+ * the value, and a caller could choose slow values to occupy the quick thread.
  */
 export class QuickJobs {
   readonly #knownKeys = new WeightedLru<"quick" | "banned">(MAX_KEYS);

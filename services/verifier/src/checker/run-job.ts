@@ -19,8 +19,8 @@ import { createRegistry, type RegisterChecks } from "./more-checks.ts";
 const CONTRACT_DIALECT = "draft-07";
 
 /**
- * Capacity of each of the two caches of compiled code, in characters of JSON text. Compiled code is 50 times as large
- * as its text, about 50 MB in all.
+ * Capacity of each of the two caches of compiled code, in characters of JSON text. Compiled code is 50 times as
+ * large as its JSON text. The two full caches take about 50 MB.
  */
 const CACHE_CHARS = 512 * 1024;
 

@@ -24,8 +24,8 @@ import type { Verifier } from "../verifier.ts";
 import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
 /**
- * Verifies an output and signs the result, passed or not. The attestation contains only the output's hash, so it does
- * not reveal the output.
+ * Verifies an output and signs the result, passed or not. The attestation contains only the output's hash, and
+ * so does not reveal the output.
  */
 export async function attestOutput(
   verifier: Verifier,

@@ -101,8 +101,8 @@ export async function decomposeContract(
 }
 
 /**
- * Requires that the caller may issue the parts: the caller is the parent's issuer, or a token delegates the parent's
- * work to the caller.
+ * Requires that the caller may issue the parts. The caller must be the parent's issuer, or a token must
+ * delegate the parent's work to the caller.
  */
 async function assertMayDecompose(
   { authority, tokens, clock }: Verifier,

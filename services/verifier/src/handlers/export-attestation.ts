@@ -10,7 +10,10 @@ import {
 } from "../rules/in-toto.ts";
 import type { Verifier } from "../verifier.ts";
 
-/** Exports an attestation for tools that read in-toto and DSSE. The verifier signs that it stores this statement. */
+/**
+ * Exports an attestation for tools that read in-toto and DSSE. With its signature the verifier states that it
+ * stores this attestation.
+ */
 export async function exportAttestation(
   { store, engine, keypair, contracts, authority }: Verifier,
   { attestationId: id }: ExportAttestationRequest,

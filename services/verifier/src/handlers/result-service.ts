@@ -58,7 +58,10 @@ import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 /** Maximum number (MAX_ARTIFACTS) and total bytes (MAX_ARTIFACT_BYTES) of the artifacts of one caller. */
 const MAX_ARTIFACTS = 10_000;
 const MAX_ARTIFACT_BYTES = 1024 ** 3;
-/** Maximum number of results of one receipt. All but the last are inconclusive, because a pass or a fail is final. */
+/**
+ * Maximum number of results for one receipt. All results but the last are inconclusive, because a pass or a
+ * fail is final.
+ */
 const MAX_RESULTS = 100;
 
 const VERDICTS: Record<ArtifactVerdict, Verdict> = {

@@ -125,7 +125,7 @@ async function reserve(
       const amountMicrocents = BigInt(Math.min(cost, ceiling));
       await spend.commitSpend({ reservationId, amountMicrocents }, ownOptions());
     } catch (err) {
-      // If the charge fails, the reservation counts in full when it expires.
+      // If the charge fails, the reservation counts in full at its expiry.
       logger.warn({ err, reservation: reservationId }, "charge of a judge failed");
     }
   };

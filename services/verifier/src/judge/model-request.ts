@@ -20,7 +20,7 @@ export interface Answer {
   text: string | undefined;
   /** The cost in microcents. If the endpoint reports no usage, this is the maximum cost. */
   cost: number;
-  /** The reason why `text` is undefined. It never quotes the endpoint. */
+  /** The reason why `text` is undefined. The reason never quotes the endpoint. */
   problem?: string;
 }
 

@@ -46,7 +46,7 @@ export function findingsOf(evidence: Evidence): Finding[] {
  */
 const STEPS_OF_FAILURE: readonly Step[] = ["signature", "cost"];
 
-/** The reasons, as text, why an attestation cannot end its delegation; empty if it can. */
+/** The reasons, as text, why an attestation cannot end its delegation; empty if the attestation can. */
 export function faultsOfCompletion(findings: readonly Finding[], hasSucceeded: boolean): string {
   return findings
     .filter(({ step, passed }) => !passed && (hasSucceeded || STEPS_OF_FAILURE.includes(step)))

@@ -22,7 +22,7 @@ import {
   type Validator,
 } from "./checks.ts";
 
-/** The implementation of one check (DelegateOS 6.2). It may throw CheckNotRun. */
+/** The implementation of one check (DelegateOS 6.2). A check may throw CheckNotRun. */
 export type CheckFunction = (output: unknown, params?: unknown) => CheckResult;
 
 /**

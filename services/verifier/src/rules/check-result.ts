@@ -11,8 +11,8 @@ export interface CheckResult {
 export const MAX_DETAILS = 2000;
 
 /**
- * Thrown if a check cannot run: unknown name, unusable parameters, or a schema with endless recursion. The output has
- * then not passed, whatever the contract's other rules say.
+ * Thrown if a check cannot run: unknown name, unusable parameters, or a schema with endless recursion. The
+ * output has then not passed, even if the contract's other rules would accept it.
  */
 export class CheckNotRun extends Error {
   override readonly name = "CheckNotRun";

@@ -3,9 +3,9 @@ import { CheckNotRun, type CheckResult } from "./check-result.ts";
 import { subjectOf, valueAt } from "./field-path.ts";
 
 /**
- * The seven checks of DelegateOS 6.2. They return a result for every output and never throw. A result has exactly the
- * members that DelegateOS defines for its check, because `expectedResult` is compared with all of them. regex_match and
- * json_schema have a score; a failed json_schema also has details.
+ * The seven checks of DelegateOS 6.2. Each check returns a result for every output and never throws. A result
+ * has exactly the members that DelegateOS defines for its check, because `expectedResult` is compared with all
+ * of them. regex_match and json_schema have a score; a failed json_schema also has details.
  */
 
 /** A compiled pattern. */

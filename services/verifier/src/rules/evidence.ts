@@ -41,8 +41,8 @@ export interface Terms {
   /** The minimum score of a pass. */
   minimumScore: number;
   /**
-   * The third parties that the buyer's request accepts. If the list is empty, it accepts any verifier of a proven
-   * organization.
+   * The third parties that the buyer's request accepts. With an empty list, the buyer accepts any verifier of a
+   * proven organization.
    */
   acceptableVerifiers: readonly string[];
 }

@@ -28,7 +28,8 @@ export function inTotoStatement(
   const blake2b = bytes === undefined ? decodeBase64Url(outputHash ?? "") : engine.blake2b256(bytes);
   const digest = {
     ...(blake2b !== undefined && blake2b.length > 0 && { blake2b_256: encodeHex(blake2b) }),
-    // SHA-256 is added for tools that support nothing else. It needs the output itself, not only its hash.
+    // SHA-256 is added for tools that support nothing else. SHA-256 needs the output itself, not only the
+    // output's hash in the attestation.
     ...(bytes !== undefined && { sha256: encodeHex(engine.sha256(bytes)) }),
   };
   const subject = [

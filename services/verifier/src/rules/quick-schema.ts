@@ -52,7 +52,8 @@ export interface QuickSchema {
   /** The only allowed scalars; absent if any scalar is allowed. */
   oneOf?: ReadonlySet<unknown>;
   /**
-   * Bounds for the value of a number, the code points of a text, the items of an array, and the members of an object.
+   * Bounds for four sizes: the value of a number, the code points of a text, the items of an array, and the
+   * members of an object.
    */
   number?: Bounds;
   length?: Bounds;
@@ -78,7 +79,7 @@ type Bounded = "number" | "length" | "items" | "members";
 /** Maximum supported nesting of schemas. */
 const MAX_DEPTH = 32;
 
-/** Reads a valid schema. Returns undefined if it uses an unsupported keyword. */
+/** Reads a valid schema. Returns undefined if the schema uses an unsupported keyword. */
 export function readQuickSchema(schema: unknown, depth = 0): QuickSchema | undefined {
   if (schema === true) return { types: ANY_TYPE, required: [], properties: NONE };
   if (schema === false) return { types: 0, required: [], properties: NONE };
@@ -187,7 +188,10 @@ export interface Steps {
   remaining: number;
 }
 
-/** Whether the JSON text is known to fit the schema. False also if {@link Steps} run out; then it means undecided. */
+/**
+ * Whether the JSON text is known to fit the schema. False also if {@link Steps} run out. In that case the
+ * result is undecided.
+ */
 export function fitsQuickly(
   schema: QuickSchema,
   text: string,

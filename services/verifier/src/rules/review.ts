@@ -76,7 +76,7 @@ export function nextChange(review: Review, now = Number.NEGATIVE_INFINITY): numb
   return [review.escalationTime, review.deadline].find((time) => time > now);
 }
 
-/** The reviewers who may decide at the time `now`. */
+/** The reviewers that may decide at the time `now`. */
 export function entitledReviewers(review: Review, now: number): readonly string[] {
   return isEscalated(review, now) ? [...review.reviewers, ...review.escalationReviewers] : review.reviewers;
 }

@@ -31,8 +31,8 @@ export interface AuthorityContext {
   /** Tokens by the delegation that their last block represents. */
   tokens: ReadonlyMap<string, SerializedDCT>;
   /**
-   * Recorded delegations with their ancestors, root first, by id. They are used where the request has no token for a
-   * delegation.
+   * Recorded delegations with their ancestors, root first, by id. A recorded delegation is used where the
+   * request has no token for the delegation.
    */
   delegations: ReadonlyMap<string, readonly RecordedDelegation[]>;
   /** Whether a block was revoked at or before a time. */
@@ -44,11 +44,11 @@ export interface AuthorityContext {
 }
 
 /**
- * Checks that the signer was allowed to sign the attestation at its time. The verifier and the contract's issuer may
- * sign attestations of type `delegation_verification` without a delegation. All others need a token whose last block is
- * the delegation and names the signer. The time is createdAt, but at most five minutes before the record. This is
- * Depute's choice: createdAt is only the signer's claim, and a signer could backdate an attestation to before its token
- * expired.
+ * Checks that the signer was allowed to sign the attestation at its time. The verifier and the contract's
+ * issuer may sign attestations of type `delegation_verification` without a delegation. All others need a token
+ * whose last block is the delegation and names the signer. The time is createdAt, but at most five minutes
+ * before the record. The five minutes are Depute's choice. createdAt is only the signer's claim. A signer could
+ * backdate an attestation to before the token's expiry.
  *
  * @param recordTime time of the attestation's record, in milliseconds since the Unix epoch
  */
@@ -94,8 +94,8 @@ export function needsNoDelegation(
 }
 
 /**
- * Checks a signer by the recorded delegation, for a request without the delegation's token. The tokens service verified
- * the chain when it recorded the delegation.
+ * Checks a signer by the recorded delegation, for a request without the delegation's token. The tokens service
+ * verified the chain before the record.
  */
 function authorityByRecord(
   { principal, contractId, delegationId }: Attestation,
@@ -120,7 +120,7 @@ function authorityByRecord(
     : passed("authority");
 }
 
-/** Returns a function that reports whether one contract of the lineage is below another. */
+/** Returns a function that reports whether one contract of the lineage is below another contract. */
 function isPartOf(lineage: readonly string[], contractId: string): SubContractRule {
   const places = new Map([contractId, ...lineage].map((id, place) => [id, place]));
   return (child, parent) => {

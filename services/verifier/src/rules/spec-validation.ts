@@ -34,8 +34,8 @@ interface Walk {
 }
 
 /**
- * Validates a verification, but does not compile its schemas and patterns (DelegateOS 6.1 to 6.4). A faulty contract is
- * refused when it is created instead of failing at its first output.
+ * Validates a verification, but does not compile its schemas and patterns (DelegateOS 6.1 to 6.4). A faulty
+ * contract is refused at its creation instead of failing at its first output.
  *
  * @param field path of the verification in the request
  * @returns the schemas and patterns to compile

@@ -2,7 +2,7 @@ import type { PagePosition } from "@depute/core";
 import { countJsonValues } from "@depute/service";
 import { integer, type ReadTx, type RowOf, row, type SqlValue, text } from "@depute/store";
 
-/** A signed document before it is stored. Its canonical JSON, which was signed, is authoritative. */
+/** A signed document before storage. The document's canonical JSON, which was signed, is authoritative. */
 export interface SignedDocument {
   id: string;
   /** base64url of the digest that the signature covers. Documents with equal digests are the same document. */
@@ -78,7 +78,7 @@ export async function readPage(
   return { documents, next: more && last !== undefined ? [last.time, last.id] : undefined };
 }
 
-/** The time and id of a page position. Their types were checked when the page token was decoded. */
+/** The time and id of a page position. The decoding of the page token has checked the types of both. */
 export function positionParams(position: PagePosition | undefined): [number, string] | undefined {
   if (position === undefined) return undefined;
   const [time, id] = position;

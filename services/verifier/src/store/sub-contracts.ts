@@ -66,8 +66,8 @@ export function listSubContracts(
 }
 
 /**
- * Returns the contract's ancestors, starting with its parent. Each part has one parent, which was stored before it, so
- * the walk ends.
+ * Returns the contract's ancestors, starting with its parent. Each part has one parent, which was stored
+ * earlier, so the walk ends.
  */
 export async function lineageOf(tx: ReadTx, contractId: string): Promise<string[]> {
   const rows = await tx.all(

@@ -33,7 +33,10 @@ export interface ResultOutcome {
   /** The agent that did the work. */
   agentId: string;
   counterpartAgentId: string;
-  /** The third party that verified; empty if the other party of the trade did. */
+  /**
+   * The id of the third party that verified the result; empty if the other party of the trade verified the
+   * result.
+   */
   verifierAgentId: string;
   success: boolean;
   /** A number from 0 to 1. */

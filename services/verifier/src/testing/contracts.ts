@@ -14,7 +14,10 @@ export interface ContractParts {
   requiredCapabilities?: string[];
 }
 
-/** Returns a contract without its signature, valid otherwise. It was created before the tests' clocks start. */
+/**
+ * Returns a contract that lacks only its signature. The contract's creation is before the start of the tests'
+ * clocks.
+ */
 export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "signature"> {
   return {
     id: parts.id ?? newId("ct"),

@@ -39,7 +39,7 @@ export interface Reserved {
   charged: number | undefined;
 }
 
-/** A fake tokens service with a root key and a log of revocations. It verifies tokens with @depute/dct. */
+/** A fake tokens service with a root key and a log of revocations. The fake verifies tokens with @depute/dct. */
 export function fakeTokens() {
   const root = generateKeypair(engine);
   const log: MessageInitShape<typeof RevocationSchema>[] = [];

@@ -17,7 +17,8 @@ import type { FakeTokens } from "./fake-tokens.ts";
 export { refusal } from "@depute/service/testing";
 
 /**
- * Starts a verifier behind a real socket, with files in its own folder. Its client shares no code with the verifier.
+ * Starts a verifier behind a real socket, with files in its own folder. The verifier's client shares no code
+ * with the verifier.
  */
 export async function startPlatform(
   args: readonly string[] = [],

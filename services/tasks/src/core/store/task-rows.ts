@@ -263,8 +263,8 @@ function toRecord(row: TaskRow): TaskRecord {
 }
 
 /**
- * Encodes a task without its input and output. They may be large and do not change with every event, so other rows
- * store them.
+ * Encodes a task without its input and output. Other rows store the input and the output, because both may be
+ * large and seldom change.
  */
 function toBlob(task: Task): Uint8Array {
   if (task.input === undefined && task.output === undefined) return toBinary(TaskSchema, task);
@@ -300,7 +300,7 @@ export async function readInput(tx: ReadTx, taskId: string): Promise<TaskInput> 
   return { input, workerToken: row.worker_token };
 }
 
-/** Returns the token under which a task is worked on; empty for none. */
+/** Returns the token for the work on a task; empty for none. */
 export async function readWorkerToken(tx: ReadTx, taskId: string): Promise<string> {
   const row = await tx.get(WORKER_TOKEN_ROW, "SELECT worker_token FROM task_inputs WHERE task_id = ?", [
     taskId,

@@ -44,7 +44,7 @@ import {
 } from "../store/execution-rows.ts";
 import { insertReceipt, insertSettlement, readReceipt } from "../store/receipt-rows.ts";
 
-/** Wakes the watchers of an execution. The key is the id of the execution's request. */
+/** Bus topic that wakes the watchers of an execution. The key is the id of the execution's request. */
 export const EXECUTION_TOPIC = "executions";
 
 /** Receives changes of executions. Each call runs in the transaction of its change. */
@@ -63,7 +63,7 @@ export interface BookOptions {
   readonly verificationMs: number;
 }
 
-/** Keeps executions. Each status is a receipt, written with the change that causes it. */
+/** Stores executions. Each change of status is a receipt, written in the transaction of its cause. */
 export class ExecutionBook {
   readonly #bus: Bus;
   readonly #clock: Clock;
@@ -84,7 +84,7 @@ export class ExecutionBook {
     this.#listeners.push(listener);
   }
 
-  /** Registers a listener that is called when a new deadline is earlier than all others. */
+  /** Registers a listener that is called when a new deadline is earlier than all other deadlines. */
   onDue(listener: () => void): void {
     this.#onDue = listener;
   }
@@ -117,7 +117,7 @@ export class ExecutionBook {
     return receipt;
   }
 
-  /** Issues receipts for the events of tasks. This is a `TaskObserver`. */
+  /** Issues receipts for the events of tasks. This method is a `TaskObserver`. */
   async observe(tx: WriteTx, { before, after, events }: TaskChange): Promise<void> {
     if (after.task.executionRequestId === "" || before === undefined) return;
     let record: ExecutionRecord | undefined;

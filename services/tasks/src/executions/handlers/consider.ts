@@ -66,8 +66,8 @@ export async function consider(
 }
 
 /**
- * Returns why the third-party verifiers that the request names are refused. Undefined if they are accepted, or if the
- * buyer or the seller verifies.
+ * Returns why the third-party verifiers that the request names are refused. Undefined if the verifiers are
+ * accepted, or if the buyer or the seller verifies.
  */
 async function verifiersFault(
   { organizations }: ExecutionsContext,
@@ -84,8 +84,8 @@ async function verifiersFault(
 }
 
 /**
- * Returns the refusal of an input that does not fit the offer's schema. The verifier service makes the check, because
- * only it runs users' schemas.
+ * Returns the refusal of an input that does not fit the offer's schema. The verifier service makes the check,
+ * because only that service runs users' schemas.
  */
 async function inputRefusal(
   { verification }: ExecutionsContext,

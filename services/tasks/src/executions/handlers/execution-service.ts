@@ -230,7 +230,7 @@ async function* watch(
   }
 }
 
-/** The number of the last receipt of an execution; undefined while more receipts may come. */
+/** The number of an execution's last receipt; undefined while more receipts may come. */
 async function lastOf(
   tx: Parameters<typeof findExecution>[0],
   requestId: string,

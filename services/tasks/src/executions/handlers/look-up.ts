@@ -13,9 +13,8 @@ import type { ExecutionsContext } from "./context.ts";
 const MAX_WORDS = 8;
 
 /**
- * Returns the offer that a request names, as the buyer may see it. An offer for other buyers is answered as unknown,
- * unless the buyer may see the seller.
- *
+ * Returns the offer that a request names, as the buyer may see it. An offer for other buyers gives the same
+ * answer as an unknown offer, unless the buyer may see the seller.
  * @param viewer the buyer's principal
  */
 export async function lookUpOffer(
@@ -58,8 +57,9 @@ async function getOffer(
 }
 
 /**
- * Returns the delegate and the capability of an execution: the first of the offer's capability names that is the id of
- * a capability of the seller. If there is none, any worker of the seller may do the work.
+ * Returns the delegate and the capability of an execution. The capability is the first of the offer's
+ * capability names that the seller has as a capability id. Without such a name, any worker of the seller may do
+ * the work.
  */
 export async function resolveWork(
   { discovery }: ExecutionsContext,

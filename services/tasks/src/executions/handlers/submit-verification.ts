@@ -42,8 +42,8 @@ export async function submitVerification(
 }
 
 /**
- * Returns why a result cannot settle the payment: the time for verification has passed, or the payment is already
- * settled without a verification. Undefined if the result is in time.
+ * Returns why a result cannot settle the payment; undefined if the result is in time. There are two reasons:
+ * the time for verification has passed, or the payment was settled without a verification.
  */
 async function whyOver(
   { clock, results }: ExecutionsContext,
@@ -56,7 +56,8 @@ async function whyOver(
     return verifyBy !== undefined && verifyBy <= clock.now() ? tooLate : undefined;
   }
   if (!needsVerification(request, offer)) return undefined;
-  // If the verifier service has a decided result, that result settled the payment. Then this call may be its repeat.
+  // If the verifier service has a decided result, that result has settled the payment. This call may then
+  // repeat the call that delivered the result.
   for (let pageToken = ""; ; ) {
     const page = await results.listVerificationResults({ receiptId, pageToken }, options);
     if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return undefined;
@@ -66,8 +67,8 @@ async function whyOver(
 }
 
 /**
- * Requires that the verifier is an agent of the caller, and that the result names the organization with which the agent
- * is registered.
+ * Requires that the verifier is an agent of the caller. The result must name the organization with which the
+ * agent is registered.
  */
 async function identifyVerifier(
   executions: ExecutionsContext,

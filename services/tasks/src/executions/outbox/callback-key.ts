@@ -13,9 +13,10 @@ export interface CallbackKey {
 }
 
 /**
- * Opens the platform's key `callback` (PKCS #8), and creates it if it does not exist. The key signs only callbacks.
+ * Opens the platform's key `callback` (PKCS #8), and creates the key if it does not exist. The key signs only
+ * callbacks.
  *
- * @throws SettingsError if it is no Ed25519 key, or other users can read its file
+ * @throws SettingsError if the file's content is not an Ed25519 key, or if other users can read the file
  */
 export async function openCallbackKey(keys: KeySource): Promise<CallbackKey> {
   const danger = "whoever reads it can send receipts in the platform's name";

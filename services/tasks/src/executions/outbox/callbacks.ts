@@ -19,7 +19,7 @@ import { findExecution } from "../store/execution-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 import type { CallbackKey } from "./callback-key.ts";
 
-/** Largest number of concurrent callbacks, so that a slow address delays only a few others. */
+/** Largest number of concurrent callbacks. With this many, a slow address delays only a few other callbacks. */
 const AT_ONCE = 16;
 /** Maximum milliseconds between two reads of the store. */
 const MAX_WAIT_MS = 30_000;
@@ -41,9 +41,9 @@ export interface CallbacksOptions {
 }
 
 /**
- * Sends receipts to the address in the buyer's request (Agenta `callback.url`): each at least once, in order, signed
- * (RFC 9421), and only to configured hosts. After several hours of failed attempts a callback is dropped. The receipts
- * themselves can still be read.
+ * Sends receipts to the address in the buyer's request (Agenta `callback.url`). Each receipt is sent at least
+ * once, in order, signed (RFC 9421), and only to configured hosts. A callback is dropped after several hours of
+ * failed attempts. The buyer can still read its receipts.
  */
 export class Callbacks {
   readonly #options: CallbacksOptions;
@@ -154,7 +154,7 @@ export class Callbacks {
         "signature-input": `depute=${params}`,
         signature: `depute=:${signature}:`,
         "idempotency-key": found.receipt.receiptId,
-        // The buyer's own reference for the callback. It is not a secret.
+        // The buyer's own reference for the callback. The reference is not a secret.
         ...(/^[\x21-\x7e]+$/.test(reference) && { "agenta-auth-reference": reference }),
       },
       body,

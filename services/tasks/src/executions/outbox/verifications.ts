@@ -55,7 +55,8 @@ export async function findJudged(
 ): Promise<Judged> {
   const { requestId, receiptId, executionId } = result;
   const record = await findExecution(tx, requestId);
-  // The caller need not be a party to the execution. Whoever has the receipt's id may verify it.
+  // The caller need not be a party to the execution. Any caller that knows the receipt's id may verify the
+  // receipt.
   const receipts = record === undefined ? [] : await readReceipts(tx, requestId);
   const found = receipts.find(({ receipt }) => receipt?.receiptId === receiptId);
   if (record === undefined || found?.receipt === undefined) throw executionNotFound(requestId);
@@ -126,8 +127,8 @@ export function mayBeTold(error: unknown): boolean {
 }
 
 /**
- * The outbox of verification results that the verifier service has not yet decided: sellers' results on their own work,
- * and results whose answer was lost.
+ * The outbox of verification results that the verifier service has not yet decided. There are two kinds:
+ * sellers' results on their own work, and results for which the verifier's answer was lost.
  */
 export function verificationOutbox(
   executions: VerificationOptions,

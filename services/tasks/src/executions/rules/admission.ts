@@ -110,8 +110,9 @@ export interface ParentFacts {
 }
 
 /**
- * The refusal of a child execution; undefined for none. Its buyer must be the seller of the parent execution. It must
- * end by the parent's deadline. All children together may cost at most the parent's maximum charge.
+ * The refusal of a child execution; undefined for none. The child's buyer must be the seller of the parent
+ * execution. The child must end by the parent's deadline. All children together may cost at most the parent's
+ * maximum charge.
  *
  * @param parent undefined if there is no such execution
  */

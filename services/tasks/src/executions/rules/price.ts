@@ -15,9 +15,9 @@ export function limitOf({ payment, executionConstraints }: ExecutionRequest): bi
 }
 
 /**
- * The refusal of a request that does not cover the offer's price; undefined for none. A usage-based price must cover
- * one unit, unless it is free. Depute's choice: the protocol has no message for a quote, so the request's metadata
- * names the quote (`quote_id`).
+ * The refusal of a request that does not cover the offer's price; undefined for none. A usage-based price must
+ * cover one unit, unless a unit is free. Depute's choice: the protocol has no message for a quote, so the
+ * request's metadata names the quote (`quote_id`).
  */
 export function budgetRefusal(request: ExecutionRequest, pricing: Pricing): ExecutionError | undefined {
   const { pricingModel, currency, amount } = pricing;
@@ -37,7 +37,7 @@ export function budgetRefusal(request: ExecutionRequest, pricing: Pricing): Exec
   return failed(mode, `${what} is ${amount} and ${limit} is allowed`, numbers);
 }
 
-/** The cost of the work, or the error if it exceeds the limit. */
+/** The cost of the work, or the error if the cost exceeds the limit. */
 export type Price = { readonly amount: bigint } | { readonly error: ExecutionError };
 
 /**
@@ -82,7 +82,10 @@ function unitsOf(usage: Usage | undefined, unit: string | undefined): number {
   }
 }
 
-/** The amount for a number of units, rounded up. `units` counts as its shortest decimal, so 100 times 1.1 is 110. */
+/**
+ * The amount for a number of units, rounded up. The calculation uses the shortest decimal form of `units`, so
+ * 100 times 1.1 is 110.
+ */
 export function timesUnits(amount: bigint, units: number): bigint {
   if (!(units > 0) || !Number.isFinite(units)) return 0n;
   const [digits = "0", exponent = "0"] = String(units).split("e");

@@ -40,7 +40,7 @@ export interface ReceiptContent {
   readonly financials?: Partial<Omit<Financials, "$typeName" | "$unknown">>;
 }
 
-/** Builds a receipt for a request. It repeats the request's metadata unchanged. */
+/** Builds a receipt for a request. The receipt repeats the request's metadata unchanged. */
 export function receiptOf(request: ExecutionRequest, content: ReceiptContent): ExecutionReceipt {
   const { receiptId, executionId, status, issuedMs, reason = "", nextAction } = content;
   const { error, result, artifacts, usage, financials } = content;

@@ -40,7 +40,8 @@ const MAX_MESSAGE = 2000;
 /**
  * Builds the error of a receipt.
  *
- * @param what a failure mode of the manifest, which the details then name, or an error code that has no mode
+ * @param what a failure mode of the manifest, or an error code that has no mode; the error's details name the
+ * mode
  */
 export function failed(
   what: FailureMode | ErrorCode,

@@ -223,7 +223,7 @@ export async function listExecutions(
   }));
 }
 
-/** Stores an offer as it was bought. A published version never changes, so each version is stored once. */
+/** Stores the bought version of an offer. A published version never changes, so each version is stored once. */
 export async function insertOffer(tx: WriteTx, offer: Offer): Promise<void> {
   await tx.run(
     `INSERT INTO execution_offers (offer_id, offer_version, offer) VALUES (?, ?, ?)

@@ -97,7 +97,7 @@ CREATE INDEX execution_callbacks_by_next ON execution_callbacks (next_ms, reques
 `;
 
 /**
- * The tables of executions. They are in the store of the tasks, so that one transaction writes a task's event and its
- * receipt.
+ * The tables of executions. They share the store of the tasks, so that one transaction writes a task's event
+ * and its receipt.
  */
 export const EXECUTION_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "executions", sql: EXECUTIONS }];

@@ -23,7 +23,7 @@ const SETTLEMENT_ROW = row({
   time_ms: integer,
 });
 
-/** Maximum number of receipts of one request: accepted, in progress, a terminal status, and the settlement. */
+/** Maximum number of a request's receipts: accepted, in progress, a terminal status, and the settlement. */
 export const MAX_RECEIPTS = 4;
 
 export async function insertReceipt(

@@ -62,7 +62,7 @@ test("what ended is kept for its time, rejected requests for theirs, and what is
   });
   const log = createLogger({ level: "silent", name: "test" });
   const options = { store, clock, timers: clock, log };
-  // Rejected requests are kept for at least a day, although this setting is shorter.
+  // This setting is less than a day, but the purger keeps rejected requests for at least a day.
   const purger = new ExecutionPurger({ ...options, retentionMs: 10 * DAY_MS, rejectedRetentionMs: 1 });
   await entered("rejected-1", ExecutionStatus.REJECTED);
   await entered("completed-1", ExecutionStatus.COMPLETED);

@@ -100,7 +100,7 @@ export async function acknowledgeMessages(
   return { unacknowledgedCount: BigInt(waiting) };
 }
 
-/** Yields the messages of an inbox after a cursor, then live ones. */
+/** Yields the messages of an inbox after a cursor, and then each new message. */
 export async function* watchInbox(
   cap: CapContext,
   { agentId, afterSequence, sendStart }: WatchInboxRequest,

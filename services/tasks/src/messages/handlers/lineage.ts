@@ -21,7 +21,7 @@ import { newestMessages, readLineage, type StoredMessage } from "../store/messag
 import { type Known, tasksOfLineage } from "../store/task-rows.ts";
 import type { CapContext } from "../work/context.ts";
 
-/** Maximum number of messages in an answer. The answer contains the newest ones. */
+/** Maximum number of messages in an answer. The answer contains the newest messages. */
 const MAX_SHOWN = 2000;
 
 /** Maximum number of tasks in an answer. */

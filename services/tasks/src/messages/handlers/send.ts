@@ -37,8 +37,8 @@ import { noteRefusal } from "../work/post.ts";
 import type { Sending } from "../work/sending.ts";
 
 /**
- * Sends a message. Its effect and its delivery commit in one transaction. Other services are called before the
- * transaction, which then checks the rules again.
+ * Sends a message. The message's effect and its delivery commit in one transaction. Other services are called
+ * before the transaction, which then checks the rules again.
  *
  * @throws DeputeError every refusal with the metadata `error_code`
  */
@@ -101,7 +101,8 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
       const earlierAnswer = await answered(tx, cap.engine, sender.id, once);
       if (earlierAnswer !== undefined) return earlierAnswer;
       const now = await look(tx);
-      // Another message changed the state meanwhile, so the other services answered for a different effect.
+      // Another message changed the state meanwhile, so the answers of the other services are about a different
+      // effect.
       if (now.does !== intent.does) throw changed(sending);
       const stored = await perform(tx, cap, sending, now, more);
       if (once.requestId !== "")
@@ -197,8 +198,8 @@ async function findRecipient(
 }
 
 /**
- * Requires that the sender may pass on the attached tool results. Either the sender's bindings allow the tool, or the
- * result has appeared in this lineage before. (CAP "MCP Integration")
+ * Requires that the sender may pass on the attached tool results. Either the tool bindings of the sender's
+ * manifest allow the tool, or the result has appeared in this lineage before. (CAP "MCP Integration")
  */
 async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending, intent: Intent): Promise<void> {
   const rootId = rootIdOf(kind.value.taskId);

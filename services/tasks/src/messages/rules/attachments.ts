@@ -25,8 +25,9 @@ const LEVELS_AROUND = 3;
 const utf8 = new TextEncoder();
 
 /**
- * Requires that a message can be written as a CAP document and is within the limits of size and depth. Attached content
- * is only treated as JSON: it is never unpickled, and no file is read. (CAP "Base Message")
+ * Requires that a message can be written as a CAP document and is within the limits of size and depth. Attached
+ * content is only treated as JSON: the platform unpickles no Python object and reads no file. (CAP "Base
+ * Message")
  *
  * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST
  */

@@ -4,8 +4,8 @@ import { CAP_CODES, type CapAction, capActionOf } from "@depute/core";
 const ACTIONS: readonly CapAction[] = ["retry", "reassign", "escalate"];
 
 /**
- * Returns a function that maps the code of an error_response to the action to take. It uses CAP's published table with
- * the operator's changes.
+ * Returns a function that maps the code of an error_response to the action to take. The mapping is CAP's
+ * published table with the operator's changes.
  *
  * @param settings entries like `502=reassign`
  * @throws Error for a malformed entry

@@ -5,27 +5,27 @@ import { encode } from "@depute/wire";
 import type { Words } from "./message.ts";
 
 /**
- * Number of consecutive words that a message must share with a held result to count as containing it. A shorter result
- * must occur in the message as a whole.
+ * Number of consecutive words that a message must share with a held result to count as containing the result.
+ * The message must contain a shorter result as a whole.
  */
 const RUN = 8;
 
 /**
- * A held result with fewer words than this must be equal to a whole text of the message, because unrelated messages
- * share short phrases.
+ * A text of a held result with fewer words than `SHORT` must equal a whole text of the message. Unrelated
+ * messages share short phrases.
  */
 const SHORT = 4;
 
-/** A message and a held result are compared by at most this number of their first words. */
+/** The comparison of a message with a held result uses at most this many of the first words of each. */
 const MAX_COMPARED = 50_000;
 
 /** Texts, each as a list of its words. */
 type Texts = readonly (readonly string[])[];
 
 /**
- * Whether a message contains a held result: one of its attachments, a run of its words, or the whole of a short text.
- * Content of the task's notice is ignored, because the delegator already has it. A paraphrase of the result is not
- * detected.
+ * Whether a message contains a held result. A message contains the result with one of its attachments, a run of
+ * its words, or the whole of a short text. Content of the task's notice is ignored, because the delegator
+ * already has the notice. A paraphrase of the result is not detected.
  *
  * @param context the text and attachments of the task's notice
  */

@@ -36,7 +36,7 @@ export interface Facts {
   readonly hasOpenParts: boolean;
   /** The parent of the new task, for a delegation_notice. */
   readonly parent: TaskFacts | undefined;
-  /** The holders of the tasks above the new task, the parent's holder first. */
+  /** The agents that hold the tasks above the new task, the parent's holder first. */
   readonly holdersAbove: readonly string[];
   /** The task whose result an overseer's message is about. The message names that task or the task of its review. */
   readonly subject: TaskFacts | undefined;
@@ -57,8 +57,8 @@ export interface Facts {
 /** The effect of a message. */
 export type Intent =
   /**
-   * A plain message. If it goes to the sender's own overseer during a review of the sender's result, `answers` is the
-   * reviewed task. `fromOutside`: the sender does not take part in the lineage.
+   * A plain message. `answers`: the reviewed task, if the message goes to the sender's own overseer during the
+   * review of the sender's result. `fromOutside`: the sender does not take part in the lineage.
    */
   | {
       readonly does: "say";
@@ -150,7 +150,7 @@ export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "e
 
 /**
  * Determines the effect of a message from outside the lineage. Such a sender may send plain messages to any
- * participant. Every answer is the same as for the first message of a new conversation, so that the sender does not
+ * participant. Every answer is the same as for the first message of a new conversation. So the sender does not
  * learn whether the task exists.
  */
 function fromOutside(kind: Kind): Intent {
@@ -202,8 +202,9 @@ function talk(
     if (completesTask !== true) return { does: "say" };
     throw ruleNotMet("review", "a review is settled by an oversight_decision");
   }
-  // By default a plain message is the task's result. The exceptions are an overseen agent, whose questions would end
-  // the task, and a holder with open child tasks, which the result would end.
+  // By default a plain message is the task's result, with two exceptions. A question of an overseen agent would
+  // otherwise end the agent's task. A message of a holder with open child tasks would otherwise end those
+  // tasks.
   const isResult = completesTask ?? (task.overseerId === "" && !hasOpenParts);
   return isResult ? { does: "complete", task } : { does: "say" };
 }
@@ -248,7 +249,7 @@ function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Fa
   return { does: "delegate", notice, submits, reviewsId: submits || isReview ? parentId : "", ...again };
 }
 
-/** Whether a task has ended without a result. Its id may then be used for another attempt. */
+/** Whether a task has ended without a result. If so, another attempt may use the task's id. */
 export function hasFailed(status: TaskStatus): boolean {
   return isTerminal(status) && status !== TaskStatus.COMPLETED;
 }

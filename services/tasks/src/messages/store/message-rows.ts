@@ -141,7 +141,8 @@ export async function conversation(
 }
 
 /**
- * Reads the message counts of a lineage: all accepted messages, those from outside the lineage, and the refused ones.
+ * Reads three counts of a lineage: all accepted messages, accepted messages from outside the lineage, and
+ * refused messages.
  */
 export async function readLineage(tx: ReadTx, rootId: string) {
   return tx.get(
@@ -302,8 +303,8 @@ export async function readInbox(
 }
 
 /**
- * Reads the state of an inbox: its newest sequence, the lowest sequence from which on no message was purged, and the
- * number of unacknowledged messages.
+ * Reads the state of an inbox. The state is the newest sequence, the lowest sequence after the last purged
+ * message, and the number of unacknowledged messages.
  */
 export async function readMailbox(tx: ReadTx, agentId: string) {
   const row = await tx.get(
@@ -369,7 +370,7 @@ export async function waitingMessages(
 /**
  * Records that a message was read.
  *
- * @returns the message's id; undefined if it was already acknowledged
+ * @returns the message's id; undefined if the message was already acknowledged
  */
 export async function acknowledge(
   tx: WriteTx,

@@ -105,5 +105,8 @@ CREATE TABLE cap_refusals (
 );
 `;
 
-/** The tables of CAP messages. They are in the store of the tasks, so that a message and its effect commit together. */
+/**
+ * The tables of CAP messages. They share the store of the tasks, so that a message and its effect commit
+ * together.
+ */
 export const MESSAGE_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "messages", sql: MESSAGES }];

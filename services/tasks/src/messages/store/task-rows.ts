@@ -121,7 +121,7 @@ export function factsOf({ cap, record }: Known): TaskFacts {
   };
 }
 
-/** Lists the holders of a task and of its ancestors, starting with the task's own holder. */
+/** Lists the agents that hold a task and its ancestors, starting with the task itself. */
 export async function holdersFrom(tx: ReadTx, capTaskId: string): Promise<string[]> {
   const holders: string[] = [];
   for (let id = capTaskId; id !== ""; id = parentIdOf(id)) {

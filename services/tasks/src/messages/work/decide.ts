@@ -33,8 +33,8 @@ function decisionOf({ verdict, comment }: Deciding): Decision {
 }
 
 /**
- * Records a decision in the review queue before the message is sent, so that the queue and the messages never contain
- * different decisions.
+ * Records a decision in the review queue before the message is sent. So the queue and the messages never
+ * contain different decisions.
  */
 export async function decideFirst<T>(
   cap: CapContext,
@@ -43,8 +43,8 @@ export async function decideFirst<T>(
   send: () => Promise<T>,
 ): Promise<T> {
   const { taskId, overseer } = await reviewedTask(cap, intent.reviewed);
-  // The orchestrator decides under its own key. An overseer decides under the key in the task's record, because the
-  // overseer may have replaced its key since the task was created.
+  // The orchestrator decides under its own key. An overseer decides under the key in the task's record, even if
+  // the overseer has replaced that key since the task's creation.
   const reviewer = sender.id === ORCHESTRATOR && !identity.local ? sender.principal : overseer;
   const options = ownOptions(context, cap.clock);
   return cap.engine.reviews.decide(taskId, decisionOf(intent), reviewer, options, send);

@@ -64,8 +64,8 @@ export async function prepareDelegation(
 const MAX_JUSTIFICATION = 4000;
 
 /**
- * Policy decisions that exclude the delegate itself. They become MESSAGE_NOT_ALLOWED. Every other refusal names the
- * condition of the policy rule that is not met.
+ * Policy decisions that exclude the delegate itself. The error of such a decision is MESSAGE_NOT_ALLOWED. Every
+ * other refusal names the condition of the policy rule that is not met.
  */
 const PERSONS: ReadonlySet<PolicyDecision> = new Set([
   PolicyDecision.ROLE,
@@ -137,8 +137,8 @@ function effectOf({ notice, submits, again }: Extract<Intent, { does: "delegate"
 }
 
 /**
- * A viewer that passes as the parent task's holder. CAP's rules have already checked the holder by its agent id,
- * because the holder's key may have changed.
+ * A viewer that the task engine treats as the parent task's holder. CAP's rules have already checked the holder
+ * by its agent id, because the holder's key may have changed.
  */
 const HOLDER: Viewer = { mayActFor: () => true };
 

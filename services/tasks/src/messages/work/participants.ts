@@ -36,8 +36,9 @@ export class Participants {
   }
 
   /**
-   * Returns the participant for which the caller acts. CAP has no authentication, so this is Depute's choice: for an
-   * agent the caller must be its registered principal, and for a role the settings list the principals.
+   * Returns the participant for which the caller acts. CAP has no authentication, so Depute has its own rule.
+   * For an agent the caller must be the agent's registered principal. For a role the settings list the
+   * principals.
    *
    * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED, DEPENDENCY_UNAVAILABLE
    */

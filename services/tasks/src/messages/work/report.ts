@@ -33,8 +33,8 @@ export interface Reassignment {
 }
 
 /**
- * Finds the next agent for a task, if the reported error code requires reassignment: the first agent in the notice's
- * list to which the task may be delegated.
+ * Finds the next agent for a task, if the reported error code requires reassignment. The next agent is the
+ * first in the notice's list to which the task may be delegated.
  */
 export async function prepareReport(
   cap: CapContext,

@@ -4,8 +4,8 @@ import { readCapTask } from "../store/task-rows.ts";
 import type { CapContext } from "./context.ts";
 
 /**
- * Milliseconds without any call after which an agent that works by messages loses its lease. It is long, because such
- * an agent writes only when it has something to say.
+ * Milliseconds without any call after which an agent that works by messages loses its lease. The time is long,
+ * because such an agent writes rarely.
  */
 export const SILENCE_MS = 3_600_000;
 

@@ -79,11 +79,12 @@ export function a2aHttpPeer(
     async *send(request, signal) {
       const { tenant: _, ...body } = toJson(SendMessageRequestSchema, request) as JsonObject;
       if (streaming) return yield* stream({ method: "POST", path: "/message:stream", body, signal });
-      // The answer has the members of an element of a stream: `task` or `message`.
+      // The answer has the same members as a stream element: `task` or `message`.
       const answer = await one({ method: "POST", path: "/message:send", body, signal });
       yield messageOf(StreamResponseSchema, answer);
     },
-    // A2A's text maps this call to POST and its proto to GET. The published SDKs serve POST.
+    // A2A's specification text maps this call to POST, but A2A's proto file maps the call to GET. The published
+    // SDKs serve POST.
     subscribe: (id, signal) => stream({ method: "POST", path: `${taskPath(id)}:subscribe`, signal }),
     async get(id, signal) {
       return messageOf(
@@ -98,7 +99,10 @@ export function a2aHttpPeer(
   };
 }
 
-/** Returns an element of a stream. A stream that fails ends with an error in the form of a refused call. (A2A 11.7) */
+/**
+ * Returns an element of a stream. The last element of a failed stream is an error in the form of a refused
+ * call's error. (A2A 11.7)
+ */
 function elementOf(document: JsonValue): JsonValue {
   const fault = isObject(document) ? faultIn(document, 500) : undefined;
   if (fault !== undefined) throw fault;

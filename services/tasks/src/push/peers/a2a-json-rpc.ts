@@ -43,7 +43,8 @@ export function a2aJsonRpcPeer(
     });
     try {
       const { status } = answer;
-      // Some servers state the error of a call by the HTTP status too, so the body decides if it is one of JSON-RPC.
+      // Some servers also set an HTTP error status when a call fails. So the answer's body decides whether the
+      // error is a JSON-RPC error.
       if (mediaTypeOf(answer) === "text/event-stream" && status === 200) {
         for await (const document of documentsOf(answer)) yield resultOf(document);
       } else if (status === 200 || mediaTypeOf(answer) === "application/json") {
@@ -77,7 +78,7 @@ export function a2aJsonRpcPeer(
     async *send(request, signal) {
       const params = toJson(SendMessageRequestSchema, request) as JsonObject;
       if (streaming) return yield* stream("SendStreamingMessage", params, signal);
-      // The answer has the members of an element of a stream: `task` or `message`.
+      // The answer has the same members as a stream element: `task` or `message`.
       yield messageOf(StreamResponseSchema, await one("SendMessage", params, signal));
     },
     subscribe: (id, signal) => stream("SubscribeToTask", { ...ofTenant, id }, signal),

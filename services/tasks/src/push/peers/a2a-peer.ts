@@ -1,6 +1,6 @@
 import type { SendMessageRequest, StreamResponse, Task } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 
-/** An A2A agent elsewhere, over any binding. A call that fails throws PeerFault. */
+/** An A2A agent on another server, over any binding. A failed call throws PeerFault. */
 export interface A2aPeer {
   /**
    * Sends a message. An agent with streams yields the task and its changes; any other agent yields one answer. (A2A

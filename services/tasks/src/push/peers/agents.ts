@@ -34,7 +34,7 @@ export class Endpoints {
     this.#publicUrl = publicUrl;
   }
 
-  /** Whether the cache shows that an agent has no endpoint. This makes no call to the registry. */
+  /** Whether the cache shows that an agent has no endpoint. The check makes no call to the registry. */
   hasNone(agentId: string): boolean {
     const cachedEndpoint = this.#endpoints.get(agentId);
     return (

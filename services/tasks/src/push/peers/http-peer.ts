@@ -117,8 +117,8 @@ export function httpPeer(
 }
 
 /**
- * Reads the end of a task from a single JSON answer instead of a stream. Servers that use NEKTE's library answer this
- * way if they have no handler for delegations.
+ * Reads the end of a task from a single JSON answer instead of a stream. Servers that use NEKTE's library give
+ * a single answer if they have no handler for delegations.
  */
 function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
   if (!isObject(result)) throw malformed("an answer that is no stream of events");
@@ -129,7 +129,7 @@ function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
   return readPeerEvent("error", { message }, taskId);
 }
 
-/** Returns the event id if it can be sent in a header and is short enough to be stored; otherwise undefined. */
+/** Returns the event id if a header can carry the id and the store accepts its length; otherwise undefined. */
 function usable(id: string | undefined): string | undefined {
   return id !== undefined && /^[!-~]{1,128}$/.test(id) ? id : undefined;
 }

@@ -29,9 +29,9 @@ export function peersOver(outbound: PeerOutbound, credentials: PeerCredentials):
 }
 
 /**
- * Reads the file of credentials. Its keys are origins such as `https://agents.example` and
- * `grpcs://agents.example:443`; each value is `{"bearer": secret}` or `{"apikey": secret}`. Without a file there are no
- * credentials.
+ * Reads the file of credentials. The file's keys are origins such as `https://agents.example` and
+ * `grpcs://agents.example:443`; each value is `{"bearer": secret}` or `{"apikey": secret}`. Without a file
+ * there are no credentials.
  *
  * @throws Error that describes the fault without secrets
  */

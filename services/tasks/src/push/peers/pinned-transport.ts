@@ -34,7 +34,8 @@ export async function pinnedTransport(
       "grpc.service_config_disable_resolution": 1,
       "grpc.keepalive_time_ms": KEEPALIVE_MS,
       "grpc.max_reconnect_backoff_ms": CALL_MS,
-      // The certificate must be for the host name. If the URL has an IP address instead, it must be for that address.
+      // The certificate must be for the host name. If the URL has an IP address instead, the certificate must
+      // be for that address.
       ...(isSecure && !isAddress(hostname) ? { "grpc.ssl_target_name_override": hostname } : {}),
     },
   });

@@ -30,10 +30,10 @@ export type A2aEvent =
   | { readonly kind: "cancelled"; readonly message: string }
   /** The agent waits for an answer, or for an authorization. The platform answers with a message of the same task. */
   | { readonly kind: "asks"; readonly needs: "input" | "authorization"; readonly question: string }
-  /** A change that needs no event of the task here. */
+  /** A change that needs no event in the platform's log of the task. */
   | { readonly kind: "moved" };
 
-/** An event, with the task as it is after the event. A direct reply has no task. */
+/** An event, and the task's state after the event. A direct reply has no task. */
 export interface A2aStep {
   readonly task: A2aTask | undefined;
   readonly event: A2aEvent;
@@ -44,8 +44,8 @@ const MAX_PROGRESS_MESSAGE = 1000;
 const MAX_MESSAGE = 2000;
 
 /**
- * Reads one element of an A2A agent's stream. The answer of a call that returns a task reads the same way. (A2A 3.1.2,
- * 4.2.3)
+ * Reads one element of an A2A agent's stream. The function also reads the answer of a call that returns a task.
+ * (A2A 3.1.2, 4.2.3)
  *
  * @param known the task so far; undefined before the first element
  * @throws PeerFault MALFORMED, also for another task's element; LIMIT_EXCEEDED for too many artifacts or parts
@@ -124,8 +124,8 @@ function bounded(task: A2aTask): A2aTask {
 }
 
 /**
- * Returns the result of a completed task. One artifact is the value of its parts, and more than one are
- * `{"artifacts": [...]}` in the form of A2A. Without artifacts, the message of the status is the result.
+ * Returns the result of a completed task. A single artifact gives the value of its parts. Several artifacts
+ * give `{"artifacts": [...]}` in A2A's form. Without artifacts, the message of the status is the result.
  */
 function outputOf({ artifacts }: A2aTask, message: Message | undefined): JsonValue {
   const [only, ...more] = artifacts.values();

@@ -24,7 +24,10 @@ export const A2A_UNSUPPORTED_OPERATION = -32004;
 /** JSON-RPC's code of a fault inside the server. */
 const INTERNAL = -32603;
 
-/** Returns the fault for an error with a JSON-RPC code. A fault inside the agent may pass; any other is final. */
+/**
+ * Returns the fault for an error with a JSON-RPC code. A fault inside the agent may be temporary; any other
+ * fault is final.
+ */
 export function faultOfCode(code: number, message: string): PeerFault {
   const reason = REASONS.get(code);
   const text = message || `the agent refused: ${code}`;

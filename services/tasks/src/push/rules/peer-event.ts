@@ -93,8 +93,8 @@ function changeOf({ to, reason }: Record<string, unknown>): PeerEvent {
 }
 
 /**
- * Returns the result at its most detailed level. A null level counts as absent, because NEKTE's proto has no field
- * presence, so servers over gRPC send null for a level that they lack.
+ * Returns the result at its most detailed level. A null level counts as absent. NEKTE's proto has no field
+ * presence, so a gRPC server sends null for a level that it lacks.
  */
 function resultOf({ out, meta }: Record<string, unknown>): PeerResult {
   if (!isObject(out)) throw malformed("the result has no levels");

@@ -6,8 +6,8 @@ export interface Refusal {
 }
 
 /**
- * Thrown if an endpoint did not do what was requested. The message is for people and is truncated, because it may quote
- * the answer.
+ * Thrown if an endpoint did not do the requested work. The message is for people. The message is truncated,
+ * because it may quote the answer.
  */
 export class PeerFault extends Error implements Refusal {
   override readonly name = "PeerFault";

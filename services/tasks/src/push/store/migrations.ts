@@ -18,8 +18,8 @@ CREATE INDEX push_remotes_owed ON push_remotes (owed_ms) WHERE owed_ms IS NOT NU
 `;
 
 /**
- * The tables of work at agents' endpoints. They are in the store of the tasks, because they change in the same
- * transactions.
+ * The tables of work at agents' endpoints. They share the store of the tasks, because one transaction changes
+ * both.
  */
 export const PUSH_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "remotes", sql: REMOTES },

@@ -15,15 +15,18 @@ import { PeerFault, RESULT_LOST, TOO_MUCH, UNREACHABLE } from "../rules/refusal.
 import type { Remote } from "../store/remote-rows.ts";
 import { beginRemote, inputOf, type Push, pause, reach, requireContexts } from "./at-peer.ts";
 
-/** Maximum number of elements of streams that one attempt reads. */
+/** Maximum number of stream elements that one attempt reads. */
 const MAX_ELEMENTS = 10_000;
-/** Maximum number of consecutive calls that bring nothing. Then the attempt fails. */
+/**
+ * Maximum number of consecutive calls without an element of a stream. After one more such call the attempt
+ * fails.
+ */
 const MAX_FAILURES = 6;
-/** First and longest time in milliseconds between two calls about one task. */
+/** The first and the longest wait between two calls about one task, in milliseconds. */
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5000;
 
-/** An assignment that is carried out by an A2A agent elsewhere. */
+/** An assignment that an A2A agent on another server carries out. */
 export interface AtA2aAgent {
   readonly push: Push;
   readonly address: A2aAddress;
@@ -101,7 +104,7 @@ export class A2aDelegated {
       if (outcome === "interrupted") await this.#interrupt();
       else if (outcome === "broken") {
         await this.#wait();
-        // The agent never named a task, so the message is sent again under its id.
+        // The agent never named a task, so the message is sent again under the same message id.
         if (this.#state === undefined) message = this.#firstMessage();
       } else if (outcome.kind === "complete") return { output: outcome.output };
       else if (outcome.kind === "asks") message = await this.#answer(outcome);
@@ -113,7 +116,7 @@ export class A2aDelegated {
     const { assignment, context } = this.#at;
     requireContexts(assignment);
     const { task } = context;
-    // A context that is the input is sent as the input.
+    // The input's own context is not in this list, because the message already contains the input.
     const others = assignment.contexts.filter(({ envelope }) => envelope?.id !== task.inputContextId);
     return firstMessage(task, inputOf(task), others, this.#remote.remoteId);
   }
@@ -121,7 +124,8 @@ export class A2aDelegated {
   /**
    * Sends a message, or subscribes to the task, and relays the elements of the answer.
    *
-   * @returns the event with which the agent ends the work or needs an answer; `broken` if the answer ends before
+   * @returns the event with which the agent ends the work or needs an answer; `broken` if the answer ends
+   * without such an event
    */
   async #follow(message: Message | undefined): Promise<Outcome> {
     const { push, context } = this.#at;
@@ -133,7 +137,7 @@ export class A2aDelegated {
     try {
       const elements = this.#open(message, stop.signal)[Symbol.asyncIterator]();
       const silenceMs = limitsMs(task).heartbeat;
-      // A silent stream is replaced by another one, which begins with the task as it is then.
+      // A new stream replaces a silent stream. The new stream begins with the task's current state.
       for await (const element of watched(elements, {
         timers: push.timers,
         silenceMs,
@@ -183,7 +187,8 @@ export class A2aDelegated {
     await this.#acknowledge(message);
     this.#heard = element.payload.case === "task" ? "snapshot" : "change";
     if (event.kind === "moved") return undefined;
-    // The answer to an answer may begin with the task as it was before: with the question.
+    // The agent's reply to an answer may begin with the task's earlier state, which still contains the
+    // question.
     if (event.kind === "asks" && element.payload.case === "task" && message?.taskId) return undefined;
     if (event.kind !== "progress") return event;
     // A snapshot of the task repeats its latest message.
@@ -192,14 +197,17 @@ export class A2aDelegated {
     return undefined;
   }
 
-  /** Counts an answer as given once the agent has answered its message. */
+  /** Counts a delegator's answer as given once the agent has replied to the message with the answer. */
   async #acknowledge(message: Message | undefined): Promise<void> {
     if (message === undefined || message !== this.#unacknowledged || this.#state === undefined) return;
     this.#unacknowledged = undefined;
     await this.#store({ ...this.#state, answers: this.#state.answers + 1 });
   }
 
-  /** Stores the agent's ids of the task before the task goes on, so that it can be resumed and cancelled. */
+  /**
+   * Stores the agent's ids of the task before the work continues, so that the platform can resume and cancel
+   * the task.
+   */
   async #note(task: A2aTask): Promise<void> {
     this.#task = task;
     if (this.#state?.taskId === task.id) return;
@@ -212,7 +220,10 @@ export class A2aDelegated {
     await this.#at.push.remotes.keepState(this.#remote, JSON.stringify(state));
   }
 
-  /** Returns the message with the answer to the agent's question. Asks the delegator if it has not answered yet. */
+  /**
+   * Returns the message with the answer to the agent's question. Asks the delegator if the delegator has not
+   * answered yet.
+   */
   async #answer({ needs, question }: Extract<A2aEvent, { kind: "asks" }>): Promise<Message | undefined> {
     const state = this.#state;
     if (state === undefined) throw new PeerFault(RESULT_LOST, "the agent asks without a task");
@@ -240,7 +251,7 @@ export class A2aDelegated {
     return Promise.race([asked, interrupted]);
   }
 
-  /** Ends the attempt with a state at the agent other than completed. */
+  /** Ends the attempt, because the agent's task has ended without a result. */
   async #fail(
     event: Exclude<A2aEvent, { kind: "complete" | "asks" | "moved" | "progress" }>,
   ): Promise<never> {
@@ -262,7 +273,8 @@ export class A2aDelegated {
     if (thrown.code === A2A_TASK_NOT_FOUND) {
       throw new PeerFault(RESULT_LOST, "the agent knows nothing of the work any more");
     }
-    // An agent refuses a subscription to a task that has ended. The read that follows tells its state.
+    // An agent refuses a subscription to a task that has ended. The next call reads the task and gets the
+    // state.
     return message === undefined && thrown.code === A2A_UNSUPPORTED_OPERATION;
   }
 
@@ -289,7 +301,10 @@ export class A2aDelegated {
   }
 }
 
-/** The effect of an answer: the work has ended, needs an answer, must be interrupted, or goes on unobserved. */
+/**
+ * The end of one call to the agent. The work has ended, needs an answer, or must be interrupted, or only the
+ * call ended (`broken`).
+ */
 type Outcome = Exclude<A2aEvent, { kind: "moved" | "progress" }> | "interrupted" | "broken";
 
 /** The failures of tasks that ended at the agent without a result. */

@@ -57,8 +57,8 @@ interface NewRemote {
 }
 
 /**
- * Records a delegation before it is made. The first lease of a task uses the task's own id. Each later lease gets a new
- * id, because the endpoint must treat it as new work.
+ * Records a delegation before the call to the endpoint. The first lease of a task uses the task's own id. Each
+ * later lease gets a new id, so that the endpoint treats the delegation as new work.
  *
  * @throws DeputeError LEASE_LOST
  */

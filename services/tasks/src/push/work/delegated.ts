@@ -26,7 +26,8 @@ export const MAX_EVENTS = 10_000;
 /** Milliseconds between two writes of the last relayed event's id to the store. */
 const NOTE_MS = 1000;
 /**
- * Maximum number of consecutive breaks of a stream without an event between them. At the next break the attempt fails.
+ * Maximum number of consecutive breaks of a stream without an event in between. At the next break the attempt
+ * fails.
  */
 const MAX_BREAKS = 6;
 const FIRST_BREAK_MS = 250;
@@ -45,8 +46,8 @@ const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"])
 const UNTOLD = "";
 
 /**
- * Why a stream is no longer relayed: the work has a result, the work must be interrupted, or the stream broke off while
- * the work continues.
+ * The reason why the platform no longer relays a stream. The work has a result, the work must be interrupted,
+ * or the stream broke off.
  */
 type Left = WorkResult | "interrupted" | "broken";
 
@@ -117,7 +118,7 @@ export class Delegated {
       }
     } finally {
       await this.#noteRest();
-      // A kept stream stays open after this attempt. Every other stream is closed.
+      // A kept stream (of a suspended task) stays open after this attempt. Every other stream is closed.
       if (this.#peer !== NO_PEER) open?.stop.abort();
       this.#peer.close();
     }
@@ -149,7 +150,7 @@ export class Delegated {
         ...(budget && { budget }),
       });
       await reach(push, signal, () => this.#peer.resume(request, signal)).catch((thrown: unknown) => {
-        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so it is no fault.
+        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so the code is no fault.
         if (!(thrown instanceof PeerFault) || thrown.code !== TASK_NOT_RESUMABLE) throw thrown;
       });
     }
@@ -259,8 +260,8 @@ export class Delegated {
   }
 
   /**
-   * Stores the id of the last relayed event before the attempt ends, so that the next attempt does not relay the event
-   * again.
+   * Stores the id of the last relayed event before the attempt ends. So the next attempt does not relay the
+   * event again.
    */
   async #noteRest(): Promise<void> {
     if (this.#lastEventId === "" || this.#lastEventId === this.#notedEventId) return;
@@ -312,12 +313,12 @@ export class Delegated {
       }
       if (state === "suspended") return this.#suspend(undefined);
       const canFollow = !this.#isClosed && this.#lastEventId !== UNNUMBERED;
-      // The stream may have broken off before the final event, so it is opened once more.
+      // The stream may have broken off before the final event, so the stream is opened once more.
       if (canFollow && (!ENDED.has(state) || this.#breaks === 1)) return this.#attach();
       if (ENDED.has(state)) return this.#endAs(state);
       if (canFollow) continue;
       if (state === UNTOLD) throw new PeerFault(RESULT_LOST, "the endpoint tells of the work no more");
-      // No stream can report the task's end, so status calls replace it.
+      // No stream can report the task's end, so status calls replace the stream.
       this.#breaks = 0;
       await pause(push.timers, ASK_MS, this.#either);
     }
@@ -345,7 +346,10 @@ export class Delegated {
     }
   }
 
-  /** Whether the endpoint still works on the task although it sends no events. If not, the stream is given up. */
+  /**
+   * Whether the endpoint still works on the task although the endpoint sends no events. If not, the attempt
+   * gives up the stream.
+   */
   async #isStillAtIt(): Promise<boolean> {
     let state: string | undefined;
     try {

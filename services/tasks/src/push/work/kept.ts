@@ -2,7 +2,10 @@ import type { Timers } from "@depute/core";
 import type { Peer } from "../peers/peer.ts";
 import type { Numbered } from "../rules/peer-event.ts";
 
-/** Maximum number of kept streams. Each kept stream occupies a connection. */
+/**
+ * Maximum number of kept streams, that is, open streams of suspended tasks. Each kept stream occupies a
+ * connection.
+ */
 export const MAX_KEPT = 64;
 
 /** Milliseconds for which the stream of a suspended task is kept. */

@@ -14,7 +14,8 @@ import { Delegated } from "./delegated.ts";
 
 /**
  * Returns the work function of an assignment at the agent's own server. NEKTE: `nekte.invoke` for a capability,
- * `nekte.delegate` for free work. A2A: a message. It runs under the same lease as any worker's function.
+ * `nekte.delegate` for work without one. A2A: a message. The function works under a lease, like any worker's
+ * function.
  *
  * @param endpoint the agent's address, as `addressOf` returns it
  */

@@ -103,7 +103,7 @@ export class Remotes {
     } else if (isTerminal(status)) {
       await this.#owe(tx, id, failure?.message || failure?.reason || "", this.#clock.now());
     } else if (events.some(isTimedOutAttempt)) {
-      // The next attempt must begin with a new delegation, so this one is cancelled.
+      // The next attempt must begin with a new delegation, so the present delegation is cancelled.
       await this.#owe(tx, id, "the attempt took too long", this.#clock.now());
     }
   }

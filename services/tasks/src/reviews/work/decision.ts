@@ -21,7 +21,10 @@ export function decisionOf({ state, reason }: Pick<Review, "state" | "reason">):
   );
 }
 
-/** Returns the decision for a review that ended without a reviewer's decision. Its verdict is UNSPECIFIED. */
+/**
+ * Returns the decision for a review that ended without a reviewer's decision. The decision's verdict is
+ * UNSPECIFIED.
+ */
 export function undecided(comment: string): Decision {
   return { verdict: ReviewVerdict.UNSPECIFIED, comment };
 }

@@ -106,8 +106,8 @@ test("a decision that comes while the service is down is applied at its start, t
   await becomes(taskId, TaskStatus.PENDING);
   await handIn("HELLO!");
   await until(bench, async () => (bench.fakes.reviews.all.size === 2 ? true : undefined));
-  // Without its cursor, the service reads the decision on the earlier result again. That old decision must not affect
-  // the new result.
+  // Without its cursor, the service reads the decision on the earlier result again. The earlier decision must
+  // not affect the new result.
   await bench.runtime.context.engine.store.write((tx) => tx.run("DELETE FROM cursors"));
   await bench.reopen();
   await until(bench, async () => ((await rows("cursors")) === 1 ? true : undefined));
@@ -146,7 +146,7 @@ test("a result is held while the verifier is away, and no decision passes it by"
   });
   expect((await taskOf(taskId))?.status).toBe(TaskStatus.IN_REVIEW);
   bench.fakes.away.delete("verifier");
-  // The outbox has not yet retried CreateReview. So `decide` creates the review itself before it decides.
+  // The outbox has not yet retried CreateReview. So `decide` itself creates the review first, and then decides.
   expect(await decide(bench, taskId, ReviewVerdict.APPROVED)).toMatchObject({ status: TaskStatus.COMPLETED });
   await bench.pass(30_000);
   await settles();

@@ -56,9 +56,9 @@ export const FOLLOWED: ReadonlySet<TaskEventName> = new Set([
 ]);
 
 /**
- * Connects a held result to its review at the verifier service, which owns the review's times, questions, reviewers and
- * decision. The transaction that holds the result also writes the request for the review to an outbox. The review's end
- * changes the task exactly once.
+ * Connects a held result to its review at the verifier service, which owns the review's times, questions,
+ * reviewers and decision. The transaction that holds the result also writes the request for the review to an
+ * outbox. The end of the review changes the task exactly once.
  */
 export class Oversight implements ResultReviews {
   readonly #options: OversightOptions;
@@ -273,7 +273,10 @@ export class Oversight implements ResultReviews {
     }
   }
 
-  /** Returns how long the verifier waits for a decision. This is at most the time until the task's own deadline. */
+  /**
+   * Returns how long the verifier waits for a decision. The wait is at most the time until the task's own
+   * deadline.
+   */
   #timeoutMs({ task }: TaskRecord): number {
     const { timeoutMs, clock } = this.#options;
     if (task.expireTime === undefined) return timeoutMs;

@@ -8,7 +8,10 @@ import { LOCAL_PRINCIPAL } from "@depute/service";
 import { checkValue, MAX_VALUE_BYTES, type TaskRecord } from "../../core/index.ts";
 import type { HeldReview } from "../store/review-rows.ts";
 
-/** Maximum size in bytes of JSON of a result that a review contains. A reviewer reads a larger result with GetTask. */
+/**
+ * Maximum size of a result that a review contains, in bytes of JSON. A reviewer reads a larger result with
+ * GetTask.
+ */
 const MAX_CONTENT_BYTES = MAX_VALUE_BYTES / 4;
 
 /** Maximum length of a reason, a question or an answer in a review, in characters. */

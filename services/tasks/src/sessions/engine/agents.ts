@@ -14,7 +14,7 @@ export interface KnownAgent extends AgentFacts {
   readonly registryId: string;
   /** The principal of the key that signs the agent's messages. */
   readonly principal: string;
-  /** The agent's level of trust; 0 if it is unknown. */
+  /** The agent's level of trust; 0 if the level is unknown. */
   readonly level: number;
 }
 
@@ -33,8 +33,8 @@ export class Agents {
 
   /**
    * @param viewer the caller's principal
-   * @returns undefined if no card has the URI, if the agent is hidden or removed, or if its key does not hold the URI's
-   *   authority
+   * @returns undefined if no card has the URI, if the agent is hidden or removed, or if its key does not hold
+   * the URI's authority
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
   async find(uri: string, viewer: string, options: CallOptions): Promise<KnownAgent | undefined> {

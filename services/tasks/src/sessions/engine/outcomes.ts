@@ -35,8 +35,8 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns the evidence about the participants of an ended session, for the registry. Each rating comes after the
- * outcome that it rates.
+ * Returns the evidence about the participants of an ended session, for the registry. Each rating comes after
+ * the outcome that the rating is about.
  *
  * @param ids the participants' ids in the registry, by URI
  */

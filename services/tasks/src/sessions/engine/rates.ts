@@ -2,8 +2,8 @@ import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { SettingsError } from "@depute/service";
 
 /**
- * Maximum number of agents in the rate limiter. The agent whose last message is oldest is dropped first. Its next
- * message starts with a full allowance.
+ * Maximum number of agents in the rate limiter. The limiter first drops the agent whose last message is oldest.
+ * A dropped agent starts again with a full allowance.
  */
 const MAX_AGENTS = 10_000;
 const MINUTE_MS = 60_000;
@@ -17,9 +17,9 @@ interface Bucket {
 }
 
 /**
- * Limits each agent's rate of messages by its trust level. An agent may send one minute's messages at once, and then
- * only at the average rate. (ASP specification "Security" requires limits by level. ASP publishes no numbers, so they
- * are a setting.) Each process counts separately, over all sessions of an agent.
+ * Limits each agent's rate of messages by its trust level. An agent may send one minute's messages at once, and
+ * then only at the average rate. (ASP specification "Security" requires limits by level. ASP publishes no
+ * numbers, so the rates are a setting.) Each process counts separately, over all sessions of an agent.
  */
 export class MessageRates {
   readonly #perMinute: readonly number[];

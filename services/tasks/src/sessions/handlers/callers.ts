@@ -18,8 +18,8 @@ export interface Candidate extends ProofHolder {
 }
 
 /**
- * Identifies callers through the tokens service. An ES256 proof has no principal, because its key may be on an agent's
- * card (ASP "Agent registry"). So it is verified with the keys on the candidates' cards.
+ * Identifies callers through the tokens service. An ES256 proof has no principal, because its key may be on an
+ * agent's card (ASP "Agent registry"). So the keys on the candidates' cards verify such a proof.
  */
 export class Callers {
   readonly #authority: Authority;
@@ -56,8 +56,8 @@ export class Callers {
     for (const candidate of await candidates()) {
       const verdict = verifyDpopProof(nativeEngine, proof, candidate, rules, this.#engine.clock.now());
       if (!verdict.ok) {
-        // If a candidate's key matches but another claim is wrong, reports that claim, because it tells the caller more
-        // than a key mismatch of another candidate.
+        // If a candidate's key matches but another claim is wrong, the denial names that claim. The claim tells
+        // the caller more than another candidate's key mismatch.
         const { claim = "" } = verdict.refusal;
         if (claim !== "" && claim !== "jwk") detail = claim;
         continue;
@@ -72,8 +72,8 @@ export class Callers {
   }
 
   /**
-   * Identifies the sender of a message by its proof and signature. The proof is not marked as used here: the session
-   * engine checks both again, and marks the proof in the transaction of the message.
+   * Identifies the sender of a message by its proof and signature. This method does not mark the proof as used.
+   * The session engine checks proof and signature again, and marks the proof in the transaction of the message.
    *
    * @throws DeputeError UNAUTHENTICATED
    */

@@ -123,8 +123,8 @@ test("proofs are forgotten once their time refuses them", async () => {
   await stage.say(BEN, "OBSERVE", {}, session, { proof: stage.proof(BEN, "AppendMessage", jti) });
   stage.clock.advance(180_000);
   await stage.host.restart();
-  // After the purge, the proof's id can be used again. This is safe, because the old proof would be refused for its
-  // age.
+  // After the purge, the proof's id can be used again. The reuse is safe, because the old proof would be
+  // refused for its age.
   const claims = { htm: "POST", htu: APPEND, jti, now: stage.clock.now() };
   const keypair = { principal: { id: BEN.key }, privateKey: BEN.seed };
   for (let look = 0; ; look++) {

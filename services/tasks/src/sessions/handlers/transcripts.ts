@@ -45,10 +45,10 @@ const NO_ANSWER: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Opens the platform's key `session-seal`, and creates it if it does not exist. The key signs only seals of
- * transcripts.
+ * Opens the platform's key `session-seal`, and creates the key if it does not exist. The key signs only seals
+ * of transcripts.
  *
- * @throws SettingsError if it is no key, or other users can read its file
+ * @throws SettingsError if the file's content is no key, or if other users can read the file
  */
 export async function openSealKey(keys: KeySource): Promise<Keypair> {
   const danger = "whoever reads it can seal transcripts in the platform's name";
@@ -78,8 +78,8 @@ export class Transcripts {
   }
 
   /**
-   * Returns the sealed transcript of a session. The transparency log records the hash of the transcript's last message
-   * before the seal is made, so that every seal contains a proof of that record.
+   * Returns the sealed transcript of a session. First the transparency log records the hash of the transcript's
+   * last message. So every seal contains a proof of that record.
    *
    * @throws DeputeError SESSION_NOT_FOUND, DEPENDENCY_UNAVAILABLE (the log does not answer)
    */

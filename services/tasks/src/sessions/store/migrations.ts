@@ -1,8 +1,8 @@
 import type { Migration } from "@depute/store";
 
-// `outcome_due` is 1 from the end of a session until its outcome is reported to the registry. `level` is the party's
-// trust level at the time when it joined; it determines the message rate. `registry_id` is the party's id in the
-// registry, which differs from its URI.
+// `outcome_due` is 1 from the end of a session until the report of its outcome to the registry. `level` is the
+// party's trust level when it joined, and determines the party's message rate. `registry_id` is the party's id
+// in the registry, which differs from its URI.
 const SESSIONS = `
 CREATE TABLE sessions (
   session_id TEXT PRIMARY KEY,
@@ -99,7 +99,10 @@ CREATE TABLE session_disputes (
 CREATE UNIQUE INDEX session_disputes_by_id ON session_disputes (session_id, dispute_id);
 `;
 
-/** The tables of ASP sessions. They have a store of their own, so that appending a message does not wait for tasks. */
+/**
+ * The tables of ASP sessions. Sessions have a separate store, so that appending a message does not wait for
+ * tasks.
+ */
 export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "sessions", sql: SESSIONS },
   { id: 2, name: "proofs", sql: PROOFS },
