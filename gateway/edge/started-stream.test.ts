@@ -20,11 +20,11 @@ function call(fails: boolean) {
   return { open, signals };
 }
 
-test.each<[string, boolean, number]>([
-  ["that its reader leaves", false, 1],
-  ["that is read to its end", false, 3],
-  ["that fails", true, 3],
-])("a stream %s ends its call, and leaves no listener", async (_, fails, reads) => {
+test.each<[string, boolean, number, isEnded: boolean]>([
+  ["that its reader leaves ends its call", false, 1, true],
+  ["that is read to its end has ended", false, 3, false],
+  ["that fails ends its call", true, 3, true],
+])("a stream %s, and leaves no listener", async (_, fails, reads, isEnded) => {
   const caller = new AbortController();
   const { open, signals } = call(fails);
   const stream = leavable(open, { signal: caller.signal });
@@ -33,7 +33,7 @@ test.each<[string, boolean, number]>([
     await stream.return(undefined);
   };
   await (fails ? expect(read()).rejects.toThrow("broken") : read());
-  expect(signals.map((signal) => signal?.aborted)).toEqual([true]);
+  expect(signals.map((signal) => signal?.aborted)).toEqual([isEnded]);
   expect(caller.signal.aborted).toBe(false);
   expect(getEventListeners(caller.signal, "abort")).toEqual([]);
 });

@@ -23,10 +23,13 @@ export async function* leavable<Item>(
   options: CallOptions,
 ): AsyncGenerator<Item, void, undefined> {
   const link = linkSignals(...(options.signal === undefined ? [] : [options.signal]));
+  let isOver = false;
   try {
     yield* open({ ...options, signal: link.signal });
+    isOver = true;
   } finally {
-    link.abort(new ConnectError("the reader has left", Code.Canceled));
+    if (isOver) link.release();
+    else link.abort(new ConnectError("the reader has left", Code.Canceled));
   }
 }
 

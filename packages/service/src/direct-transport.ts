@@ -246,6 +246,9 @@ function arrive(
   return { spec, context: { ...context, timeoutMs } };
 }
 
+/** The reason of the abort after the end of a call. One object serves all calls, because a stack trace costs time. */
+const OVER = new ConnectError("the call is over", Code.Canceled);
+
 type Abortable = HandlerContext & { abort(reason?: unknown): void };
 
 /**
@@ -257,7 +260,7 @@ function received<T>(source: AsyncIterator<T>, context: Abortable): AsyncIterato
     async next() {
       try {
         const item = await source.next();
-        if (item.done === true) context.abort();
+        if (item.done === true) context.abort(OVER);
         return item;
       } catch (thrown) {
         const error = asReceived(thrown, context);
