@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "@depute/client";
 import type { Benchmark } from "../bench.ts";
-import { inFlight } from "../tasks/platform.ts";
+import { inFlight } from "../in-flight.ts";
 import { startProcess, startReference } from "./reference.ts";
 import { grpcSender, jsonRpcSender, type Sender } from "./senders.ts";
 

@@ -13,8 +13,9 @@ import { createProof, keypairFromSeed } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { decode } from "@depute/wire";
+import { inFlight } from "../in-flight.ts";
 import { taskRunner } from "../tasks/complete-tasks.ts";
-import { AGENT, inFlight } from "../tasks/platform.ts";
+import { AGENT } from "../tasks/platform.ts";
 import { contractOf, ITEMS, output4k } from "../verifier/client.ts";
 import type { CALLS } from "./parts.ts";
 

@@ -11,8 +11,9 @@ import {
   type WatchAssignmentsResponse,
   WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { inFlight } from "../in-flight.ts";
 import { bareClient } from "./bare-client.ts";
-import { AGENT, inFlight, type Platform } from "./platform.ts";
+import { AGENT, type Platform } from "./platform.ts";
 
 const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
 

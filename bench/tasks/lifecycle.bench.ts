@@ -6,8 +6,9 @@ import { openStore } from "@depute/store";
 import { startReference } from "../a2a/reference.ts";
 import { grpcSender } from "../a2a/senders.ts";
 import type { Benchmark } from "../bench.ts";
+import { inFlight } from "../in-flight.ts";
 import { taskRunner } from "./complete-tasks.ts";
-import { createTask, inFlight, type Platform, startPlatform } from "./platform.ts";
+import { createTask, type Platform, startPlatform } from "./platform.ts";
 
 /**
  * Tasks from creation to completion by a worker, over gRPC, durable, 32 in flight. The reference is the A2A SDK's

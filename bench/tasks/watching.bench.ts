@@ -2,8 +2,9 @@ import type { Client } from "@connectrpc/connect";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import type { Benchmark } from "../bench.ts";
+import { inFlight } from "../in-flight.ts";
 import { REPORT } from "./events.ts";
-import { createTask, inFlight, type Platform, startBare, startPlatform, takeWork } from "./platform.ts";
+import { createTask, type Platform, startBare, startPlatform, takeWork } from "./platform.ts";
 
 /**
  * Measures the watchers of tasks: the rate, the delay and the cost with which events reach them. The clients are
