@@ -88,7 +88,10 @@ interface Connection {
   readonly transport: Transport;
 }
 
-/** One server behind the proxy. It is started or connected to at its first use, and again after it was lost. */
+/**
+ * One server behind the proxy. The first request starts the server or connects to it. After a lost connection,
+ * the next request does so again.
+ */
 export class Upstream {
   readonly #options: UpstreamOptions;
   /** The server's tool and prompt definitions, whose digests a rule may pin. */
@@ -225,8 +228,8 @@ export class Upstream {
   async #connect(): Promise<Connection> {
     const { config, address, timers } = this.#options;
     const connection = await this.#open(config.revision).catch((thrown: unknown) => {
-      // A server with an old SDK may exit when it is asked for its revisions, so it is started again without that
-      // question.
+      // A server with an old SDK may exit when the proxy asks for its revisions. The proxy then starts the
+      // server again and does not ask.
       const mayBeOld = config.revision === "auto" && address.kind === "stdio" && isNoEra(thrown);
       if (mayBeOld) return this.#open("legacy");
       throw thrown;
@@ -276,7 +279,8 @@ export class Upstream {
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) this.#changed(list);
     };
-    // The next call starts the server again. If a newer connection already exists, its state must stay.
+    // The next call starts the server again. A newer connection may already exist; the close of an older client
+    // must not discard the newer one.
     client.onclose = () => {
       if (this.#live === client) this.#forget();
     };

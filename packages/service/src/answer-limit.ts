@@ -37,7 +37,7 @@ export class AnswerRoom {
   }
 
   /**
-   * Reserves room for one more element. The first element always fits, because no smaller answer could hold it.
+   * Reserves room for one more element. The first element always fits, because no smaller answer can hold it.
    *
    * @param bytes the size of the element in protobuf's binary form
    * @returns false if the element belongs on the next page; every later call then returns false too
@@ -99,7 +99,7 @@ export function pageOfList<Item>(
 ): ListPage<Item> {
   const [place, key] = decodePageToken(request.pageToken, filters) ?? [0, ""];
   const last = all.findIndex((item) => keyOf(item) === key);
-  // If the element that the page token names was removed, the next element now has its index.
+  // When the element in the page token was removed, the following element has the removed element's index.
   const start = last === -1 ? Number(place) : last + 1;
   const { items, more } = cutPage(all.slice(start), pageSize(request.pageSize), bytesOf);
   const end = items.at(-1);
@@ -116,8 +116,8 @@ export function bytesOf<Desc extends DescMessage>(schema: Desc, message: Message
 }
 
 /**
- * Refuses an answer of several elements that is too long for stock clients. This is the last check, because methods cut
- * their lists with {@link cutPage} first.
+ * Refuses an answer of several elements that is too long for stock clients. This check comes last: methods
+ * first cut their lists with {@link cutPage}.
  *
  * @param bytes the size of the whole answer in protobuf's binary form
  * @throws DeputeError LIMIT_EXCEEDED (`answer_bytes`)

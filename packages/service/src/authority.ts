@@ -68,8 +68,8 @@ export interface Authority {
 }
 
 /**
- * Whether a caller may act as the owner of `principal`. `local` may act for any principal, every other caller only for
- * its own.
+ * Whether a caller may act as the owner of `principal`. `local` may act for any principal. Every other caller
+ * may act only for its own principal.
  */
 export function mayActFor(identity: Identity, principal: string): boolean {
   return identity.local || (principal !== "" && identity.principal === principal);
@@ -150,8 +150,8 @@ export function tokenDenied(denial: DenialReason | undefined): DeputeError {
 }
 
 /**
- * Returns the refusal of an invalid proof. With a token it is TOKEN_DENIED. Without a token the proof only identifies
- * the caller, so it is UNAUTHENTICATED (RFC 9449 7.1). The message names the invalid claim.
+ * Returns the refusal of an invalid proof: TOKEN_DENIED for a proof with a token, UNAUTHENTICATED for a proof
+ * alone. A proof alone only identifies the caller (RFC 9449 7.1). The message names the invalid claim.
  */
 export function callerDenied(
   { token, htm, htu }: Pick<Caller, "token" | "htm" | "htu">,

@@ -13,7 +13,7 @@ export const deadlineKey: ContextKey<number | undefined> = createContextKey<numb
   description: "deadline",
 });
 
-/** True when the call did not cross a socket: only the direct transport sets it. */
+/** True for a call that did not cross a socket. Only the direct transport sets this value. */
 export const inProcessKey: ContextKey<boolean> = createContextKey(false, { description: "in process" });
 
 /** True when the transport checks the answer's size itself, so that the interceptor skips its check. */

@@ -170,9 +170,9 @@ function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
 }
 
 /**
- * Returns the principal of a request, for a log line: the owner of a configured credential, `local`, `none` when
- * required credentials are missing, or `unknown` for invalid credentials. It is empty for a token or a holder proof,
- * which only the tokens service can verify.
+ * Returns the principal of a request, for a log line: the owner of a configured credential, `local`, `none`
+ * when required credentials are missing, or `unknown` for invalid credentials. The text is empty for a token or
+ * a holder proof, which only the tokens service can verify.
  */
 export function presentedPrincipal(options: AuthenticationOptions, headers: IncomingHttpHeaders): string {
   const header = new Headers();
@@ -190,8 +190,8 @@ export function presentedPrincipal(options: AuthenticationOptions, headers: Inco
 }
 
 /**
- * Splits an `Authorization` header into the scheme, in lower case, and the credentials. Both are empty without the
- * header.
+ * Splits an `Authorization` header into the scheme, in lower case, and the credentials. Both texts are empty
+ * without the header.
  */
 function split(authorization: string | null): [scheme: string, credential: string] {
   if (authorization === null) return ["", ""];

@@ -86,8 +86,8 @@ export function linkSignals(...signals: AbortSignal[]): {
 }
 
 /**
- * Decides how one unary call ends: by its deadline, by its caller's cancel or by its answer, whichever comes first. One
- * object for all three costs less than linked signals, above all for calls that end normally.
+ * Decides how one unary call ends: by its deadline, by its caller's cancel or by its answer, whichever comes
+ * first. One object for all three ends costs less than linked signals, above all for calls that end normally.
  */
 export class CallEnd {
   /** Aborts when the call ends before it has an answer. */
@@ -230,7 +230,7 @@ export function requestIdFrom(header: string | null | undefined): string {
   return header != null && SANE.test(header) ? header : randomUuid();
 }
 
-/** Returns the id of the call that a handler answers. It is empty when no interceptor of this package ran. */
+/** Returns the id of the call that a handler answers. The id is empty when no interceptor of this package ran. */
 export function requestIdOf(context: WithValues): string {
   return context.values.get(requestIdKey);
 }

@@ -63,7 +63,7 @@ export class DeadlineLoop {
     else if (atMs < this.#wakeMs) this.#sleepUntil(atMs);
   }
 
-  /** Resolves when no run is active. For tests, whose clocks stand still. */
+  /** Resolves when no run is active. Tests wait for this promise, because their clocks stand still. */
   async idle(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
   }

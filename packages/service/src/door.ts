@@ -171,8 +171,8 @@ function isAllowedHost(authority: string | undefined, { publicUrl, allowedHosts 
 }
 
 /**
- * Whether the page that caused a request may call the server. Its host is already allowed, so a page of that host and
- * port is the server's own.
+ * Whether the page that caused a request may call the server. The request's host is already allowed, so a page
+ * of that host and port is the server's own.
  */
 function isAllowedPage(
   origin: string | undefined,

@@ -17,8 +17,8 @@ import { type FittedError, fitError } from "./fit-error.ts";
 import type { ErrorNote, NotedError } from "./service-manners.ts";
 
 /**
- * Converts a refusal to a Connect error, short enough for every client to read. It has the reason's status,
- * google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest.
+ * Converts a refusal to a Connect error, short enough for every client to read. The error has the reason's
+ * status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest.
  */
 export function toWire(error: DeputeError, info?: NotedError["info"]): ConnectError {
   const code = statusOf(error.reason) as number as Code;
@@ -113,7 +113,7 @@ export function fromConnectError(caught: unknown): DeputeError {
   return withoutReason(reason, caught);
 }
 
-/** Returns the reason that an error carries; undefined if it is not in the vocabulary. */
+/** Returns the reason that an error carries; undefined if the vocabulary has no such reason. */
 export function reasonOf(caught: unknown): ErrorReason | undefined {
   if (caught instanceof DeputeError) return caught.reason;
   return caught instanceof ConnectError ? fromErrorInfo(caught)?.reason : undefined;
@@ -164,7 +164,10 @@ function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
 /** Matches the message of Connect's error for a message that is too long. */
 const TOO_LONG = /^message (?:size )?.*is larger than configured readMaxBytes (\d+)/;
 
-/** Whether the bytes of a message were invalid. That is the caller's fault, but Connect raises INTERNAL for it. */
+/**
+ * Whether the bytes of a message were invalid. Invalid bytes are the caller's fault, but Connect raises
+ * INTERNAL for them.
+ */
 function isUnreadable(error: ConnectError): boolean {
   return error.code === Code.Internal && !error.isWireError && error.rawMessage.startsWith("parse binary: ");
 }

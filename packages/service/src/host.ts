@@ -314,8 +314,8 @@ function httpUrl(url: string | undefined): string | undefined {
 type More = Pick<ServerOptions, "routes" | "upgrades">;
 
 /**
- * Refuses settings without a shared secret if services run in several processes, because a service must recognize calls
- * of the others.
+ * Refuses settings without a shared secret if services run in several processes. Each service must recognize
+ * calls of the other services by this secret.
  */
 function assertTrust(modules: readonly HostedModule[], { auth, internalSecret }: CommonSettings): void {
   const apart = SERVICES.some((name) => !modules.some(({ module }) => module.name === name));

@@ -32,8 +32,8 @@ export interface KeyFile {
   /** The danger that an error or warning states when other users can read the file. */
   readonly danger: string;
   /**
-   * Receives a warning if other users can read a configured file. This is common for secrets that an orchestrator
-   * mounts, because their folder protects them. Without this listener such a file is refused.
+   * Receives a warning if other users can read a configured file. Such files are common for secrets that an
+   * orchestrator mounts, because their folder protects them. Without this listener such a file is refused.
    */
   readonly warn?: (message: string) => void;
 }

@@ -95,7 +95,8 @@ function shallow(value: unknown): unknown {
   if (value instanceof Error) return value.message;
   if (typeof value !== "object" || value === null) return value;
   if ("$typeName" in value) return value.$typeName;
-  // An outgoing error detail is an object with a message's descriptor in `desc`. It is logged by its type name.
+  // An outgoing error detail is an object with a message's descriptor in `desc`. The log names only the type of
+  // such a message.
   const { desc } = value as { desc?: { typeName?: unknown } };
   return typeof desc?.typeName === "string" ? desc.typeName : value;
 }

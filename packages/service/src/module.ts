@@ -64,8 +64,8 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   /** The RPC services of the module, for reflection and health. */
   readonly descriptors: readonly DescService[];
   /**
-   * Contracts that the module serves by calling other services, by the name of the called service. Their health is the
-   * health of that service.
+   * Contracts that the module serves by calling other services, by the name of the called service. The health
+   * of a contract is the health of the called service.
    */
   readonly forwards?: Readonly<Partial<Record<ServiceName, readonly DescService[]>>>;
   /** Opens stores and begins background work. Calls to other services must wait until the first request. */

@@ -17,7 +17,7 @@ export interface OutboxOptions<Row> {
   readonly failureMessage: string;
   /** Reads up to `limit` undelivered rows, oldest first. */
   readonly first: (limit: number) => Promise<Row[]>;
-  /** Delivers one row. It throws only errors after which a retry may succeed. */
+  /** Delivers one row. A thrown error means that a retry may succeed. */
   readonly tell: (row: Row, signal: AbortSignal) => Promise<void>;
   /** Deletes a delivered row. */
   readonly drop: (row: Row) => Promise<void>;

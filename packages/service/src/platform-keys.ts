@@ -21,7 +21,7 @@ export interface KeySource {
    */
   open(key: KeyName, make: () => string): Promise<string>;
   /**
-   * Returns the 32 bytes of the master key. It is always a file.
+   * Returns the 32 bytes of the master key. The master key is always a file.
    *
    * @throws SettingsError
    */
@@ -78,9 +78,9 @@ export interface KeyRowsOptions {
 }
 
 /**
- * The keys as rows of the database, sealed by the master key. Every replica then has the same keys, and needs only the
- * master key. A key file from before moves into the database at the first start. The store is open only while a key is
- * read, so that processes can start side by side.
+ * The keys as rows of the database, sealed by the master key. Every replica then has the same keys, and needs
+ * only the master key. An existing key file moves into the database at the first start. The store is open only
+ * while a key is read, so that processes can start side by side.
  */
 export class KeyRows implements KeySource {
   readonly #options: KeyRowsOptions;

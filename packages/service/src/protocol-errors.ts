@@ -143,7 +143,7 @@ async function connectWithReason(
   for await (const chunk of response.body ?? []) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   const header = new Headers(response.header);
-  // Only a long error of an interceptor is compressed, and it already has its reason.
+  // Only long errors are compressed. They come from an interceptor and already have a reason.
   const error = header.has("content-encoding") ? undefined : parse(bytes);
   if (error === undefined) return { ...response, body: once(bytes) };
   const better = reasonOf(error) === undefined ? withNote(reasoned(error), note) : error;
@@ -163,7 +163,7 @@ export function httpStatusOf(error: ConnectError): number {
   return (mayBeBody ? bodyStatusOf(fromConnectError(error)) : undefined) ?? codeToHttpStatus(error.code);
 }
 
-/** Returns an error in Connect's form, with its own reason or the one that its code means. */
+/** Returns an error in Connect's form, with its own reason or the reason that its code means. */
 export function withReason(error: ConnectError): ConnectError {
   return reasonOf(error) === undefined ? reasoned(error) : error;
 }

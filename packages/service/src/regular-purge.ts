@@ -12,7 +12,8 @@ export interface RegularPurgeOptions {
 }
 
 /**
- * Deletes data of objects that ended long ago. It runs once a minute, for the first time one minute after the start.
+ * Deletes data of objects that ended long ago. A purge runs once a minute, for the first time one minute after
+ * the start.
  */
 export abstract class RegularPurge {
   readonly #loop: DeadlineLoop;
@@ -40,7 +41,7 @@ export abstract class RegularPurge {
     this.#loop.start(INTERVAL_MS);
   }
 
-  /** Resolves when no purge is active. For tests, whose clocks stand still. */
+  /** Resolves when no purge is active. Tests wait for this promise, because their clocks stand still. */
   idle(): Promise<void> {
     return this.#loop.idle();
   }

@@ -32,7 +32,10 @@ export interface RpcHandlerOptions {
   interceptors: Interceptor[];
   /** Largest request message in bytes, after decompression. */
   maxRequestBytes: number;
-  /** Milliseconds in which the whole body of a call must arrive. It applies to methods whose request is one message. */
+  /**
+   * Milliseconds in which the whole body of a call must arrive. The limit applies to methods whose request is
+   * one message.
+   */
   bodyTimeoutMs: number;
   /** The clock that deadlines of calls use. */
   clock: Clock;
@@ -98,7 +101,10 @@ export function createHandlers(options: RpcHandlerOptions): Map<string, RpcMetho
   return handlers;
 }
 
-/** Registers the services in a router of their own for these JSON options, because Connect takes one set per router. */
+/**
+ * Registers the services in a separate router for these JSON options, because Connect takes one set of JSON
+ * options per router.
+ */
 function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): ConnectRouter {
   const router = createConnectRouter({
     interceptors: options.interceptors,
@@ -144,8 +150,8 @@ async function answer(
   });
   // Answers to GET must not be cached: a cache could give them to other callers, or give an outdated state.
   if (isHead || request.method === "GET") answered.header = withoutStorage(answered.header);
-  // An answer to HEAD is sent as a whole, because it has no body. An answer that leaves the request's body unread is a
-  // refusal, so it is sent as a whole too.
+  // An answer to HEAD is sent as a whole, because it has no body. An answer that leaves the request's body
+  // unread is a refusal, so such an answer is sent as a whole too.
   if (isHead || isBodyUnread(request)) return sendWhole(response, answered.status, await gathered(answered));
   await universalResponseToNodeResponse(answered, response);
 }

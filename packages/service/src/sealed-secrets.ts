@@ -5,11 +5,12 @@ const ALGORITHM = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The facts that a sealed secret is bound to. It opens only with the same facts. */
+/** The facts that a sealed secret is bound to. The secret opens only with the same facts. */
 export type SecretContext = Readonly<Record<string, string>>;
 
 /**
- * Seals secrets with the platform's master key. It uses AES-256-GCM with a fresh nonce, bound to the secret's context.
+ * Seals secrets with the platform's master key. The cipher is AES-256-GCM with a fresh nonce, bound to the
+ * secret's context.
  */
 export class SealedSecrets {
   readonly #master: Uint8Array;
@@ -39,7 +40,8 @@ export class SealedSecrets {
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
     try {
       const opened = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
-      // Copied, because slices of a Buffer share memory: wiping one would wipe the other.
+      // The result is a copy with its own memory. Slices of a Buffer share memory, so wiping one slice would
+      // wipe the other.
       return new Uint8Array(Buffer.concat(opened));
     } catch {
       return undefined;

@@ -144,15 +144,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     response.once("close", () => {
       if (draining) setImmediate(() => http1.closeIdleConnections());
     });
-    // The connection has reached its maximum age. It closes after this response, and the client reconnects for its next
-    // request.
+    // The connection has reached its maximum age. The connection closes after this response, and the client
+    // opens another one for its next request.
     if (aged.has(request.socket)) response.shouldKeepAlive = false;
     answer(request, response);
   });
   const http2 = createHttp2Server({
     settings: { maxConcurrentStreams, maxHeaderListSize: MAX_HEADER_BYTES },
   });
-  // This server never listens. It only converts a stream to Node's common form of request and response.
+  // This server never listens. Its only use is to convert a stream to Node's common form of request and
+  // response.
   const common = createHttp2Server();
   common.on("request", answer);
   http2.on("stream", (stream, headers, flags, rawHeaders) => {

@@ -15,13 +15,13 @@ export type ErrorNote = (reason: ErrorReason) => NotedError;
 /** How one service of a published contract differs from the platform's own rules, in every call. */
 export interface ServiceManners {
   /**
-   * Adds data to the service's errors. It also applies to errors before a handler runs: for credentials, contract rules
-   * and invalid bytes.
+   * Adds data to the service's errors. The function also applies to errors before a handler runs: for
+   * credentials, contract rules and invalid bytes.
    */
   readonly errorNote?: ErrorNote;
   /**
-   * Timeouts in milliseconds of unary methods that wait for work, by the methods' names, e.g. `SendMessage`. They replace
-   * the platform's default and longest timeout.
+   * Timeouts in milliseconds of unary methods that wait for work, by the methods' names, e.g. `SendMessage`.
+   * These timeouts replace the platform's default and longest timeout.
    */
   readonly timeoutsMs?: Readonly<Record<string, number>>;
   /** Adjusts a request before its contract's rules are checked. */

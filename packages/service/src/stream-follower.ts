@@ -19,7 +19,8 @@ export interface StreamFollowerOptions {
 }
 
 /**
- * Follows a stream of another service while this service runs. It opens the stream again whenever it ends or breaks.
+ * Follows a stream of another service while this service runs. The follower opens the stream again whenever the
+ * stream ends or breaks.
  */
 export class StreamFollower {
   readonly #options: StreamFollowerOptions;

@@ -10,7 +10,7 @@ export interface ServiceTransportOptions {
   internalSecret?: string;
   /** Whether spans are recorded. */
   tracing?: boolean;
-  /** Milliseconds that a unary call may take when it names no limit. Streams have no limit. */
+  /** Milliseconds that a unary call may take when the caller names no limit. Streams have no limit. */
   defaultTimeoutMs?: number;
   /** Returns the context of a new connection to an https address; the system's authorities when absent. */
   secureContext?: () => SecureClientSessionOptions["secureContext"];
@@ -23,7 +23,8 @@ export interface ServiceTransport extends Transport {
 }
 
 const DEFAULT_TIMEOUT_MS = 15_000;
-// Milliseconds between pings while calls are open. They detect a peer that vanished without closing its connection.
+// Milliseconds between pings while calls are open. Pings detect a peer that vanished without closing its
+// connection.
 const PING_INTERVAL_MS = 20_000;
 const PING_TIMEOUT_MS = 10_000;
 const IDLE_CONNECTION_MS = 15 * 60_000;
@@ -42,7 +43,7 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
     httpVersion: "2",
     sessionManager,
     interceptors: clientInterceptors({ service, internalSecret, tracing }),
-    // No compression: within a machine or a rack it costs more than it saves.
+    // Calls are not compressed: within a machine or a rack, compression costs more than it saves.
     acceptCompression: [],
   });
   return {
@@ -66,8 +67,8 @@ function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClien
 }
 
 /**
- * The library listens only for the first error of a connection. A peer that sends invalid HTTP/2 raises more, and an
- * error without a listener ends the process.
+ * The library listens only for the first error of a connection. A peer that sends invalid HTTP/2 raises further
+ * errors, and an error without a listener ends the process.
  */
 class QuietSessionManager extends Http2SessionManager {
   readonly #knownSessions = new WeakSet<ClientHttp2Session>();

@@ -4,8 +4,8 @@ import { systemTimers } from "@depute/core";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 
 /**
- * Limits, in bytes and in milliseconds, for discarding the rest of a refused body. If a connection is closed with
- * unread bytes, it is reset, and the client may lose the answer (RFC 9112 section 9.6).
+ * Limits, in bytes and in milliseconds, for discarding the rest of a refused body. A connection that is closed
+ * with unread bytes is reset, and the client may lose the answer (RFC 9112 section 9.6).
  */
 export const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
 export const MAX_DISCARD_MS = 1000;
@@ -65,7 +65,7 @@ export function discardStream(stream: ServerHttp2Stream, body: Readable = stream
   });
 }
 
-/** Reads and discards a body. It calls `done` once, at the end of the body or at a limit. */
+/** Reads and discards a body. `done` is called once, at the end of the body or at a limit. */
 function discard(source: Readable, done: (hasEnded: boolean) => void): void {
   let remainingBytes = MAX_DISCARDED_BYTES;
   const stop = (hasEnded: boolean): void => {

@@ -22,7 +22,7 @@ export interface UpgradeRoute {
   ) => void;
 }
 
-/** The upgrades on one port. They recognize upgrade requests and pass them to their routes. */
+/** The upgrades on one port. This object recognizes upgrade requests and passes them to their routes. */
 export interface Upgrades {
   /** Whether a request asks for a WebSocket at an address that offers one. All other requests are answered as usual. */
   readonly isWanted: (request: IncomingMessage) => boolean;

@@ -121,7 +121,7 @@ export interface FollowOptions<Item, Position extends number | bigint> {
   /** Returns the items after a position, in order, up to `limit` of them. */
   read: (after: Position, limit: number) => Promise<readonly Item[]> | readonly Item[];
   position: (item: Item) => Position;
-  /** The position that the reader has reached. Only items after it are returned. */
+  /** The position that the reader has reached. Only items after this position are returned. */
   after: Position;
   /**
    * Subscribes to wake-ups, and returns a function that unsubscribes. A lost wake-up delays an item by up to `pollMs`,
@@ -142,9 +142,9 @@ export interface FollowOptions<Item, Position extends number | bigint> {
 export const DEFAULT_BATCH = 100;
 
 /**
- * Follows an append-only log: first the stored items, then each new one, until the last item or the signal. It
- * subscribes before the first read and notes wake-ups during each read. Therefore no wake-up is lost between an empty
- * read and the wait after it.
+ * Follows an append-only log: first the stored items, then each new one, until the last item or the signal. The
+ * function subscribes before the first read and notes wake-ups during each read. Therefore no wake-up is lost
+ * between an empty read and the wait after it.
  *
  * @throws the errors of `read`; Error when `read` returns an item that is not after the requested position
  */

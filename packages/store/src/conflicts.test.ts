@@ -83,8 +83,8 @@ describe.runIf(postgres !== undefined)("on Postgres", () => {
     return rows.map(({ n }) => n);
   };
 
-  // Each commit may run a repeatable write twice: in the savepoint that it shares with other writes, then in its own.
-  // So it survives up to 2 * (1 + MAX_REPEATS) - 1 conflicts.
+  // Each commit may run a repeatable write twice: in the savepoint that the write shares with other writes,
+  // then in a separate savepoint. A write therefore survives up to 2 * (1 + MAX_REPEATS) - 1 conflicts.
   test.each([
     { failures: 0, isRepeatable: true, isDone: true },
     { failures: 3, isRepeatable: true, isDone: true },

@@ -51,8 +51,8 @@ export class UnknownCommitError extends DeputeError<typeof ErrorReason.DEPENDENC
 }
 
 /**
- * Another transaction of the database prevented this one: a serialization failure or a deadlock. Nothing is stored, and
- * the store stays usable.
+ * Another transaction of the database prevented this transaction: a serialization failure or a deadlock.
+ * Nothing is stored, and the store stays usable.
  */
 export class ConflictError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "ConflictError";

@@ -24,7 +24,7 @@ export interface BatchOptions {
   readonly connection: WriteConnection;
   readonly transactionLimitMs: number;
   readonly timers: Timers;
-  /** Calls a hook of a function. It never throws. */
+  /** Calls a hook of a function. This call never throws. */
   readonly call: (hook: () => void) => void;
 }
 
@@ -49,7 +49,7 @@ export class Batch {
     return [...this.#ran, ...(this.#sharing ?? [])];
   }
 
-  /** Runs a function. It throws only when the connection fails; then the whole batch has failed. */
+  /** Runs a function. The promise rejects only when the connection fails; then the whole batch has failed. */
   async run(job: Job): Promise<void> {
     if (job.isRepeatable) return this.#runSharing(job);
     await this.end();
@@ -128,8 +128,8 @@ function failed(job: Job, error: unknown): Ran {
 export interface GroupCommitOptions {
   readonly connection: WriteConnection;
   /**
-   * Makes all committed changes durable while the connection does other work. It is absent where a commit is durable by
-   * itself. A rejection makes the store unusable.
+   * Makes all committed changes durable while the connection does other work. The function is absent where a
+   * commit is durable by itself. A rejection makes the store unusable.
    */
   readonly flush?: () => Promise<void>;
   /** Called with each failure of the store itself, also with a {@link StoreLostError}. */
@@ -233,7 +233,7 @@ export class GroupCommit {
       if (this.#flushing === flushing) this.#flushing = undefined;
     };
     flushing.then(done, done);
-    // Only one flush runs at a time. More of them would make each batch smaller.
+    // Only one flush runs at a time. Parallel flushes would make each batch smaller.
     await before?.catch(() => {});
   }
 
@@ -256,7 +256,10 @@ export class GroupCommit {
     this.#settle(ran);
   }
 
-  /** Runs the hooks of the batch whose commit had no answer. Its callers have already been refused. */
+  /**
+   * Runs the hooks of the batch whose commit had no answer. The callers of that batch have already been
+   * refused.
+   */
   async #settleUnknown(): Promise<void> {
     if (this.#unknown === undefined) return;
     const { ran, outcome } = this.#unknown;
@@ -303,7 +306,7 @@ export interface LaneOptions<Job> {
   readonly max: number;
   /** Whether the first job waits until the end of the event loop's turn, so that other jobs can join it. */
   readonly gather: boolean;
-  /** Does at least one of the jobs that `next` returns. It never throws. */
+  /** Does at least one of the jobs that `next` returns. The promise never rejects. */
   readonly serve: (next: () => Job | undefined) => Promise<void>;
 }
 
@@ -342,7 +345,7 @@ export class Lane<Job> {
     if (this.#options.gather) await this.#options.timers.nextTurn();
     while (this.#queue.length > 0) {
       await this.#options.serve(() => this.#queue.shift());
-      // Lets other work of the event loop run. The writes that it starts may join the next batch.
+      // Lets other work of the event loop run. Writes that this work starts may join the next batch.
       if (this.#queue.length > 0) await this.#options.timers.nextTurn();
     }
     this.#pumping = undefined;

@@ -7,8 +7,9 @@ export interface Migration {
   readonly id: number;
   readonly name: string;
   /**
-   * Statements separated by semicolons. No transaction control, because each migration is one transaction. No deferred
-   * constraints, because they would fail at a commit that other writes share.
+   * Statements separated by semicolons. They contain no transaction control, because each migration is one
+   * transaction. They contain no deferred constraints, because such a constraint would fail at a commit that
+   * other writes share.
    */
   readonly sql: string;
   /** The statements for Postgres, if the automatic translation of types and tables is not enough. */
@@ -57,7 +58,10 @@ export function foreignRecord(cause: unknown): MigrationError {
   );
 }
 
-/** Returns the SHA-256 of the statements of both dialects, in hexadecimal. A change of either dialect changes it. */
+/**
+ * Returns the SHA-256 of the statements of both dialects, in hexadecimal. A change of either dialect's
+ * statements changes the checksum.
+ */
 export function checksum({ sql, postgres = "" }: Migration): string {
   // Statements contain no NUL, so two different pairs of texts never give the same joined text.
   return createHash("sha256").update(`${sql}\0${postgres}`).digest("hex");

@@ -23,17 +23,17 @@ export interface StoreSettings {
    */
   readonly onState?: (state: StoreState) => void;
   /**
-   * The keys that the store depends on. They are recorded when the store is created, and compared each time it is
-   * opened.
+   * The keys that the store depends on. The store records the keys when it is created, and compares them each
+   * time it is opened.
    */
   readonly keys?: StoreKeys;
-  /** Maximum number of waiting writes, and also of waiting reads. Further ones are refused. Default 10 000. */
+  /** Maximum number of waiting writes, and also of waiting reads. Further calls are refused. Default 10 000. */
   readonly maxWaiting?: number;
   /** Maximum number of writes in one commit. Default 128. */
   readonly maxBatch?: number;
   /** Milliseconds that one transaction function may take. Default 5 000. */
   readonly transactionLimitMs?: number;
-  /** The timers for that limit; the system's timers when absent. */
+  /** The timers for `transactionLimitMs`; the system's timers when absent. */
   readonly timers?: Timers;
   /** Source of the jitter between the runs of a function that conflicts; the system's when absent. */
   readonly random?: Random;

@@ -1,9 +1,9 @@
 import type { WriteTx } from "./store.ts";
 
 /**
- * Caches values that were read from a store, until their key is written. Repeated reads then cost no statement. A value
- * is never older than the data that was durable at the call. This requires that only one process owns the tables, and
- * that it reports each write.
+ * Caches values that were read from a store, until their key is written. Repeated reads then cost no statement.
+ * A value is never older than the data that was durable at the call. Two conditions apply: only one process
+ * owns the tables, and that process reports each write.
  */
 export class ReadCache<T> {
   readonly #max: number;

@@ -6,8 +6,8 @@ import type { ReadTx, WriteTx } from "./store.ts";
 export const REQUEST_RETENTION_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Number of old answers that are deleted with each new one. It is above one, so that the table shrinks after a busy
- * time.
+ * Number of old answers that are deleted with each new answer. The number is above one, so that the table
+ * shrinks after a busy time.
  */
 const DELETED_AT_ONCE = 10;
 

@@ -30,7 +30,7 @@ export interface Column<T> {
 /** An unchecked row: values by column name. */
 export type Cells = Readonly<Record<string, SqlValue>>;
 
-/** The columns of a statement's rows. Declare it once, beside the table. */
+/** The columns of a statement's rows. Declare each Row once, beside its table. */
 export interface Row<T> {
   /**
    * Checks each column, and returns the same object with its type.

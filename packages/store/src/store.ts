@@ -9,7 +9,7 @@ export type Dialect = "sqlite" | "postgres";
 /** The arguments of a statement: the type of its rows, its SQL, and the values of its `?` placeholders in order. */
 export type Statement<T> = [row: Row<T>, sql: string, params?: readonly SqlValue[]];
 
-/** Reads at one consistent state. Valid until the transaction function settles. */
+/** Reads one consistent state. The object is valid until the transaction function settles. */
 export interface ReadTx {
   readonly dialect: Dialect;
   /** Returns all rows of one statement. */

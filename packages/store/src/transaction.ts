@@ -32,7 +32,10 @@ export interface WriteConnection extends Executor {
   readonly isInTransaction: boolean;
 }
 
-/** The `tx` argument of a transaction function. It gives access to the connection until the function settles. */
+/**
+ * The `tx` argument of a transaction function. The object gives access to the connection until the function
+ * settles.
+ */
 export class Transaction implements WriteTx {
   readonly #executor: Executor;
   readonly #hooks: (() => void)[] = [];
@@ -141,7 +144,7 @@ const current = new AsyncLocalStorage<Transaction>();
 export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
   if (current.getStore()?.isOver === false)
     throw new Error("a transaction began within a transaction; use the outer one's tx");
-  // This does the same as AsyncLocalStorage.snapshot(), in a tenth of the time.
+  // An AsyncResource does the same as AsyncLocalStorage.snapshot(), in a tenth of the time.
   const context = new AsyncResource("depute.transaction", { requireManualDestroy: true });
   return (tx) => context.runInAsyncScope(() => current.run(tx, fn, tx));
 }

@@ -47,8 +47,8 @@ export interface StoreChecks {
 }
 
 /**
- * Tracks whether a store is usable. A failure of any read or write makes it unavailable at once. It recovers when a
- * probe write of some size and a read succeed. An idle store is checked as well.
+ * Tracks whether a store is usable. A failure of any read or write makes the store unavailable at once. The
+ * store recovers when a probe write of some size and a read succeed. An idle store is checked as well.
  */
 export class StoreWatch {
   readonly #onState: ((state: StoreState) => void) | undefined;

@@ -14,7 +14,8 @@ import { META_SCHEMA } from "./testing/meta-schema-arbitrary.ts";
 import { mutationsOf } from "./testing/mutations.ts";
 
 /**
- * Maximum duration of one test in milliseconds. It is generous, because these tests are slow and machines may be busy.
+ * Maximum duration of one test in milliseconds. The limit is generous, because these tests are slow and
+ * machines may be busy.
  */
 const TIMEOUT_MS = 60_000;
 

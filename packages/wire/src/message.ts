@@ -42,7 +42,10 @@ export function decodeObject(plan: Plan, json: unknown, place: Place): unknown {
   return (layers[0] as Layer).message;
 }
 
-/** Reads the members that a plan names and those of messages merged by tags. Returns the number of members read. */
+/**
+ * Reads the members that a plan names, and the members of messages that tags merge. Returns the number of
+ * members read.
+ */
 function readLayer(plan: Plan, json: Json, place: Place, layers: Layer[]): number {
   const message = create(plan.desc) as unknown as Local;
   layers.push({ plan, message });
@@ -119,8 +122,8 @@ function findOutward(name: string, start: Place): unknown {
 }
 
 /**
- * Handles members that no layer defines. If the contract allows it they are collected or ignored, otherwise the first
- * one is refused.
+ * Handles members that no layer defines. If the contract allows such members, they are collected or ignored.
+ * Otherwise the first one is refused.
  */
 function handleUnknownMembers(
   layers: readonly Layer[],

@@ -22,10 +22,11 @@ export interface DecodeLimits {
 export type Decoded<T> = { ok: true; message: T } | { ok: false; error: WireError };
 
 /**
- * Decodes a JSON document by the message's wire options. It checks the document's shape: kinds, names, words, and
- * numbers within the range of their fields. It does not check the contract's rules; see decodeValid. Faults of the
- * document are returned, not thrown. Only a contract with contradicting options throws WireContractError, at its first
- * use. Free JSON (a Struct) in the message is not copied: it is the document's own object.
+ * Decodes a JSON document by the message's wire options. The decoder checks the document's shape: kinds, names,
+ * words, and numbers within the range of their fields. It does not check the contract's rules; see decodeValid.
+ * Faults of the document are returned, not thrown. Only a contract with contradicting options throws
+ * WireContractError, at its first use. Free JSON (a Struct) in the message is not copied: it is the document's
+ * own object.
  */
 export function decode<Desc extends DescMessage>(
   schema: Desc,
@@ -150,10 +151,10 @@ const BEYOND_DEPTH = 64;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Parses a JSON text. Besides the faults that JSON.parse refuses, these are refused: bytes that are not UTF-8, a byte
- * order mark, texts that are too large or too deep, numbers beyond the range of a double (1e400), strings with half of
- * a surrogate pair, and objects with two members of one name. Depth, values and names are checked before JSON.parse
- * allocates anything. Never throws.
+ * Parses a JSON text. The function refuses each text that JSON.parse refuses. It also refuses bytes that are
+ * not UTF-8, a byte order mark, and texts that are too large or too deep. Further refused are numbers beyond
+ * the range of a double (1e400), strings with half of a surrogate pair, and objects with two members of one
+ * name. Depth, values and names are checked before JSON.parse allocates anything. Never throws.
  */
 export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}): Parsed {
   const maxBytes = limits.maxBytes ?? MAX_BYTES;

@@ -53,8 +53,8 @@ async function both(request: RawRequest, to = sessions): Promise<RawAnswer[]> {
 }
 
 /**
- * Removes the fields that may differ: the date, and the encoding that the adapter names even if it leaves a short
- * message uncompressed.
+ * Removes the fields that may differ: the date and the encoding header. The adapter sends the encoding header
+ * even with a short, uncompressed message.
  */
 function withoutChance({ headers, body, trailers }: RawAnswer): RawAnswer {
   const { date: _, ...rest } = headers;
@@ -76,7 +76,7 @@ function message(fields: { text?: string; do?: string }): Uint8Array {
 
 const hello = message({ text: "hello" });
 const framed = encodeEnvelope(0, hello);
-// The client sets the request id, because each answer would get its own id otherwise.
+// The client sets the request id, because each server would otherwise create a different id.
 const common = { ":path": UNARY, "depute-request-id": "r-1" };
 const bytes = (...all: number[]) => Uint8Array.from(all);
 const utf8 = (text: string) => Buffer.from(text);

@@ -19,7 +19,7 @@ import { headOf, refusalOf, replace, sendStream, write } from "./send.ts";
 /** Answers a stream of HTTP/2. Returns false for a stream that it leaves untouched. */
 export type StreamHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => boolean;
 
-// The fast path's protocols by content type. The adapter serves any other spelling of them.
+// The fast path's protocols by content type. The adapter serves other spellings of these content types.
 const PROTOCOLS = new Map<string | undefined, Protocol>([
   ["application/grpc", grpc],
   ["application/grpc+proto", grpc],
@@ -28,10 +28,11 @@ const PROTOCOLS = new Map<string | undefined, Protocol>([
 ]);
 
 /**
- * Serves plain calls over HTTP/2 beside Connect's adapter: uncompressed POST requests of unary gRPC and Connect methods
- * and of gRPC server streams. It calls the same implementations through the same interceptors, and its responses equal
- * the adapter's. The adapter serves every other call, even if only the body shows the difference. The fast path saves
- * 78 % of the server's CPU time of GetAgent (`npm run bench -- parts`).
+ * Serves plain calls over HTTP/2 beside Connect's adapter: uncompressed POST requests of unary gRPC and Connect
+ * methods and of gRPC server streams. The fast path calls the same implementations through the same
+ * interceptors, and its responses equal the adapter's. The adapter serves every other call, even if only the
+ * body shows the difference. The fast path saves 78 % of the server's CPU time of GetAgent (`npm run bench --
+ * parts`).
  */
 export function createFastPath(options: RpcHandlerOptions): StreamHandler {
   const methods = collectMethods(options);
@@ -56,7 +57,7 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
   };
 }
 
-/** Returns the URL of a call. It caches the last URL, because callers use few authorities. */
+/** Returns the URL of a call. The method caches its last URL, because callers use few authorities. */
 function urlOf(authority: string, method: FastMethod): string {
   if (method.last.authority !== authority) {
     const url = new URL(method.path, `http://${hostOfUrl(authority)}`).toString();
@@ -148,7 +149,7 @@ function handlePlainCall(stream: ServerHttp2Stream, open: Open): void {
   else void follow(stream, open, message);
 }
 
-/** Sends the answers of a streaming method. It never rejects: a failure ends the stream. */
+/** Sends the answers of a streaming method. The promise never rejects: a failure ends the stream. */
 async function follow(stream: ServerHttp2Stream, open: Open, message: Message): Promise<void> {
   const { call, end, options } = open;
   try {
@@ -163,7 +164,7 @@ async function follow(stream: ServerHttp2Stream, open: Open, message: Message): 
   }
 }
 
-/** Sends the answer of a unary method. It never rejects: a failure ends the stream. */
+/** Sends the answer of a unary method. The promise never rejects: a failure ends the stream. */
 async function complete(stream: ServerHttp2Stream, open: Open, answering: Promise<Answer>): Promise<void> {
   try {
     const answer = await answering;

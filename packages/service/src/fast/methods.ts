@@ -22,8 +22,8 @@ export interface FastMethod {
   /** Maximum number of fields in a request; undefined for any number. */
   readonly maxFields: number | undefined;
   /**
-   * Connect's handler of the method. It serves a call that proves unsuitable for the fast path after its body was
-   * begun.
+   * Connect's handler of the method. The handler serves a call whose body shows that the fast path cannot serve
+   * the call.
    */
   readonly adapter: RpcMethod;
   /** The authority of the last call, and the URL that the authority and the path form. */

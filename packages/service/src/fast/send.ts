@@ -37,8 +37,8 @@ export function write({ method, protocol }: Call, message: Message): Uint8Array 
 const WITH_TRAILERS = { waitForTrailers: true };
 
 /**
- * Sends the response messages of a method, each as soon as it exists and no faster than the client reads. The header
- * goes out with the first message, so a handler may write to it until then.
+ * Sends the response messages of a method, each as soon as it exists and no faster than the client reads. The
+ * header goes out with the first message, so a handler may write to the header until then.
  *
  * @returns the trailer, which is sent when the stream ends
  */

@@ -9,9 +9,10 @@ const LENGTH = 2;
 const FIXED32 = 5;
 
 /**
- * Whether a message in protobuf's binary form holds more fields than `max`, including those of nested messages. It
- * reads only tags and lengths, and stops at the first excess, which costs a small part of decoding. It reads invalid
- * bytes as far as the decoder does: a length that exceeds the message around it is followed to the last byte.
+ * Whether a message in protobuf's binary form holds more fields than `max`, including the fields of nested
+ * messages. The check reads only tags and lengths and stops at the first excess field. This costs a small part
+ * of decoding. The check reads invalid bytes as the decoder does: a length beyond the enclosing message is
+ * followed to the last byte.
  */
 export function hasMoreFields(desc: DescMessage, bytes: Uint8Array, max: number): boolean {
   return new Counter(bytes, max).walk(desc, 0, bytes.length, 0) > max;

@@ -28,8 +28,8 @@ export function decodingFault(
 }
 
 /**
- * Maximum size of a JSON request in bytes. It is lower than for the binary form, because parsing JSON takes several
- * passes that cannot be interrupted.
+ * Maximum size of a JSON request in bytes. The limit is lower than for the binary form, because parsing JSON
+ * takes several passes that cannot be interrupted.
  */
 export const MAX_JSON_REQUEST_BYTES = 2 * 1024 * 1024;
 
@@ -48,9 +48,9 @@ function jsonFault(bytes: Uint8Array): DeputeError | undefined {
 const utf8 = new TextDecoder();
 
 /**
- * Checks a method's requests before they are decoded, because decoding cannot be interrupted. It checks the contract's
- * limit of fields, and the depth, values and repeated members of JSON. Requests that are no message reach the handler,
- * which refuses them.
+ * Checks a method's requests before they are decoded, because decoding cannot be interrupted. The check covers
+ * the contract's limit of fields, and the depth, values and repeated members of JSON. A body that is not a
+ * message reaches the handler, which refuses the body.
  *
  * @param maxBytes limit of one message after decompression; the handler refuses longer messages
  */
@@ -62,16 +62,16 @@ export function withFieldLimit(handler: UniversalHandler, maxBytes: number): Han
   return (request) => {
     const { body } = request;
     if (max === undefined && !isJson(request.header)) return handler(request);
-    // Such a request needs no check: a message in the URL (Connect's GET) is as short as headers are, and a parsed body
-    // does not come from a client.
+    // A body that is not a stream of bytes needs no check. A message in the URL (Connect's GET) is as short as
+    // headers are. A parsed body does not come from a client.
     if (typeof body !== "object" || body === null || !(Symbol.asyncIterator in body)) return handler(request);
     return handler({ ...request, body: looked(method, max, maxBytes, request.header, body) });
   };
 }
 
 /**
- * Yields the whole body after all its messages have passed the check. Throws the refusal otherwise, which the adapter
- * converts to the call's protocol.
+ * Yields the whole body after all its messages have passed the check. If a message does not pass, throws the
+ * refusal, which the adapter converts to the call's protocol.
  */
 async function* looked(
   method: DescMethod,

@@ -50,8 +50,8 @@ const CODES_OF_TRANSPORT: readonly Code[] = [
 ];
 
 /**
- * Whether a call failed because its peer or the connection died. A refusal by a service always has a reason. Only
- * CANCELLED has none, because it comes from the caller or from a reset stream.
+ * Whether a call failed because its peer or the connection died. A refusal by a service always has a reason.
+ * Only CANCELLED has no reason, because this code comes from the caller or from a reset stream.
  *
  * @param signal the signal of the call; it aborts when the caller cancels or the time is over
  */

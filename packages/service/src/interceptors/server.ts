@@ -68,8 +68,8 @@ function isReset(signal: AbortSignal, thrown: unknown): boolean {
 }
 
 /**
- * Refuses list responses that are too long for stock clients. It skips responses of the fast path, which checks them
- * itself, and calls within the process, which cross no wire.
+ * Refuses list responses that are too long for stock clients. The interceptor skips responses of the fast path,
+ * because the fast path checks their size. It also skips calls within the process, which cross no wire.
  */
 export function answerLimitInterceptor(): Interceptor {
   return (next) => async (request) => {

@@ -63,7 +63,7 @@ export class AllowedHosts {
   }
 }
 
-/** Returns the error for an address that may not be called. It repeats at most 64 characters of the host. */
+/** Returns the error for an address that may not be called. The error repeats at most 64 characters of the host. */
 export function notAllowed(host: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.ADDRESS_NOT_ALLOWED, `the platform may not call this address: ${why}`, {
     metadata: { host: host.slice(0, 64) },

@@ -63,9 +63,10 @@ export interface PinnedTarget {
 }
 
 /**
- * Sends requests to addresses that come from outside, such as an agent's endpoint or a callback. It calls only
- * configured hosts. It checks the IP address of a name at connection time, so a name that later resolves to another
- * address does not evade the check. A redirect is returned as a response and not followed.
+ * Sends requests to addresses that come from outside, such as an agent's endpoint or a callback. The class
+ * calls only configured hosts. It checks the IP address of a name at connection time. A name that later
+ * resolves to another address therefore does not evade the check. A redirect is returned as a response and not
+ * followed.
  */
 export class Outbound {
   readonly #hosts: AllowedHosts;
@@ -132,8 +133,8 @@ export class Outbound {
         );
       },
     });
-    // The request is destroyed without an error, because a connection in the pool has no listener for one. Node.js does
-    // not get the signal, because it would bind the signal to the pooled connection too.
+    // The request is destroyed without an error, because a pooled connection has no listener for errors.
+    // Node.js does not get the signal, because Node.js would bind the signal to the pooled connection too.
     let failure: Error | undefined;
     const end = (why: Error) => {
       failure ??= why;
@@ -177,7 +178,7 @@ export class Outbound {
   }
 }
 
-/** Reads a whole body as text. It throws the body's errors. */
+/** Reads a whole body as text. Errors of the body are thrown unchanged. */
 export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);

@@ -9,7 +9,7 @@ export interface Refusal {
   readonly violations: FieldViolation[];
 }
 
-/** Returns the refusal of a call or stream. It fails if the call succeeds. */
+/** Returns the refusal of a call or stream. The test fails if the call succeeds. */
 export async function refusal(call: Promise<unknown> | AsyncIterable<unknown>): Promise<Refusal> {
   const completion: Promise<unknown> = Symbol.asyncIterator in call ? collect(call) : call;
   const answer = await completion.then(

@@ -16,13 +16,13 @@ import { readSettings } from "../settings.ts";
 import { storeAt } from "../store-place.ts";
 
 export interface TestHostOptions<Time extends Clock = ManualClock> {
-  /** The service under test. It listens on a port, and keeps its files in a folder of the test. */
+  /** The service under test. The service listens on a port, and keeps its files in a folder of the test. */
   module: ServiceModule;
   /** Flags of the service. */
   args?: readonly string[];
   /** Flags of every server. */
   commonArgs?: readonly string[];
-  /** Fakes of the services that it calls, in the same process. */
+  /** Fakes of the services that the tested service calls, in the same process. */
   fakes?: readonly ServiceModule[];
   /** Principals with a secret that equals their name. See `as`. */
   principals?: readonly string[];

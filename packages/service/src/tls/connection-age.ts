@@ -10,9 +10,7 @@ export interface ConnectionAge {
   readonly random: Random;
 }
 
-/**
- * Calls `expire` once at the limit of age, between 90 % and 110 % of it. The returned function cancels the call.
- */
+/** Calls `expire` once, at an age between 90 % and 110 % of `maxAgeMs`. The returned function cancels the call. */
 export function limitAge({ maxAgeMs, timers, random }: ConnectionAge, expire: () => void): () => void {
   if (maxAgeMs === 0) return () => {};
   return timers.after(Math.round(maxAgeMs * (1 + JITTER * (2 * random() - 1))), expire);

@@ -110,7 +110,7 @@ function createKeys(): Promise<webcrypto.CryptoKeyPair> {
   return crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
 }
 
-/** Returns a random serial number of 16 bytes. Its first bit is 0, so that the number is positive. */
+/** Returns a random serial number of 16 bytes. The first bit is 0, so that the number is positive. */
 function serialNumber(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;

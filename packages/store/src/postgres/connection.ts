@@ -20,8 +20,8 @@ export interface PostgresConnectionOptions {
 }
 
 /**
- * The connection that writes. It sends savepoint statements without waiting for their answers. Each statement that may
- * break a constraint has its own savepoint, because an error aborts the whole transaction in Postgres.
+ * The connection that writes. Savepoint statements are sent without waiting for their answers. Each statement
+ * that may break a constraint has its own savepoint, because an error aborts the whole transaction in Postgres.
  */
 export class PostgresConnection implements WriteConnection {
   readonly dialect = "postgres";
@@ -140,8 +140,8 @@ export class PostgresConnection implements WriteConnection {
   }
 
   /**
-   * Sends a statement that sets or removes a savepoint, without waiting. Its error is ignored, because later statements
-   * then fail as well.
+   * Sends a statement that sets or removes a savepoint, without waiting. An error of the statement is ignored,
+   * because later statements then fail as well.
    */
   #send(sql: string): void {
     this.#client?.query(sql).catch(() => {});

@@ -15,7 +15,7 @@ const KINDS: Record<string, ConstraintKind> = {
 /** The error code for a text with a NUL character, which Postgres cannot store. */
 const CHARACTER_NOT_IN_REPERTOIRE = "22021";
 
-/** Error codes of a transaction that another one prevented: serialization_failure, deadlock_detected. */
+/** Error codes of a transaction that another transaction prevented: serialization_failure, deadlock_detected. */
 const CONFLICTS = new Set(["40001", "40P01"]);
 
 /**

@@ -12,8 +12,8 @@ import type { StoreClient } from "./client.ts";
 import { toPostgres } from "./dialect.ts";
 
 /**
- * Compares the keys with the recorded ones of an existing schema. It changes nothing, so a process with wrong keys
- * never disturbs the schema's owner.
+ * Compares the keys with the recorded ones of an existing schema. The comparison changes nothing, so a process
+ * with wrong keys never disturbs the schema's owner.
  *
  * @throws StoreKeyError
  */

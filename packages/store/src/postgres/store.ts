@@ -17,7 +17,10 @@ import { valueTypes } from "./values.ts";
 const READERS = 4;
 /** Milliseconds that a read may wait for a connection. */
 const WAIT_LIMIT_MS = 5_000;
-/** Maximum time in milliseconds to open a connection. It is short, so that an attempt during an outage fails soon. */
+/**
+ * Maximum time in milliseconds to open a connection. The time is short, so that an attempt during an outage
+ * fails soon.
+ */
 const CONNECT_LIMIT_MS = 1_500;
 /** Maximum time in milliseconds for the database to end the connections. */
 const CLOSE_LIMIT_MS = 1_000;
@@ -148,10 +151,10 @@ function asFailure(error: unknown): never {
 }
 
 /**
- * Opens the schema. It starts again each time the connection breaks before the schema is open.
+ * Opens the schema. If the connection breaks before the schema is open, the function starts again.
  *
- * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database cannot be reached at all, or another process holds the
- * schema's lock
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database cannot be reached at all, or another process
+ * holds the schema's lock
  */
 async function untilOpen(
   open: () => Promise<StoreClient>,

@@ -14,7 +14,8 @@ export function toSqlite(value: SqlValue): SqlValue {
 }
 
 /**
- * Converts a row that was read with bigints: integers become numbers where that is exact. It changes the row in place.
+ * Converts a row that was read with bigints: an integer becomes a number where the number is exact. The
+ * function changes the row in place.
  */
 export function fromSqlite(row: Record<string, SqlValue>): Cells {
   for (const name in row) {
@@ -73,7 +74,10 @@ export interface SqliteConnectionOptions {
   readonly onFailure?: (error: DeputeError) => void;
 }
 
-/** One connection of node:sqlite. It is synchronous; it returns promises only because the interface requires them. */
+/**
+ * One connection of node:sqlite. Its statements run synchronously; it returns promises only because the
+ * interface requires them.
+ */
 export class SqliteConnection implements WriteConnection {
   readonly dialect = "sqlite";
   readonly #database: DatabaseSync;

@@ -3,8 +3,9 @@ import { DatabaseSync } from "node:sqlite";
 import { DeputeError, ErrorReason } from "@depute/core";
 
 /**
- * Prevents other processes from opening a database file while this process lives. It holds SQLite's own lock on an
- * empty file beside the database. The operating system frees that lock when the process ends, however it ends.
+ * Prevents other processes from opening a database file while this process lives. The function takes SQLite's
+ * own lock on an empty file beside the database. The operating system frees that lock when the process ends,
+ * however it ends.
  *
  * @returns a function that unlocks the file
  * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock

@@ -44,7 +44,8 @@ test("folds commits of several open stores into their files", async () => {
   for (const name of ["a", "b"]) await vi.waitFor(() => expect(folded(name)).toBeGreaterThanOrEqual(64));
   await Promise.all(stores.map((store) => store.close()));
   expect([folded("a"), folded("b"), errors]).toEqual([200, 200, []]);
-  // SQLite removes the log when the last connection closes. Therefore no connection uses the file any more.
+  // SQLite removes the log when the last connection closes. The missing log shows that no connection uses the
+  // file any more.
   expect(() => statSync(join(folder, "a-wal"))).toThrow("ENOENT");
 });
 

@@ -21,7 +21,8 @@ export class LogFlusher {
   }
 
   /**
-   * Closes the descriptor. That frees no lock of SQLite, because its locks are on the database and on the log's index.
+   * Closes the descriptor of the log. Closing it frees no lock of SQLite, because SQLite's locks are on the
+   * database and on the log's index.
    */
   close(): void {
     if (!this.#isClosed) closeSync(this.fd);

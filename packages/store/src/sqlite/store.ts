@@ -81,8 +81,8 @@ export class Reader {
 }
 
 /**
- * Size of the log, in pages, at which the writing connection itself runs a checkpoint: 32 MiB. Below it, the checkpoint
- * thread does.
+ * Size of the log, in pages, at which the writing connection itself runs a checkpoint: 32 MiB. Below this size,
+ * the checkpoint thread runs the checkpoints.
  */
 const CHECKPOINT_PAGES = 8_000;
 /** Size of the writer's page cache in KiB. SQLite's default of 2 MiB does not hold the upper levels of large tables. */
@@ -172,7 +172,7 @@ function recordKeys(connection: SqliteConnection, keys: StoreKeys): void {
     connection.run(INSERT_KEY, [name, fingerprint]);
 }
 
-/** Opens a database in memory. It has a single connection, so reads and writes take turns. */
+/** Opens a database in memory. The database has a single connection, so reads and writes take turns. */
 export async function openSqliteMemory(
   migrations: StoreSettings["migrations"],
   settings: OpenSettings,
@@ -196,7 +196,7 @@ function readOnly(tx: WriteTx, connection: SqliteConnection): ReadTx {
   const guarded = <T>(statement: () => Promise<T>): Promise<T> => {
     connection.exec("PRAGMA query_only = 1");
     try {
-      // The statement has run when this returns, even if nobody awaits the promise.
+      // The statement has run when this function returns, even if no caller awaits the promise.
       return statement();
     } finally {
       connection.exec("PRAGMA query_only = 0");

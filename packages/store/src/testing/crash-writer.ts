@@ -1,6 +1,6 @@
 /**
- * A program that a test kills. It writes until it is killed, and prints the id of each acknowledged write on a separate
- * line.
+ * A program that a test kills. Until then the program writes, and prints the id of each acknowledged write on a
+ * separate line.
  */
 import { writeSync } from "node:fs";
 import { openStore } from "../open.ts";

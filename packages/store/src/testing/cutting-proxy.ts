@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from "node:net";
 /** How a connection ends: by a reset, by an orderly end, or by silence, as from a pulled cable. */
 export type Cut = "reset" | "end" | "silence";
 
-/** A loopback port that forwards to a server until it is cut. */
+/** A loopback port that forwards to a server until the test cuts the connections. */
 export class CuttingProxy {
   readonly port: number;
   readonly #server;

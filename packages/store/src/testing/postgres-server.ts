@@ -22,10 +22,10 @@ export interface OwnPostgres extends TestPostgres {
 const VERSIONED = "/usr/lib/postgresql";
 
 /**
- * Starts a Postgres for tests: the server at DEPUTE_POSTGRES_URL, else the installed `postgres` on a separate socket.
- * Without either it warns that tests are skipped, and returns undefined.
+ * Starts a Postgres for tests: the server at DEPUTE_POSTGRES_URL, else the installed `postgres` on a separate
+ * socket. If neither exists, the function warns that tests are skipped, and returns undefined.
  *
- * @throws Error without either, if CI=true
+ * @throws Error if neither exists and CI=true
  */
 export async function postgresForTests(): Promise<TestPostgres | undefined> {
   const url = process.env.DEPUTE_POSTGRES_URL;
@@ -41,10 +41,10 @@ export async function postgresForTests(): Promise<TestPostgres | undefined> {
 }
 
 /**
- * Starts a Postgres for one test, independent of DEPUTE_POSTGRES_URL. Without Postgres' programs it warns that tests
- * are skipped, and returns undefined.
+ * Starts a Postgres for one test, independent of DEPUTE_POSTGRES_URL. If Postgres' programs are missing, the
+ * function warns that tests are skipped, and returns undefined.
  *
- * @throws Error without these programs, if CI=true
+ * @throws Error if these programs are missing and CI=true
  */
 export async function ownPostgresForTests(): Promise<OwnPostgres | undefined> {
   const programs = findPrograms();

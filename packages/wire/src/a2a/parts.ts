@@ -20,8 +20,9 @@ export const MAX_ARTIFACTS = 64;
 export const MAX_PARTS = 1024;
 
 /**
- * Returns the value of parts: text alone is a string, and one data part alone is its value. Every other content is
- * `{"parts": [...]}`, with the parts in their A2A form. No parts are null. {@link partsIn} is the inverse.
+ * Returns the value of parts. Text alone gives a string, and one data part alone gives its value. An empty list
+ * of parts gives null. Every other list gives `{"parts": [...]}`, with the parts in their A2A form. {@link
+ * partsIn} is the inverse.
  */
 export function valueOfParts(parts: readonly Part[]): JsonValue {
   const [only] = parts;
@@ -43,8 +44,9 @@ export function partsIn(value: JsonValue): Part[] | undefined {
 }
 
 /**
- * Returns the artifacts of a result. A value `{"artifacts": [...]}` in the form of A2A is these artifacts. Every other
- * value is one artifact: `{"parts": [...]}` in the form of A2A is its parts, a string is text, the rest is data.
+ * Returns the artifacts of a result. A value `{"artifacts": [...]}` in the form of A2A gives the artifacts in
+ * the list. Every other value gives one artifact. `{"parts": [...]}` in the form of A2A gives the parts of that
+ * artifact. A string gives a text part. Any other value gives a data part.
  */
 export function resultArtifacts(output: Value): Artifact[] {
   const json = toJson(ValueSchema, output);
@@ -75,7 +77,10 @@ function readPart(json: JsonValue): Part | undefined {
   return part.content.case === undefined ? undefined : part;
 }
 
-/** Reads the elements of an object's only member, if it is a list of this name whose elements can all be read. */
+/**
+ * Reads the elements of the list in an object's only member. Undefined if the member has another name or an
+ * element cannot be read.
+ */
 function listIn<T>(
   value: JsonValue,
   name: string,
@@ -89,7 +94,7 @@ function listIn<T>(
     const elements = list.flatMap((element: JsonValue) => read(element) ?? []);
     return elements.length === list.length ? elements : undefined;
   } catch {
-    // Another object that happens to have this member.
+    // The object is no list in A2A's form, and only happens to have a member of this name.
     return undefined;
   }
 }

@@ -7,10 +7,11 @@ import { compilePattern, UnsupportedPattern } from "./patterns.ts";
 import { withProtoMembers } from "./proto-members.ts";
 
 /**
- * How strictly a schema is read. `contract` is Ajv's strict mode, as DelegateOS 6.2 requires: it refuses misspelt
- * keywords and bounds without a type, which would let every value pass. `plain` follows JSON Schema, where unknown
- * keywords are annotations, because schemas of agents have many. In both modes, unknown `format`s and members that
- * begin with `x-` are annotations, and `default`, `examples` and similar keywords have no effect.
+ * How strictly a schema is read. `contract` is Ajv's strict mode, as DelegateOS 6.2 requires. This mode refuses
+ * misspelt keywords and bounds without a type, because a schema with them would let every value pass. `plain`
+ * follows JSON Schema, where unknown keywords are annotations, because schemas of agents have many. In both
+ * modes, unknown `format`s and members that begin with `x-` are annotations, and `default`, `examples` and
+ * similar keywords have no effect.
  */
 export type Strictness = "contract" | "plain";
 
@@ -24,7 +25,7 @@ export interface Violation {
   /** JSON pointer to the faulty part of the value. */
   path: string;
   message: string;
-  /** The unexpected member, if the fault is that the value has it. */
+  /** The unexpected member; set only if the violation is an unexpected member. */
   member?: string;
 }
 

@@ -1,8 +1,8 @@
 import { type Dialect, draftOf } from "./meta-schemas.ts";
 
 /**
- * Limits of one schema. They are checked before the schema is compiled, because the compile time grows faster than each
- * of these sizes.
+ * Limits of one schema. The limits are checked before the schema is compiled, because the compile time grows
+ * faster than each of these sizes.
  */
 export const SCHEMA_LIMITS = {
   /** Maximum size of the schema's JSON in bytes. */

@@ -58,8 +58,8 @@ export function metaSchemasOf(dialect: Dialect): readonly AnySchemaObject[] {
 }
 
 /**
- * Returns the keywords of 2020-12 that the draft's meta-schema needs. They must be added before the keywords that refer
- * to them.
+ * Returns the keywords of 2020-12 that the draft's meta-schema needs. Add these keywords to Ajv before the
+ * keywords that refer to them.
  */
 export function dynamicKeywords(): KeywordDefinition[] {
   return ["$dynamicAnchor", "$dynamicRef"].flatMap((keyword) => {

@@ -169,8 +169,8 @@ class Translator {
   }
 
   /**
-   * Writes a hyphen in a class. At the ends of the class it is literal, otherwise it forms a range of single
-   * characters.
+   * Writes a hyphen in a class. At the ends of the class the hyphen is literal. Elsewhere it forms a range of
+   * single characters.
    */
   #hyphen(inside: string): string {
     if (inside === "" || this.#text[this.#at] === "]") return "\\-";

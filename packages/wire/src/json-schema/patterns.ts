@@ -62,8 +62,8 @@ export class LinearPattern {
   }
 
   /**
-   * Returns a text that is unique to the pattern and its flags, because Ajv uses it as the cache key of the compiled
-   * expression.
+   * Returns a text that is unique to the pattern and its flags. Ajv uses the text as the cache key of the
+   * compiled expression.
    */
   toString(): string {
     return this.#text;

@@ -33,7 +33,8 @@ function bounded(validate: Validate): Validate {
 }
 
 /**
- * Returns a validator by Ajv itself, with the same strictness and Ajv's own meta-schemas. It loads no remote schemas.
+ * Returns a validator by Ajv itself, with the same strictness and Ajv's own meta-schemas. The validator loads
+ * no remote schemas.
  */
 function ajvValidator(schema: unknown, dialect: Dialect, strictness: Strictness): Validate {
   const isStrict = strictness === "contract";

@@ -20,7 +20,7 @@ export function agentaSchema(message: AgentaMessage): Schema {
   return JSON.parse(readFileSync(new URL(`${message}.schema.json`, DOCUMENTS), "utf8")) as Schema;
 }
 
-/** Returns Ajv's validator for a schema of draft 2020-12. It also checks formats. */
+/** Returns Ajv's validator for a schema of draft 2020-12. The validator also checks formats. */
 export function compile(schema: Schema): ValidateFunction {
   const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: false });
   formats.default(ajv);

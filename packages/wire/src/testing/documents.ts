@@ -11,7 +11,10 @@ import { messageCodec } from "../message.ts";
 import { enumWords, fieldOptions, isInline, isTagged, oneofOptions, tagWord, wireName } from "../names.ts";
 import { planOf } from "../plan.ts";
 
-/** The enum words in the surrounding objects, by member name. A oneof with an inherited tag takes its tag from them. */
+/**
+ * The enum words in the surrounding objects, by member name. A oneof with an inherited tag takes its tag from
+ * these words.
+ */
 type Words = Readonly<Record<string, JsonValue | undefined>>;
 
 /** Texts with a UTF-8 form. Some are names that plain objects inherit. */

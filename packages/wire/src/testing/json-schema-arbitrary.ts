@@ -18,9 +18,9 @@ const KEYWORDS = new Set(
 );
 
 /**
- * Generates documents that a JSON Schema allows, in the form that `JSON.parse` returns. They include the bounds: the
- * longest strings, the largest integers, empty lists and objects. Throws a TypeError for a keyword, format or reference
- * outside the subset.
+ * Generates documents that a JSON Schema allows, in the form that `JSON.parse` returns. The documents include
+ * the bounds: the longest strings, the largest integers, empty lists and objects. Throws a TypeError for a
+ * keyword, format or reference outside the subset.
  */
 export function documentsOf(schema: Schema): fc.Arbitrary<JsonValue> {
   return fromSchema(schema).map((value) => JSON.parse(JSON.stringify(value)) as JsonValue);
