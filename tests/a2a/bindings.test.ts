@@ -90,6 +90,17 @@ describe.each(BINDINGS)("%s", (binding) => {
       expect(answered.artifacts[0]?.parts[0]?.content?.value).toBe("red");
     });
 
+    test("returns a request for an authorization, and continues with its answer", async () => {
+      const asked = await scene.send(userMessage("authorize"));
+      expect(asked.status?.state).toBe(TaskState.TASK_STATE_AUTH_REQUIRED);
+      expect(asked.status?.message?.parts[0]?.content?.value).toBe("may I pay 5 EUR?");
+      const { status } = await scene.client.getTask({ tenant: "", id: asked.id });
+      expect(status?.state).toBe(TaskState.TASK_STATE_AUTH_REQUIRED);
+      const answered = await scene.send(userMessage("granted", { taskId: asked.id }));
+      expect(answered.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+      expect(answered.artifacts[0]?.parts[0]?.content?.value).toBe("granted");
+    });
+
     test("returns a failure with its text", async () => {
       const { status } = await scene.send(userMessage("fail"));
       expect(status?.state).toBe(TaskState.TASK_STATE_FAILED);

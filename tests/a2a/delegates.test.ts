@@ -5,7 +5,7 @@ import { AgentCard } from "@a2a-js/sdk";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskQuestionKind, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { AgentCardSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
@@ -111,14 +111,15 @@ describe.each(BINDINGS)("an agent elsewhere, over %s,", (binding) => {
   });
 
   test.each([
-    ["ask", "which colour?", undefined],
-    ["authorize", "log in first", { needs: "authorization" }],
-  ])("asks (%s), and goes on with the delegator's answer", async (description, prompt, details) => {
+    ["ask", "which colour?", TaskQuestionKind.INPUT, undefined],
+    ["authorize", "log in first", TaskQuestionKind.AUTHORIZATION, { needs: "authorization" }],
+  ])("asks (%s), and goes on with the delegator's answer", async (description, prompt, kind, details) => {
     const id = await create(platform, "afar", description);
     const { tasks } = platform.clients;
     const read = async () => (await tasks.getTask({ taskId: id })).task;
     await until(async () => (await read())?.status === TaskStatus.INPUT_REQUIRED);
-    expect((await read())?.question).toMatchObject({ prompt, ...(details && { details: value(details) }) });
+    const { question } = (await read()) ?? {};
+    expect(question).toMatchObject({ prompt, kind, ...(details && { details: value(details) }) });
     await tasks.provideInput({ requestId: crypto.randomUUID(), taskId: id, input: value("red") });
     await until(async () => (await read())?.status === TaskStatus.COMPLETED);
     expect(elsewhere.messages.at(-1)?.taskId).not.toBe("");

@@ -46,6 +46,15 @@ describe.each(BINDINGS)("ListTasks over %s", (binding) => {
     ]);
   });
 
+  test("tells questions for input from requests for an authorization", async () => {
+    const contextId = "questions";
+    const forInput = await scene.send(userMessage("ask", { contextId }));
+    const forAuthorization = await scene.send(userMessage("authorize", { contextId }));
+    const listed = async (status: TaskState) => (await pages({ contextId, status }, 5)).flat();
+    expect(await listed(TaskState.TASK_STATE_INPUT_REQUIRED)).toEqual([forInput.id]);
+    expect(await listed(TaskState.TASK_STATE_AUTH_REQUIRED)).toEqual([forAuthorization.id]);
+  });
+
   test("filters by state and time, and includes artifacts and messages on request", async () => {
     const contextId = "more";
     const failed = await scene.send(userMessage("fail", { contextId }));

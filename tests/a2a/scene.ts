@@ -11,6 +11,7 @@ const WORK = {
   data: "returns data",
   files: "returns two artifacts",
   ask: "asks for a colour, and returns the answer",
+  authorize: "asks for an authorization, and returns the answer",
   fail: "fails",
   wait: "reports progress, then works until it is cancelled",
 } as const;
@@ -45,6 +46,8 @@ export class Scene {
             return { output: { artifacts: FILES } };
           case "ask" satisfies keyof typeof WORK:
             return { output: await ask("which colour?", { options: ["red", "blue"] }) };
+          case "authorize" satisfies keyof typeof WORK:
+            return { output: await ask("may I pay 5 EUR?", undefined, "authorization") };
           case "fail" satisfies keyof typeof WORK:
             throw new WorkFailure("NO_LUCK", "there was no luck", false);
           case "wait" satisfies keyof typeof WORK:

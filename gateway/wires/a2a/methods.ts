@@ -125,9 +125,11 @@ export class A2aMethods {
     if (status !== TaskState.UNSPECIFIED && listed.statuses.length === 0) {
       return create(ListTasksResponseSchema, { pageSize });
     }
+    // Questions for input and for an authorization have one status, so the states of the tasks decide.
+    const isListed = (task: A2aTask) => status === TaskState.UNSPECIFIED || stateIn(task) === status;
     const page = await conversations.listConversations(listed, a2aCall.call.asCaller);
     return create(ListTasksResponseSchema, {
-      tasks: page.conversations.map(toConversation),
+      tasks: page.conversations.map(toConversation).filter(isListed),
       nextPageToken: page.nextPageToken,
       pageSize,
       totalSize: page.totalSize,

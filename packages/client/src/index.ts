@@ -21,5 +21,12 @@ export { type AssignmentDeps, LeaseLost, Released, runAssignment } from "./run-a
 export { TaskHandle, type TaskResult } from "./task-handle.ts";
 export type { TaskState, TaskUpdate } from "./task-update.ts";
 export type { Grant } from "./tokens.ts";
-export { type Work, type WorkContext, WorkFailure, type WorkResult, WorkSuspension } from "./work.ts";
+export {
+  type QuestionKind,
+  type Work,
+  type WorkContext,
+  WorkFailure,
+  type WorkResult,
+  WorkSuspension,
+} from "./work.ts";
 export { startWorker, type Worker, type WorkerOptions } from "./worker.ts";

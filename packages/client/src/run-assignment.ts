@@ -8,7 +8,12 @@ import {
   ValueSchema,
 } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
-import { TaskFailureSchema, TaskQuestionSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  TaskFailureSchema,
+  TaskQuestionKind,
+  TaskQuestionSchema,
+  TaskStatus,
+} from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type Assignment,
   type Lease,
@@ -19,7 +24,7 @@ import { completionCallOf } from "./completion-call.ts";
 import type { Completions } from "./completions.ts";
 import { toValue } from "./json-value.ts";
 import { delay, endsLease, FIRST_BACKOFF_MS, retryUnavailable, untilDecided, withGrace } from "./retry.ts";
-import { type Work, type WorkContext, WorkFailure, WorkSuspension } from "./work.ts";
+import { type QuestionKind, type Work, type WorkContext, WorkFailure, WorkSuspension } from "./work.ts";
 
 /** Milliseconds between heartbeats for an assignment that names no interval. */
 const DEFAULT_BEAT_MS = 10_000;
@@ -273,16 +278,17 @@ class Run {
         await this.end(() => calls.saveCheckpoint(saved));
         this.#interrupting.signal.throwIfAborted();
       },
-      ask: (prompt, details) => this.#ask(prompt, details),
+      ask: (prompt, details, kind) => this.#ask(prompt, details, kind),
     };
   }
 
-  async #ask(prompt: string, details: JsonValue | undefined): Promise<JsonValue> {
+  async #ask(prompt: string, details?: JsonValue, kind: QuestionKind = "input"): Promise<JsonValue> {
     const { signal } = this.#stop;
     signal.throwIfAborted();
     const answerCount = this.#answers.length;
     const question = create(TaskQuestionSchema, {
       prompt,
+      kind: kind === "authorization" ? TaskQuestionKind.AUTHORIZATION : TaskQuestionKind.INPUT,
       ...(details === undefined ? {} : { details: toValue(details) }),
     });
     await this.end(() => this.#calls.requestInput({ lease: this.#lease, question }));

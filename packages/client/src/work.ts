@@ -27,11 +27,18 @@ export interface WorkContext {
    * throws an error that the work must not catch.
    */
   checkpoint(state: JsonValue): Promise<void>;
-  /** Asks the delegator a question, and waits for the answer. */
-  ask(prompt: string, details?: JsonValue): Promise<JsonValue>;
+  /**
+   * Asks the delegator a question, and waits for the answer. A question of kind "authorization" asks for an
+   * authorization, and A2A clients see it as TASK_STATE_AUTH_REQUIRED (A2A 7.6). The work decides whether the answer
+   * authorizes it. Default: "input".
+   */
+  ask(prompt: string, details?: JsonValue, kind?: QuestionKind): Promise<JsonValue>;
   /** Aborts when the delegator requests an interruption. The next checkpoint then interrupts the work. */
   readonly interrupting: AbortSignal;
 }
+
+/** What a question asks for. */
+export type QuestionKind = "input" | "authorization";
 
 /** A kind of evidence. (Agenta execution_receipt.schema.json `artifacts[].artifact_type`) */
 export type EvidenceType =

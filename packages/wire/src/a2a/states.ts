@@ -1,4 +1,4 @@
-import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { type TaskQuestion, TaskQuestionKind, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { TaskState } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 
 /**
@@ -25,13 +25,19 @@ const byNumber = new Map<number, TaskState>(
   Object.entries(TaskStatus).map(([name, number]) => [number, STATES[name as keyof typeof TaskStatus]]),
 );
 
-/** The A2A state of a status; a status of a later version is UNSPECIFIED. */
-export function stateOf(status: TaskStatus): TaskState {
+/**
+ * The A2A state of a status; a status of a later version is UNSPECIFIED. A task whose question asks for an authorization
+ * is AUTH_REQUIRED. (A2A 7.6.1)
+ */
+export function stateOf(status: TaskStatus, question?: TaskQuestion): TaskState {
+  const needsAuthorization = question?.kind === TaskQuestionKind.AUTHORIZATION;
+  if (status === TaskStatus.INPUT_REQUIRED && needsAuthorization) return TaskState.AUTH_REQUIRED;
   return byNumber.get(status) ?? TaskState.UNSPECIFIED;
 }
 
-/** Returns the statuses of tasks that A2A shows as this state. */
+/** Returns the statuses of tasks that A2A may show as this state; see `stateOf` for the state of one task. */
 export function statusesOf(state: TaskState): TaskStatus[] {
+  if (state === TaskState.AUTH_REQUIRED) return [TaskStatus.INPUT_REQUIRED];
   return [...byNumber]
     .filter(([, shownState]) => shownState === state)
     .map(([number]) => number as TaskStatus);

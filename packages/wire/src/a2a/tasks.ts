@@ -26,7 +26,7 @@ export function toA2aTask(task: Task, history: readonly Message[] = []): A2aTask
   return create(TaskSchema, {
     id,
     contextId,
-    status: statusAt(stateOf(status), updateTime, message),
+    status: statusAt(stateOf(status, question), updateTime, message),
     artifacts: task.output?.full === undefined ? [] : resultArtifacts(task.output.full),
     history: [...history],
   });
@@ -93,7 +93,7 @@ export function changeOf(event: TaskEvent, place: Place): Change {
     case "inputRequired": {
       const { prompt, details } = payload.value;
       const message = agentMessage(place, sequence, prompt, details);
-      return { status: status(message), message };
+      return { status: statusAt(stateOf(event.status, payload.value), eventTime, message), message };
     }
     case "inputProvided": {
       const { message } = payload.value;

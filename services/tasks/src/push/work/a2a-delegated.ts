@@ -1,5 +1,5 @@
 import { create, type JsonValue } from "@bufbuild/protobuf";
-import type { WorkContext } from "@depute/client";
+import type { QuestionKind, WorkContext } from "@depute/client";
 import { WorkFailure, type WorkResult, WorkSuspension } from "@depute/client";
 import type { Assignment, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { type Message, type StreamResponse, StreamResponseSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
@@ -234,16 +234,20 @@ export class A2aDelegated {
     const prompt = question || "the agent needs an answer";
     const details = needs === "input" ? undefined : { needs };
     // After a restart, the delegator may have answered already.
-    const answer = context.answers[state.answers] ?? (await this.#ask(prompt, details));
+    const answer = context.answers[state.answers] ?? (await this.#ask(prompt, details, needs));
     if (answer === undefined) return undefined;
     this.#unacknowledged = answerMessage(answer, state, this.#remote.remoteId, state.answers);
     return this.#unacknowledged;
   }
 
   /** Asks the delegator. Returns undefined if the work is interrupted meanwhile. */
-  async #ask(prompt: string, details: JsonValue | undefined): Promise<JsonValue | undefined> {
+  async #ask(
+    prompt: string,
+    details: JsonValue | undefined,
+    kind: QuestionKind,
+  ): Promise<JsonValue | undefined> {
     const { interrupting } = this.#at.context;
-    const asked = this.#at.context.ask(prompt, details);
+    const asked = this.#at.context.ask(prompt, details, kind);
     const interrupted = new Promise<undefined>((resolve) => {
       if (interrupting.aborted) resolve(undefined);
       else interrupting.addEventListener("abort", () => resolve(undefined), { once: true });
