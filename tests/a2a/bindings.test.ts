@@ -1,4 +1,4 @@
-import { TaskState } from "@a2a-js/sdk";
+import { Role, TaskState } from "@a2a-js/sdk";
 import { describe, expect, test } from "vitest";
 import { all, BINDINGS, request, Scene, userMessage } from "./scene.ts";
 
@@ -99,6 +99,18 @@ describe.each(BINDINGS)("%s", (binding) => {
       const answered = await scene.send(userMessage("granted", { taskId: asked.id }));
       expect(answered.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
       expect(answered.artifacts[0]?.parts[0]?.content?.value).toBe("granted");
+    });
+
+    test("returns a bare message, and a task in a stream", async () => {
+      const message = userMessage("reply", { contextId: "small talk" });
+      const answer = await scene.client.sendMessage(request(message));
+      expect(answer).toMatchObject({ taskId: "", contextId: "small talk", role: Role.ROLE_AGENT });
+      expect(answer).toMatchObject({ parts: [{ content: { $case: "text", value: "hi there" } }] });
+      const events = await all(scene.client.sendMessageStream(request(userMessage("reply"))));
+      const artifact = events.find(({ payload }) => payload?.$case === "artifactUpdate")?.payload?.value;
+      expect(artifact).toMatchObject({
+        artifact: { parts: [{ content: { $case: "text", value: "hi there" } }] },
+      });
     });
 
     test("returns a failure with its text", async () => {

@@ -12,6 +12,7 @@ const WORK = {
   files: "returns two artifacts",
   ask: "asks for a colour, and returns the answer",
   authorize: "asks for an authorization, and returns the answer",
+  reply: "answers with a message",
   fail: "fails",
   wait: "reports progress, then works until it is cancelled",
 } as const;
@@ -48,6 +49,8 @@ export class Scene {
             return { output: await ask("which colour?", { options: ["red", "blue"] }) };
           case "authorize" satisfies keyof typeof WORK:
             return { output: await ask("may I pay 5 EUR?", undefined, "authorization") };
+          case "reply" satisfies keyof typeof WORK:
+            return { output: { message: { parts: [{ text: "hi there" }] } } };
           case "fail" satisfies keyof typeof WORK:
             throw new WorkFailure("NO_LUCK", "there was no luck", false);
           case "wait" satisfies keyof typeof WORK:

@@ -31,6 +31,7 @@ import {
   createdTask,
   isSettled,
   isTerminal,
+  replyOf,
   statusesOf,
   toA2aTask,
   toConversation,
@@ -82,8 +83,13 @@ export class A2aMethods {
   async send(request: SendMessageRequest, a2aCall: A2aCall): Promise<SendMessageResponse> {
     const { returnImmediately = false, historyLength } = request.configuration ?? {};
     const begun = await this.#begin(request, a2aCall);
-    const task = returnImmediately ? begun.task : await settled(begun);
+    const { task, reply } = returnImmediately ? { task: begun.task } : await settled(begun);
     await begun.events.return?.();
+    // A client that names the task, or has a webhook for it, knows the task, so it gets the task.
+    const knowsTask = request.message?.taskId !== "" || request.configuration?.taskPushNotificationConfig;
+    if (reply !== undefined && !knowsTask) {
+      return create(SendMessageResponseSchema, { payload: { case: "message", value: reply } });
+    }
     return create(SendMessageResponseSchema, {
       payload: { case: "task", value: withHistory(task, historyLength) },
     });
@@ -307,19 +313,22 @@ function stateIn({ status }: A2aTask) {
 }
 
 /**
- * Waits until the task has ended or needs the caller, and returns the task. If the stream ends earlier, returns the
+ * Waits until the task has ended or needs the caller. Returns the task, and the message if the result is one. If the stream ends earlier, returns the
  * task as of then. (A2A 3.2.2)
  */
-async function settled({ task: first, events }: Begun): Promise<A2aTask> {
+async function settled({ task: first, events }: Begun): Promise<{ task: A2aTask; reply?: Message }> {
   let task = first;
+  let reply: Message | undefined;
   // The stream of an ended task is read to its end, so that it does not count as cancelled.
   while (!isSettled(stateIn(task)) || isTerminal(stateIn(task))) {
     const item = await events.next();
-    if (item.done === true) return task;
+    if (item.done === true) break;
     const { taskEvent: event } = item.value;
-    if (event !== undefined) task = changed(task, changeOf(event, placeOf(task)));
+    if (event === undefined) continue;
+    task = changed(task, changeOf(event, placeOf(task)));
+    reply ??= replyOf(event, task.contextId);
   }
-  return task;
+  return reply === undefined ? { task } : { task, reply };
 }
 
 /** The task, then its events up to its end. (A2A 3.1.2, 3.1.6) */

@@ -9,7 +9,7 @@ const COUNT = 90;
 const ELSEWHERE: Readonly<Record<number, string>> = {
   13: "binds readers of a card; tests/a2a/card.test.ts reads one with the official library",
   14: "binds readers of a card",
-  30: "no agent of Depute answers with a message instead of a task",
+  30: "a stream is always that of a task; tests/a2a/bindings.test.ts decides for bare messages",
   37: "binds the design of agents; results are artifacts, and messages carry questions alone",
   41: "tests/a2a/bindings.test.ts: a request for an authorization, with its text",
   42: "binds the work that asks: how it gets credentials is its own rule",

@@ -15,6 +15,7 @@ export {
   changed,
   changeOf,
   createdTask,
+  replyOf,
   toA2aTask,
   toConversation,
   toStream,

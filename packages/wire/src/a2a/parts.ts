@@ -43,16 +43,22 @@ export function partsIn(value: JsonValue): Part[] | undefined {
   return listIn(value, "parts", MAX_PARTS, (part) => readPart(part));
 }
 
+/** Reads the parts of a value `{"message": {"parts": [...]}}` in the form of A2A; undefined for any other value. */
+export function replyIn(value: JsonValue): Part[] | undefined {
+  if (!isObject(value) || Object.keys(value).length !== 1 || value.message === undefined) return undefined;
+  return partsIn(value.message);
+}
+
 /**
  * Returns the artifacts of a result. A value `{"artifacts": [...]}` in the form of A2A gives the artifacts in
- * the list. Every other value gives one artifact. `{"parts": [...]}` in the form of A2A gives the parts of that
- * artifact. A string gives a text part. Any other value gives a data part.
+ * the list. Every other value gives one artifact. `{"parts": [...]}` in the form of A2A, alone or in a `message`,
+ * gives the parts of that artifact. A string gives a text part. Any other value gives a data part.
  */
 export function resultArtifacts(output: Value): Artifact[] {
   const json = toJson(ValueSchema, output);
   const artifacts = artifactsIn(json);
   if (artifacts !== undefined) return artifacts;
-  const parts = partsIn(json) ?? [partOf(output)];
+  const parts = partsIn(json) ?? replyIn(json) ?? [partOf(output)];
   return [create(ArtifactSchema, { artifactId: RESULT_ID, name: RESULT_ID, parts })];
 }
 

@@ -1,5 +1,5 @@
-import { create } from "@bufbuild/protobuf";
-import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
+import { create, toJson } from "@bufbuild/protobuf";
+import { type Timestamp, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Conversation } from "@depute/contracts/depute/tasks/v1/conversation_service_pb";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
@@ -8,13 +8,15 @@ import {
   type Task as A2aTask,
   type Artifact,
   type Message,
+  MessageSchema,
+  Role,
   type StreamResponse,
   StreamResponseSchema,
   TaskSchema,
   type TaskState,
   TaskStatusSchema,
 } from "@depute/contracts/lf/a2a/v1/a2a_pb";
-import { agentMessage, type Place, resultArtifacts } from "./parts.ts";
+import { agentMessage, type Place, replyIn, resultArtifacts } from "./parts.ts";
 import { stateOf } from "./states.ts";
 
 /** A task in the form of A2A. (A2A 4.1.1) */
@@ -111,6 +113,14 @@ export function changeOf(event: TaskEvent, place: Place): Change {
     default:
       return {};
   }
+}
+
+/** The message with which an agent answers instead of a task; undefined unless the event's result is a message. */
+export function replyOf({ payload, taskId, sequence }: TaskEvent, contextId: string): Message | undefined {
+  if (payload.case !== "completed" || payload.value.output?.full === undefined) return undefined;
+  const parts = replyIn(toJson(ValueSchema, payload.value.output.full));
+  if (parts === undefined) return undefined;
+  return create(MessageSchema, { messageId: `${taskId}-${sequence}`, contextId, role: Role.AGENT, parts });
 }
 
 /** The task after a change. */
