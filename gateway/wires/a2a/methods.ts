@@ -313,8 +313,8 @@ function stateIn({ status }: A2aTask) {
 }
 
 /**
- * Waits until the task has ended or needs the caller. Returns the task, and the message if the result is one. If the stream ends earlier, returns the
- * task as of then. (A2A 3.2.2)
+ * Waits until the task has ended or needs the caller. Returns the task, and the message if the result is one. If the
+ * stream ends earlier, returns the task as of then. (A2A 3.2.2)
  */
 async function settled({ task: first, events }: Begun): Promise<{ task: A2aTask; reply?: Message }> {
   let task = first;
