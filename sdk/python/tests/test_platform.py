@@ -69,16 +69,19 @@ def test_a_json_value_returns_as_it_was(url: str, value: Any) -> None:
     run(test())
 
 
-def test_a_worker_asks_and_the_delegator_answers(url: str) -> None:
+@pytest.mark.parametrize("kind", ["input", "authorization"])
+def test_a_worker_asks_and_the_delegator_answers(url: str, kind: depute.QuestionKind) -> None:
+    details = {"options": ["a", "b"]}
+
     async def handle(work: depute.Work) -> Any:
-        return {"name": await work.ask("Which name?", {"options": ["a", "b"]})}
+        return {"name": await work.ask("Which name?", details, kind)}
 
     async def test() -> None:
         async with agent_at(url) as agent, depute.Worker(agent.worker, agent.id, handle):
             task = await agent.delegator.delegate(agent.id, "echo", {"text": ""})
             async for event in task.events():
                 if event.type == "input_required":
-                    assert event.data == {"prompt": "Which name?", "details": {"options": ["a", "b"]}}
+                    assert event.data == {"prompt": "Which name?", "details": details, "kind": kind}
                     await task.provide_input("b")
             assert (await task.result()).output == {"name": "b"}
 

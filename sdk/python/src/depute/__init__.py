@@ -9,7 +9,7 @@ from .proofs import create_proof, holder_headers
 from .task import Event, Result, Task
 from .tokens import Presentation, Token, Verified, capability, verify_token
 from .values import Json, ValueProblem
-from .work import Interrupted, Output, Work, WorkFailure, WorkSuspension
+from .work import Interrupted, Output, QuestionKind, Work, WorkFailure, WorkSuspension
 from .worker import Worker
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Keypair",
     "Output",
     "Presentation",
+    "QuestionKind",
     "Reason",
     "Result",
     "Task",

@@ -15,7 +15,7 @@ from .errors import DeputeError, Reason
 from .keys import Keypair
 from .objects import sign_attestation
 from .values import Absent, Json, fill, from_message, plain_value
-from .work import Desk, Handler, Interrupted, Output, Work, WorkFailure, WorkSuspension
+from .work import Desk, Handler, Interrupted, Output, QuestionKind, Work, WorkFailure, WorkSuspension
 
 _SERVICE = "depute.tasks.v1.WorkerService"
 _ATTEST = "depute.verifier.v1.AttestationService/RecordAttestation"
@@ -225,10 +225,10 @@ class Run(Desk):
         if self._interrupting.is_set():
             raise Interrupted
 
-    async def ask(self, prompt: str, details: Json | Absent) -> Json:
+    async def ask(self, prompt: str, details: Json | Absent, kind: QuestionKind) -> Json:
         self._check()
         seen = len(self._answers)
-        question: dict[str, Any] = {"prompt": prompt}
+        question: dict[str, Any] = {"prompt": prompt, "kind": kind}
         if not isinstance(details, Absent):
             question["details"] = details
         await self._persistently("RequestInput", question=question)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any, Awaitable, Callable, Mapping, Union
+from typing import Any, Awaitable, Callable, Literal, Mapping, Union
 
 from .values import ABSENT, Absent, Json
+
+#: What a question asks for.
+QuestionKind = Literal["input", "authorization"]
 
 
 @dataclass
@@ -91,9 +94,15 @@ class Work:
         """
         await self._desk.checkpoint(state)
 
-    async def ask(self, prompt: str, details: Json | Absent = ABSENT) -> Json:
-        """Asks the delegator a question, and waits for the answer."""
-        return await self._desk.ask(prompt, details)
+    async def ask(
+        self, prompt: str, details: Json | Absent = ABSENT, kind: QuestionKind = "input"
+    ) -> Json:
+        """
+        Asks the delegator a question, and waits for the answer. A question of kind "authorization" asks for an
+        authorization, and A2A clients see it as TASK_STATE_AUTH_REQUIRED (A2A 7.6). The work decides whether the
+        answer authorizes it.
+        """
+        return await self._desk.ask(prompt, details, kind)
 
 
 class Desk:
@@ -108,7 +117,7 @@ class Desk:
     async def checkpoint(self, state: Json) -> None:
         raise NotImplementedError
 
-    async def ask(self, prompt: str, details: Json | Absent) -> Json:
+    async def ask(self, prompt: str, details: Json | Absent, kind: QuestionKind) -> Json:
         raise NotImplementedError
 
 
@@ -119,6 +128,7 @@ __all__ = [
     "Handler",
     "Interrupted",
     "Output",
+    "QuestionKind",
     "Work",
     "WorkFailure",
     "WorkSuspension",
