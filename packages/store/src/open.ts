@@ -12,8 +12,8 @@ const READ_CACHE_MIB = 16;
 /**
  * Opens the database and applies pending migrations. Only one process at a time may use a SQLite file, because
  * two processes would block each other's event loops. A lock on the file `FILE-lock` beside the database
- * ensures that. Only one process at a time may use a Postgres schema, because services cache their tables. A
- * lock in the database ensures that.
+ * ensures that. Only one process at a time may use a Postgres schema that is not shared, because services cache their
+ * tables. A lock in the database ensures that.
  *
  * @throws StoreKeyError when the store was created with other keys; the store is then unchanged
  * @throws MigrationError when database and program have different schemas
@@ -29,10 +29,13 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     maxBatch: options.maxBatch ?? MAX_BATCH,
     transactionLimitMs: options.transactionLimitMs ?? TRANSACTION_LIMIT_MS,
     readCacheMib: options.readCacheMib ?? READ_CACHE_MIB,
+    isShared: options.isShared ?? false,
     timers: options.timers ?? systemTimers,
     random: options.random ?? systemRandom,
     clock: options.clock ?? systemClock,
   };
+  if (settings.isShared && options.postgres === undefined)
+    throw new Error("only a Postgres schema can be shared; set `postgres`");
   if (options.postgres !== undefined) {
     return openPostgres(options.postgres, options.schema, options.migrations, settings);
   }

@@ -41,6 +41,11 @@ export interface StoreSettings {
   readonly clock?: Clock;
   /** Size of the read cache of a SQLite file, in MiB. Default 16. */
   readonly readCacheMib?: number;
+  /**
+   * Whether other processes may use the schema at the same time, if they share it too. Their writes run one after the
+   * other. A program that shares a schema must not keep copies of its rows in memory. Postgres only. Default false.
+   */
+  readonly isShared?: boolean;
 }
 
 export type StoreOptions = StoreLocation & StoreSettings;
@@ -54,6 +59,7 @@ export interface OpenSettings {
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
   readonly readCacheMib: number;
+  readonly isShared: boolean;
   readonly timers: Timers;
   readonly random: Random;
   readonly clock: Clock;

@@ -15,6 +15,8 @@ const UNAVAILABLE = { reason: ErrorReason.DEPENDENCY_UNAVAILABLE };
 const PATIENCE = { timeout: 15_000, interval: 20 };
 const CUTS: readonly Cut[] = ["reset", "end", "silence"];
 
+/** Whether the stores of the current test share their schema. */
+let isShared: boolean;
 let proxy: CuttingProxy;
 let schema: string;
 let states: StoreState[];
@@ -40,6 +42,7 @@ async function open(url = `postgres://depute@127.0.0.1:${proxy.port}/postgres`):
     onState: (state) => states.push(state),
     // Limits the time of a statement whose connection no longer answers.
     transactionLimitMs: 1_000,
+    isShared,
   });
   opened.push(store);
   return store;
@@ -136,7 +139,16 @@ const BREAKS: readonly Break[] = [
   },
 ];
 
-describe.skipIf(postgres === undefined)("a broken connection", () => {
+const SHARING = [
+  { schemas: "a schema of one process", shared: false },
+  { schemas: "a shared schema", shared: true },
+];
+
+describe.skipIf(postgres === undefined).each(SHARING)("a broken connection to $schemas", ({ shared }) => {
+  beforeEach(() => {
+    isShared = shared;
+  });
+
   describe.each(BREAKS)("while the store is $state", ({ bring, isWritten = false }) => {
     test.each(CUTS)(
       "by %s: refuses calls, reports the state, and recovers with the database",

@@ -17,6 +17,11 @@ export interface PostgresConnectionOptions {
   readonly first: StoreClient;
   /** Called when the connection breaks, in any state. */
   readonly onBreak: () => void;
+  /**
+   * The statement that waits for the turn of this process in a schema that processes share; see `postgres/locks.ts`. The
+   * transactions of all these processes then run one after the other. Undefined if this process is alone.
+   */
+  readonly turn?: string | undefined;
 }
 
 /**
@@ -52,12 +57,16 @@ export class PostgresConnection implements WriteConnection {
 
   async begin(): Promise<void> {
     if (this.#client === undefined) this.#adopt(await this.#options.connect());
+    const { turn } = this.#options;
+    // The statements are pipelined, so that they cost one round trip.
     const beginning = this.#control("BEGIN");
-    // The statement is pipelined, so that it costs no extra round trip.
+    const waiting = turn === undefined ? undefined : this.#control(turn);
+    waiting?.catch(() => {});
     this.#transactionId = this.#control("SELECT txid_current()::text AS id").then(({ rows }) => rows[0].id);
     this.#transactionId.catch(() => {});
     await beginning;
     this.#isInTransaction = true;
+    await waiting;
   }
 
   async commit(): Promise<void> {
@@ -175,8 +184,8 @@ export class PostgresConnection implements WriteConnection {
   }
 
   /**
-   * Whether a transaction of a broken connection committed. The session of that connection has ended, because this
-   * connection now holds the schema's lock. Therefore Postgres has a definite answer.
+   * Whether a transaction of a broken connection committed. The transaction has ended, because this connection now holds
+   * the schema's lock, or the turn in a shared schema. Therefore Postgres has a definite answer.
    */
   async #hasCommitted(id: string): Promise<boolean> {
     const { rows } = await this.#control(`SELECT txid_status(${BigInt(id)}) AS status`);

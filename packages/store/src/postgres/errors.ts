@@ -42,7 +42,7 @@ export function fromPostgresError(error: unknown): unknown {
       },
     );
   }
-  return UNAVAILABLE.has(code.slice(0, 2)) ? databaseUnavailable(error) : error;
+  return UNAVAILABLE.has(code.slice(0, 2)) || isFatal(error) ? databaseUnavailable(error) : error;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Timers } from "@depute/core";
 import { StoreLostError } from "../errors.ts";
 import type { StoreClient } from "./client.ts";
 import { databaseUnavailable } from "./errors.ts";
+import { tryLock, unlock } from "./locks.ts";
 
 /**
  * Milliseconds between attempts to take the lock while another process holds it. That process may be about to end, or
@@ -20,32 +21,44 @@ interface Session {
 }
 
 /**
- * Ensures that only one process at a time writes to a schema. The owner's connection holds a lock, which Postgres frees
- * when the connection ends. After a reconnection, this process's caches of the tables are valid only if no other
- * process held the lock in between. A counter of lock holders shows that.
+ * Ensures that only one process at a time writes to a schema, or only processes that share it. The connection that
+ * writes holds a lock, which Postgres frees when the connection ends. Processes that share a schema share the lock, so
+ * that they exclude a process that expects to be alone. After a reconnection, this process's caches of the tables are
+ * valid only if no such process held the lock in between. A counter of exclusive holders shows that.
  */
 export class SchemaOwner {
   readonly #schema: string;
   readonly #timers: Timers;
+  readonly #isShared: boolean;
   #generation: number | undefined;
   /** This process's last Postgres session that held the lock of the schema's owner. */
   #session: Session | undefined;
 
-  constructor(schema: string, timers: Timers) {
+  constructor(schema: string, timers: Timers, isShared: boolean) {
     this.#schema = schema;
     this.#timers = timers;
+    this.#isShared = isShared;
   }
 
   /**
-   * Takes the schema's lock for a new connection, which is the first one or replaces a broken one.
+   * Takes the schema's lock for a new connection, which is the first one or replaces a broken one. The first connection
+   * to a shared schema also holds the lock for its setup; see `endSetup`.
    *
    * @param check called while the lock is held, before anything in the schema is changed
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock; StoreLostError when another process
-   *   has held it since the last time; errors of `check`
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds a lock; StoreLostError when another process
+   *   has held the exclusive lock since the last time; errors of `check`
    */
   async take(client: StoreClient, check: () => Promise<void>): Promise<void> {
-    if (this.#generation === undefined) await client.query(`CREATE SCHEMA IF NOT EXISTS ${this.#schema}`);
-    for (let remainingTries = TRIES; !(await this.#lock(client)); remainingTries--) {
+    if (this.#generation === undefined) {
+      if (this.#isShared) await this.#beginSetup(client);
+      await client.query(`CREATE SCHEMA IF NOT EXISTS ${this.#schema}`);
+    }
+    const mode = this.#isShared ? "shared" : "exclusive";
+    for (
+      let remainingTries = TRIES;
+      !(await tryLock(client, "owner", this.#schema, mode));
+      remainingTries--
+    ) {
       if (this.#generation !== undefined) await this.#assertSame(client);
       if (remainingTries === 0)
         throw databaseUnavailable(
@@ -53,7 +66,7 @@ export class SchemaOwner {
           `another process uses the schema ${this.#schema}; stop it or choose another schema`,
         );
       await this.#endOwnSession(client);
-      await new Promise<void>((resolve) => this.#timers.after(RETRY_MS, resolve));
+      await this.#waitForRetry();
     }
     await this.#noteSession(client);
     if (this.#generation !== undefined) return this.#assertSame(client);
@@ -61,9 +74,31 @@ export class SchemaOwner {
     await client.query(TABLE);
     const { rows } = await client.query<{ generation: number }>(
       `INSERT INTO store_owner (one, generation) VALUES (1, 1)
-       ON CONFLICT (one) DO UPDATE SET generation = store_owner.generation + 1 RETURNING generation`,
+       ON CONFLICT (one) DO UPDATE SET generation = store_owner.generation + $1 RETURNING generation`,
+      [this.#isShared ? 0 : 1],
     );
     this.#generation = rows[0]?.generation;
+  }
+
+  /** Lets the next process set up a shared schema. Call it when the tables are complete. */
+  async endSetup(client: StoreClient): Promise<void> {
+    if (this.#isShared) await unlock(client, "setup", this.#schema);
+  }
+
+  /** Waits until no other process sets up the schema. */
+  async #beginSetup(client: StoreClient): Promise<void> {
+    for (let remainingTries = TRIES; !(await tryLock(client, "setup", this.#schema, "exclusive")); ) {
+      if (remainingTries-- === 0)
+        throw databaseUnavailable(
+          undefined,
+          `another process changes the tables of ${this.#schema}; start again when it is ready`,
+        );
+      await this.#waitForRetry();
+    }
+  }
+
+  #waitForRetry(): Promise<void> {
+    return new Promise((resolve) => void this.#timers.after(RETRY_MS, resolve));
   }
 
   async #assertSame(client: StoreClient): Promise<void> {
@@ -76,14 +111,6 @@ export class SchemaOwner {
     if (rows[0]?.generation !== this.#generation) {
       throw new StoreLostError(`another process has used the schema ${this.#schema} since; restart this one`);
     }
-  }
-
-  async #lock(client: StoreClient): Promise<boolean> {
-    const { rows } = await client.query<{ held: number }>(
-      "SELECT pg_try_advisory_lock(hashtextextended('depute ' || current_database() || ' ' || $1, 0)) AS held",
-      [this.#schema],
-    );
-    return rows[0]?.held === 1;
   }
 
   async #noteSession(client: StoreClient): Promise<void> {

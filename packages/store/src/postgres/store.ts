@@ -8,6 +8,7 @@ import { StoreClient } from "./client.ts";
 import { PostgresConnection } from "./connection.ts";
 import { databaseUnavailable, fromPostgresError, isFatal, isStarting } from "./errors.ts";
 import { checkKeys, recordKeys } from "./keys.ts";
+import { lockStatement } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { SchemaOwner } from "./owner.ts";
 import { PostgresReader } from "./reader.ts";
@@ -24,11 +25,17 @@ const WAIT_LIMIT_MS = 5_000;
 const CONNECT_LIMIT_MS = 1_500;
 /** Maximum time in milliseconds for the database to end the connections. */
 const CLOSE_LIMIT_MS = 1_000;
+/**
+ * Milliseconds that a transaction in a shared schema may wait for its process. Postgres then ends the session, so that a
+ * stopped process does not keep the turn.
+ */
+const IDLE_LIMIT_MS = 900;
 /** Milliseconds before a schema is opened again, after the database became unreachable while the schema was opened. */
 const REOPEN_MS = 250;
 
 /**
- * Opens a schema of a Postgres database: one connection that writes and a few that read.
+ * Opens a schema of a Postgres database: one connection that writes and a few that read. In a shared schema, a
+ * transaction that writes waits for the turn of its process.
  *
  * @param url `postgres://user:password@host:port/database`
  * @param schema created when missing; lower-case letters, digits and _
@@ -51,8 +58,8 @@ export async function openPostgres(
     keepAlive: true,
     types: valueTypes as NonNullable<PoolConfig["types"]>,
   };
-  const { keys } = settings;
-  const owner = new SchemaOwner(schema, settings.timers);
+  const { keys, isShared } = settings;
+  const owner = new SchemaOwner(schema, settings.timers, isShared);
   const clients = new Set<StoreClient>();
   const made = (client: StoreClient) => {
     clients.add(client);
@@ -69,6 +76,7 @@ export async function openPostgres(
       await client.connect();
       wasReached = true;
       await client.query("SET synchronous_commit = on");
+      if (isShared) await client.query(`SET idle_in_transaction_session_timeout = ${IDLE_LIMIT_MS}`);
       if (keys !== undefined) await checkKeys(client, schema, keys);
       await owner.take(client, async () => {
         if (keys !== undefined) await recordKeys(client, keys);
@@ -82,7 +90,11 @@ export async function openPostgres(
     }
   };
   const first = await untilOpen(
-    () => connect((client) => migrate(client, migrations, settings.clock)),
+    () =>
+      connect(async (client) => {
+        await migrate(client, migrations, settings.clock);
+        await owner.endSetup(client);
+      }),
     () => wasReached,
     settings,
   );
@@ -92,6 +104,7 @@ export async function openPostgres(
     connect: () => connect(async () => {}).catch(asFailure),
     first,
     onBreak: () => watch.suspect(databaseUnavailable(undefined)),
+    turn: isShared ? lockStatement("turn", schema) : undefined,
   });
   class Reading extends StoreClient {
     constructor() {

@@ -1,0 +1,42 @@
+import type { StoreClient } from "./client.ts";
+
+/**
+ * The advisory locks of a schema:
+ * - `owner`: held by a session that writes; shared by processes that share the schema,
+ * - `setup`: held by the session that creates or changes the tables of a shared schema,
+ * - `turn`: held by a transaction that writes to a shared schema.
+ */
+type LockName = "owner" | "setup" | "turn";
+
+/** Returns the SQL expression for the number of a lock. Advisory locks belong to one database. */
+function numberOf(lock: LockName, schema: string): string {
+  // The owner's number is the oldest: programs of earlier versions exclude each other by it.
+  const prefix = lock === "owner" ? "" : `${lock} `;
+  return `hashtextextended('depute ${prefix}' || current_database() || ' ${schema}', 0)`;
+}
+
+/**
+ * Takes a lock for the session if it is free.
+ *
+ * @param schema an identifier; see `openPostgres`
+ */
+export async function tryLock(
+  client: StoreClient,
+  lock: LockName,
+  schema: string,
+  mode: "exclusive" | "shared",
+): Promise<boolean> {
+  const take = mode === "shared" ? "pg_try_advisory_lock_shared" : "pg_try_advisory_lock";
+  const { rows } = await client.query<{ held: number }>(`SELECT ${take}(${numberOf(lock, schema)}) AS held`);
+  return rows[0]?.held === 1;
+}
+
+/** Frees an exclusive lock of the session. */
+export async function unlock(client: StoreClient, lock: LockName, schema: string): Promise<void> {
+  await client.query(`SELECT pg_advisory_unlock(${numberOf(lock, schema)})`);
+}
+
+/** Returns the statement that waits for a lock and holds it until the end of the transaction. */
+export function lockStatement(lock: LockName, schema: string): string {
+  return `SELECT pg_advisory_xact_lock(${numberOf(lock, schema)})`;
+}
