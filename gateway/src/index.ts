@@ -54,6 +54,7 @@ const CONSOLE = new URL("../console/", import.meta.url);
  */
 export const gateway = defineService({
   name: "gateway",
+  isReplicable: true,
   settings: gatewaySettings,
   descriptors: SERVED,
   forwards: FORWARDED,

@@ -76,6 +76,12 @@ export const commonSettings = defineSettings({
     help: "how the names of the services' schemas begin: PREFIX_tasks",
     group: PLACE,
   },
+  replicated: {
+    type: "bool",
+    default: false,
+    help: "whether other processes run the same services on the same database: the registry and the gateway only; needs the database and the master key's file",
+    group: PLACE,
+  },
   masterKeyFile: {
     type: "string",
     default: "",

@@ -91,8 +91,8 @@ interface Running {
  * any other at its configured address. No start waits for another service.
  *
  * @throws SettingsError when a port would be open to a network without authentication, when processes that must trust
- *   one another share no secret, or when an allowed host or origin is malformed; the errors of a service's start or of
- *   listening, after the started services are closed
+ *   one another share no secret, when a service cannot have replicas, or when an allowed host or origin is malformed; the
+ *   errors of a service's start or of listening, after the started services are closed
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: starts and ends all that a process has, in an order that is its contract
 export async function hostServices(options: HostOptions): Promise<Host> {
@@ -108,6 +108,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   if (common.socketDir === "" && modules.some(({ listen }) => listen))
     assertBindable(common.host, common.auth);
   assertTrust(modules, common);
+  assertReplicable(modules, common);
   assertDoorSettings(common.allowedHosts, common.allowedOrigins);
   setIdRule(common.ids as IdRule);
   const credentials = readCredentials(common.credentialsFile);
@@ -184,11 +185,13 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         dataDir: common.dataDir,
         storeAt: (name, fingerprints) => ({
           ...storeAt(common, name),
+          isShared: common.replicated,
           timers,
           clock,
           ...(fingerprints && { keys: { fingerprints, replaced: common.replaceKeys } }),
           onState: (state) => readiness.setStore(module.name, name, state),
         }),
+        isReplicated: common.replicated,
         metrics,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
         publicUrl: publicUrlOf(module.name),
@@ -323,6 +326,28 @@ function assertTrust(modules: readonly HostedModule[], { auth, internalSecret }:
   throw new SettingsError(
     "DEPUTE_AUTH is required and the services run in several processes: set DEPUTE_INTERNAL_SECRET, the same for all",
   );
+}
+
+/**
+ * Refuses replicas of a service that keeps copies of its rows in memory, and replicas that would not share their rows or
+ * keys.
+ */
+function assertReplicable(
+  modules: readonly HostedModule[],
+  { replicated, postgresUrl, masterKeyFile }: CommonSettings,
+): void {
+  if (!replicated) return;
+  const single = modules.map(({ module }) => module).filter(({ isReplicable }) => isReplicable !== true);
+  if (single.length > 0) {
+    throw new SettingsError(
+      `DEPUTE_REPLICATED: one process at a time runs ${single.map(({ name }) => name).join(", ")}; start the registry and the gateway apart`,
+    );
+  }
+  if (postgresUrl === "" || masterKeyFile === "") {
+    throw new SettingsError(
+      "DEPUTE_REPLICATED: set DEPUTE_POSTGRES_URL and DEPUTE_MASTER_KEY_FILE, the same for all replicas",
+    );
+  }
 }
 
 /** Whether a name is the name of a service that other services call. */

@@ -47,6 +47,8 @@ export interface ServiceDeps {
    *   store does not open with other keys
    */
   storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
+  /** Whether other processes may run the service on the same database at the same time. */
+  readonly isReplicated: boolean;
   readonly metrics: Registry;
   /** Whether the service serves, according to its health; false before it listens. */
   readonly isServing: () => boolean;
@@ -61,6 +63,11 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   readonly name: ModuleName;
   /** The settings of this service alone. Settings of every server are in common-settings.ts. */
   readonly settings: Table;
+  /**
+   * Whether several processes may run the module on the same database. Such a module keeps no copy of its rows in memory
+   * while `isReplicated` holds. Default false.
+   */
+  readonly isReplicable?: boolean;
   /** The RPC services of the module, for reflection and health. */
   readonly descriptors: readonly DescService[];
   /**

@@ -28,7 +28,7 @@ import { offerService } from "./handlers/offer-service.ts";
 import { organizationService } from "./handlers/organization-service.ts";
 import { policyService } from "./handlers/policy-service.ts";
 import { trustService } from "./handlers/trust-service.ts";
-import { startLeaseWatch } from "./lease-watch.ts";
+import { MARK_INTERVAL_MS, startLeaseWatch } from "./lease-watch.ts";
 import { RemovalGuard } from "./removal-guard.ts";
 import { originOf } from "./rules/endpoints.ts";
 import { Predicates } from "./rules/predicate.ts";
@@ -130,6 +130,7 @@ export const registry = defineService({
       group: "Registry",
     },
   }),
+  isReplicable: true,
   descriptors: servicesOf("registry"),
   async start(deps, settings) {
     const { log, clock, bus, authority } = deps;
@@ -148,6 +149,9 @@ export const registry = defineService({
     else if (settings.trustOperators.length === 0) {
       log.warn("DEPUTE_TRUST_OPERATORS is empty: no principal proves organizations");
     }
+    const lastUp = await store.read(readLastUp);
+    // Agents could extend their leases at another replica, so they get no additional time to reconnect.
+    const hasPeer = deps.isReplicated && lastUp !== undefined && clock.now() - lastUp <= 2 * MARK_INTERVAL_MS;
     const hosts = readHosts(settings.aspAuthorityHosts);
     const outbound = new Outbound({ hosts });
     const context: RegistryContext = {
@@ -159,13 +163,13 @@ export const registry = defineService({
         operators: settings.aspAuthorityOperators,
         keys: new PublishedKeys({ hosts, outbound, address: readAddress(settings.aspAuthorityKeys) }),
       }),
-      recent: new ReadCache(RECENT_AGENTS),
+      recent: new ReadCache(deps.isReplicated ? 0 : RECENT_AGENTS),
       predicates: new Predicates(),
       bus,
       clock,
       authority,
       schemas: createSchemaChecker(deps.connect("verifier")),
-      guard: new RemovalGuard(clock, await store.read(readLastUp)),
+      guard: new RemovalGuard(clock, hasPeer ? undefined : lastUp),
       timers: deps.timers,
       stopping: deps.stopping,
       changesKept: settings.agentChangesKept,

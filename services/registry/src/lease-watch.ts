@@ -8,7 +8,7 @@ import { writeLastUp } from "./store/registry-state.ts";
 /** Milliseconds between checks for ended leases of agents. */
 const CHECK_INTERVAL_MS = 1_000;
 /** Milliseconds between writes of the time at which the registry last ran. */
-const MARK_INTERVAL_MS = 10_000;
+export const MARK_INTERVAL_MS = 10_000;
 /** Maximum number of leases that one transaction marks. */
 const BATCH_SIZE = 200;
 

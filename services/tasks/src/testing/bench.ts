@@ -110,6 +110,7 @@ export async function openBench(
       dataDir,
       metrics: createMetrics(),
       isServing: () => true,
+      isReplicated: false,
       storeAt: (name) => ({ file: join(dataDir, `${name}.sqlite`) }),
       publicUrl: "http://127.0.0.1",
       stopping: stopping.signal,
