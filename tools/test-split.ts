@@ -43,7 +43,7 @@ export const SLOW: readonly string[] = [
   "**/*.property.test.ts",
   "packages/core/src/quick-rules.test.ts",
   "packages/dct/src/fast/paths.test.ts",
-  "services/verifier/src/rules/quick-schema.test.ts",
+  "packages/wire/src/json-schema/quick-schema.test.ts",
   "tests/agenta/formats.test.ts",
   // Every route, and every list, over sockets.
   "tests/gateway/{answer-limits,bodies,schemas}.test.ts",

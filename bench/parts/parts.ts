@@ -40,9 +40,10 @@ export const PARTS: Readonly<Record<string, Part>> = {
   "quick-schema": {
     call: "CheckOutput",
     files: {
-      "services/verifier/src/rules/quick-schema.ts": `
+      "packages/wire/src/json-schema/quick-schema.ts": `
         export const readQuickSchema = () => undefined;
-        export const fitsQuickly = () => false;`,
+        export const fitsQuickly = () => false;
+        export const valueFitsQuickly = () => false;`,
     },
   },
   "dct/fast/scan": {

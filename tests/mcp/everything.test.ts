@@ -43,6 +43,22 @@ describe.each(REVISIONS)("the official client of revision %s over HTTP", (revisi
     await client.close();
   });
 
+  test("learns which argument does not fit the tool's schema, before the server sees it", async () => {
+    const holder = await grant(platform, [["compute", "execute", "everything/**"]]);
+    const client = await connect(platform.mcp("everything"), revision, holderFetch(holder));
+    expect(await client.callTool({ name: "get-sum", arguments: { a: "one", b: 2 } })).toMatchObject({
+      isError: true,
+      content: [{ type: "text", text: expect.stringContaining("/arguments/a: must be number") }],
+      _meta: {
+        "depute.dev/refusal": {
+          reason: "INVALID_REQUEST",
+          violations: [{ path: "/arguments/a", message: "must be number" }],
+        },
+      },
+    });
+    await client.close();
+  });
+
   test("gets nothing without a token (M1)", async () => {
     const client = await connect(platform.mcp("everything"), revision);
     expect((await client.listTools()).tools).toEqual([]);

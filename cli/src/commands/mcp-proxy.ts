@@ -6,6 +6,7 @@ import {
   McpProxy,
   PlatformAuthoriser,
   type Presentation,
+  platformSchemaCheck,
   provingTransport,
   stdioFace,
   Upstream,
@@ -76,6 +77,8 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
     onListChanged: (list) => face.changed(list),
     onResourceChanged: (uri) => face.resourceChanged(uri),
   });
+  const callOptions = () =>
+    secret === undefined ? {} : { headers: { authorization: `Bearer ${secret() ?? ""}` } };
   const proxy = new McpProxy({
     config,
     upstream,
@@ -83,11 +86,11 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
       tokens: transport,
       registry: transport,
       clock: systemClock,
-      callOptions: () =>
-        secret === undefined ? {} : { headers: { authorization: `Bearer ${secret() ?? ""}` } },
+      callOptions,
       refusalIn: fromConnectError,
       longestCallMs: config.timeoutMs,
     }),
+    schemaCheck: platformSchemaCheck({ verifier: transport, callOptions, refusalIn: fromConnectError }),
     clock: systemClock,
     timers: systemTimers,
     audience: () => audience,

@@ -1,6 +1,13 @@
 import { createClient } from "@connectrpc/connect";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
-import { HttpFace, McpProxy, PlatformAuthoriser, type ProxyConfig, Upstream } from "@depute/mcp";
+import {
+  HttpFace,
+  McpProxy,
+  PlatformAuthoriser,
+  type ProxyConfig,
+  platformSchemaCheck,
+  Upstream,
+} from "@depute/mcp";
 import {
   fromConnectError,
   ownHeaders,
@@ -44,6 +51,11 @@ export function mcpWire(
     refusalIn: fromConnectError,
     longestCallMs,
   });
+  const schemaCheck = platformSchemaCheck({
+    verifier: connect("verifier"),
+    callOptions: () => ({ headers: ownHeaders("") }),
+    refusalIn: fromConnectError,
+  });
   const faces = new Map<string, HttpFace>();
   const proxies = new Map<string, McpProxy>();
   for (const [name, upstream] of config.upstreams) {
@@ -64,6 +76,7 @@ export function mcpWire(
         onResourceChanged: (uri) => faces.get(name)?.resourceChanged(uri),
       }),
       authoriser,
+      schemaCheck,
       clock: deps.clock,
       timers: deps.timers,
       audience,

@@ -1,7 +1,7 @@
 import type { Clock } from "@depute/core";
 import { definitionDigest } from "./digest.ts";
 import type { Pinned } from "./rules/definition.ts";
-import { type ParamHeader, paramHeadersOf } from "./rules/param-headers.ts";
+import { type ToolInput, ToolInputs } from "./tool-inputs.ts";
 
 /** Maximum number of pages in one list; a server with more is considered faulty. */
 const MAX_PAGES = 64;
@@ -45,8 +45,8 @@ export class Definitions {
   readonly #options: DefinitionsOptions;
   /** All names that were ever listed, up to MAX_ENTRIES. */
   readonly #seenDefinitions = new Map<string, DefinitionRecord>();
-  /** The headers of tools that declare some, up to MAX_ENTRIES. */
-  readonly #paramHeaders = new Map<string, readonly ParamHeader[]>();
+  /** The inputs that the listed tools declare, up to MAX_ENTRIES. */
+  readonly #inputs = new ToolInputs(MAX_ENTRIES);
   #hasForgotten = false;
   #knownDigests: { readonly digests: Map<string, string>; readonly until: number } | undefined;
   #running: Promise<ReadonlyMap<string, string>> | undefined;
@@ -83,9 +83,9 @@ export class Definitions {
     return this.#hasForgotten || this.#seenDefinitions.get(name)?.hasChanged === true;
   }
 
-  /** Returns the headers that the tool's definition declares, as it was last read from the server. */
-  paramHeaders(name: string): readonly ParamHeader[] {
-    return this.#paramHeaders.get(name) ?? [];
+  /** Returns the input that a tool declares, as it was last read from the server; undefined for an unlisted tool. */
+  input(name: string): ToolInput | undefined {
+    return this.#inputs.of(name);
   }
 
   /**
@@ -94,8 +94,7 @@ export class Definitions {
    * @returns their digests by name
    */
   note(entries: readonly unknown[]): Map<string, string> {
-    const digests = new Map(entries.flatMap(namedDigest));
-    for (const entry of entries) this.#noteHeaders(entry);
+    const digests = new Map(entries.flatMap((entry) => this.#read(entry)));
     if (this.#see(digests)) this.#notice();
     // A page updates the digests of its entries. It removes none, because only a complete list shows which entries are
     // gone.
@@ -152,22 +151,24 @@ export class Definitions {
     for (let pages = 0; pages < MAX_PAGES && digests.size < MAX_ENTRIES; pages++) {
       const result = await page(cursor);
       for (const entry of (result[list] ?? []) as unknown[]) {
-        for (const [name, digest] of namedDigest(entry)) digests.set(name, digest);
-        this.#noteHeaders(entry);
+        for (const [name, digest] of this.#read(entry)) digests.set(name, digest);
       }
       ttlMs = Math.min(ttlMs, typeof result.ttlMs === "number" ? result.ttlMs : 0);
       if (typeof result.nextCursor !== "string") break;
       cursor = result.nextCursor;
     }
+    this.#inputs.keep(digests);
     return { digests, ttlMs };
   }
 
-  #noteHeaders(entry: unknown): void {
-    const { name, inputSchema } = (entry ?? {}) as { name?: unknown; inputSchema?: unknown };
-    if (typeof name !== "string") return;
-    const headers = paramHeadersOf(inputSchema);
-    if (headers.length === 0) this.#paramHeaders.delete(name);
-    else if (this.#paramHeaders.size < MAX_ENTRIES) this.#paramHeaders.set(name, headers);
+  /** Returns the name and the digest of an entry, and keeps the input that it declares. */
+  #read(entry: unknown): [string, string][] {
+    const named = namedDigest(entry);
+    const { list } = this.#options;
+    for (const [name, digest] of list === "tools" ? named : []) {
+      this.#inputs.note(name, digest, (entry as { inputSchema?: unknown }).inputSchema);
+    }
+    return named;
   }
 
   #believedUntil(promisedMs: number): number {

@@ -3,6 +3,7 @@ import {
   type JSONRPCRequest,
   LOG_LEVEL_META_KEY,
   type McpServerFactory,
+  PROTOCOL_VERSION_META_KEY,
   Server,
   type ServerCapabilities,
   type ServerContext,
@@ -113,6 +114,12 @@ function requestOf(
   const { _meta: meta, signal, notify, inputResponses, requestState, envelope } = context.mcpReq;
   // The SDK takes them from the request itself in revision 2026-07-28, and before from the session's first request.
   const clientCapabilities = server.getClientCapabilities();
+  const modern: Readonly<Record<string, unknown>> | undefined = envelope;
+  const revision =
+    modern?.[PROTOCOL_VERSION_META_KEY] ??
+    server.getNegotiatedProtocolVersion() ??
+    context.http?.req?.headers.get("mcp-protocol-version") ??
+    undefined;
   const httpHeaders = envelope === undefined ? undefined : context.http?.req?.headers;
   const token = meta?.progressToken;
   const state = requestState<string>();
@@ -127,6 +134,7 @@ function requestOf(
     },
     signal,
     ...(clientCapabilities === undefined ? {} : { clientCapabilities }),
+    ...(typeof revision === "string" ? { revision } : {}),
     ...(httpHeaders === undefined ? {} : { httpHeaders }),
     ...(envelope === undefined && clientCapabilities !== undefined
       ? { client: { capabilities: clientCapabilities, ask: askOf(context) } }

@@ -18,6 +18,7 @@ export {
 export { DENIED, Refusal } from "./rules/refusal.ts";
 export { MEMBER } from "./rules/strip.ts";
 export type { CallRule, ToolMap } from "./rules/tool-map.ts";
+export { type PlatformSchemaCheckOptions, platformSchemaCheck, type SchemaCheck } from "./schema-check.ts";
 export { type StdioFace, type StdioFaceOptions, stdioFace } from "./serve-stdio.ts";
 export { SHIPPED_MAPS } from "./shipped-maps.ts";
 export type { ListName } from "./subscription.ts";

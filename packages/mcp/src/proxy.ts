@@ -1,12 +1,5 @@
-import {
-  type Clock,
-  DeputeError,
-  ErrorReason,
-  isObject,
-  randomUuid,
-  reasonName,
-  type Timers,
-} from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, randomUuid, reasonName, type Timers } from "@depute/core";
+import { argumentViolations } from "./argument-violations.ts";
 import type { Authoriser } from "./authoriser.ts";
 import { tokenKey } from "./digest.ts";
 import {
@@ -24,8 +17,9 @@ import { realPath } from "./real-path.ts";
 import { type AskedClient, fulfil } from "./rounds.ts";
 import { type Declared, missingCapability } from "./rules/client-capabilities.ts";
 import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
+import { invalidArguments } from "./rules/invalid-arguments.ts";
 import { gatedRequestOf, type List, SUBSCRIBE, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
-import { headerFault, headersFor, type ParamHeader } from "./rules/param-headers.ts";
+import { headerFault, headersFor } from "./rules/param-headers.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
 import {
   type BudgetState,
@@ -35,12 +29,13 @@ import {
   METHOD_NOT_FOUND,
   MISSING_CAPABILITY,
   Refusal,
-  upstreamFailed,
-  upstreamTooLong,
 } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
 import { visible } from "./rules/visible.ts";
+import type { SchemaCheck } from "./schema-check.ts";
 import { type CallReservation, NOTHING, settle } from "./settle.ts";
+import { toldOf } from "./told-fault.ts";
+import type { ToolInput } from "./tool-inputs.ts";
 import type { CallOptions, Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
 import type { WatchedResources } from "./watched-resources.ts";
@@ -57,6 +52,8 @@ export interface ProxyRequest extends CallOptions {
   readonly watched?: WatchedResources;
   /** The client, if the server's requests reach it only as requests of their own (before 2026-07-28). */
   readonly client?: AskedClient;
+  /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
+  readonly revision?: string;
   /** The headers of a request of 2026-07-28 over HTTP, which must repeat the arguments that the tool declares. */
   readonly httpHeaders?: Pick<Headers, "get">;
 }
@@ -65,6 +62,7 @@ export interface ProxyOptions {
   readonly config: UpstreamConfig;
   readonly upstream: Upstream;
   readonly authoriser: Authoriser;
+  readonly schemaCheck: SchemaCheck;
   readonly clock: Clock;
   readonly timers: Timers;
   /** The target that a proof in `_delegateos` must name. */
@@ -212,8 +210,15 @@ export class McpProxy {
     if (request.method === TOOLS_CALL) await this.#assertBound(gatedRequest.name, admitted);
     const used = usedBy(request.method, params);
     if (used !== undefined) await this.#assertAsShown(used, admitted, callerOf(request, presentation));
-    const headers = this.#headersOf(request, params);
+    const input =
+      request.method === TOOLS_CALL ? upstream.definitions.tools.input(gatedRequest.name) : undefined;
+    const headers = this.#headersOf(request, params, input);
     const options = headers === undefined ? request : { ...request, headers };
+    const violations =
+      request.method === TOOLS_CALL && admitted.rule.checkArguments
+        ? await argumentViolations(this.#options.schemaCheck, input, params.arguments, request.signal)
+        : [];
+    if (violations.length > 0) return invalidArguments(violations, request.revision);
     const held = await this.#reserve(admitted, presentation);
     const { client } = request;
     let result: Record<string, unknown>;
@@ -245,13 +250,11 @@ export class McpProxy {
    * @throws Refusal if the client's own headers disagree with the arguments
    */
   #headersOf(
-    { method, httpHeaders }: ProxyRequest,
+    { httpHeaders }: ProxyRequest,
     params: Record<string, unknown>,
+    input: ToolInput | undefined,
   ): Record<string, string> | undefined {
-    if (method !== TOOLS_CALL) return undefined;
-    const declared: readonly ParamHeader[] = this.#options.upstream.definitions.tools.paramHeaders(
-      String(params.name),
-    );
+    const declared = input?.headers ?? [];
     if (declared.length === 0) return undefined;
     const fault = httpHeaders && headerFault(declared, params.arguments, httpHeaders);
     if (fault !== undefined)
@@ -358,28 +361,6 @@ export class McpProxy {
  */
 function callerOf({ session = "" }: ProxyRequest, presentation: Presentation | undefined): string {
   return presentation === undefined ? `session ${session}` : `token ${tokenKey(presentation.token)}`;
-}
-
-/** Converts a fault of the server to the error that the caller gets. */
-function toldOf(thrown: unknown, budget: BudgetState): Refusal {
-  if (!(thrown instanceof UpstreamError)) return upstreamFailed("INTERNAL", "the call failed", budget);
-  const { fault } = thrown;
-  switch (fault.kind) {
-    case "error": {
-      // Without a cost the server's own error is passed on unchanged.
-      if (budget.state === "none" && isObject(fault.data)) {
-        return new Refusal(fault.code, fault.message, fault.data as never);
-      }
-      const data = fault.data === undefined ? {} : { data: fault.data as never };
-      return new Refusal(fault.code, fault.message, { ...data, budget: { ...budget } });
-    }
-    case "timeout":
-      return upstreamFailed("DEADLINE_EXCEEDED", fault.detail, budget);
-    case "oversize":
-      return upstreamTooLong(fault.detail, fault.maxBytes, budget);
-    default:
-      return upstreamFailed("DEPENDENCY_UNAVAILABLE", `${fault.kind}: ${fault.detail}`, budget);
-  }
 }
 
 /** Makes caches keep an answer that depends on a token private to its caller (revision 2026-07-28, `cacheScope`). */

@@ -39,6 +39,7 @@ describe("a configuration", () => {
       action: "read",
       resource: { kind: "fixed", value: "one" },
       cost: { most: 5 },
+      checkArguments: true,
     });
     expect(tools?.get("write_file")?.action).toBe("write");
   });

@@ -11,7 +11,7 @@ import {
 } from "./tool-map.ts";
 
 const MAP_MEMBERS = ["$comment", "tools", "methods", "passed"];
-const RULE_MEMBERS = ["$comment", "namespace", "action", "resource", "cost", "definition"];
+const RULE_MEMBERS = ["$comment", "namespace", "action", "resource", "cost", "definition", "checkArguments"];
 const RESOURCE_MEMBERS = ["argument", "arguments", "form", "absent"];
 const NAME = /^[a-z0-9_.:-]{1,128}$/;
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
@@ -24,9 +24,12 @@ const NOT_MAPPED =
 export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {
   const map = faults.object(value, path, MAP_MEMBERS) ?? {};
   const methods = readRules(map.methods, `${path}/methods`, faults);
-  for (const [method, { definition }] of methods) {
+  for (const [method, { definition, checkArguments }] of methods) {
     if (definition !== undefined) {
       faults.add(`${path}/methods/${method}/definition`, "only a tool's rule pins a definition");
+    }
+    if (!checkArguments) {
+      faults.add(`${path}/methods/${method}/checkArguments`, "only a tool's rule has arguments to check");
     }
     if (NOT_MAPPED.test(method)) faults.add(`${path}/methods/${method}`, "this method cannot have a rule");
   }
@@ -61,10 +64,11 @@ function readRule(value: unknown, path: string, faults: Faults): CallRule {
   const action = readName(rule.action, `${path}/action`, faults);
   const resource = readResource(rule.resource, `${path}/resource`, faults);
   const cost = readCost(rule.cost, `${path}/cost`, faults);
-  if (rule.definition === undefined) return { namespace, action, resource, cost };
+  const checkArguments = faults.flag(rule.checkArguments ?? true, `${path}/checkArguments`) !== false;
+  if (rule.definition === undefined) return { namespace, action, resource, cost, checkArguments };
   const definition = faults.text(rule.definition, `${path}/definition`) ?? "";
   if (!DIGEST.test(definition)) faults.add(`${path}/definition`, "not a digest: 43 characters of base64url");
-  return { namespace, action, resource, cost, definition };
+  return { namespace, action, resource, cost, checkArguments, definition };
 }
 
 function readName(value: unknown, path: string, faults: Faults): string {

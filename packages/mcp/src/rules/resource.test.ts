@@ -8,6 +8,7 @@ const rule = (form: ResourceForm, namespace = "docs", more: object = {}): CallRu
   action: "read",
   resource: { kind: "argument", pointers: ["/at"], form, ...more },
   cost: { most: 0 },
+  checkArguments: true,
 });
 const found = (form: ResourceForm, at: unknown, namespace?: string) => {
   const result = resourceOf(rule(form, namespace), { at });

@@ -12,6 +12,8 @@ export interface CallRule {
   readonly cost: CostRule;
   /** Digest that the tool's definition must have (see definitionDigest). If it is absent, any definition is allowed. */
   readonly definition?: string;
+  /** Whether a tool's arguments must fit its input schema; always true for other requests. */
+  readonly checkArguments: boolean;
 }
 
 /** How the resource of a call is determined. */

@@ -4,7 +4,8 @@ import {
   DenialReasonSchema,
   DenialType,
 } from "@depute/contracts/delegateos/v0/delegation_pb";
-import { systemClock, systemTimers } from "@depute/core";
+import { DeputeError, ErrorReason, systemClock, systemTimers } from "@depute/core";
+import { compileSchema } from "@depute/wire/json-schema";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { Server } from "@modelcontextprotocol/server";
 import type { Authoriser, Grants, Presented } from "../authoriser.ts";
@@ -109,10 +110,21 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
     },
   });
   const faults: unknown[] = [];
+  const checkedSchemas: unknown[] = [];
   const proxy = new McpProxy({
     config,
     upstream: connection,
     authoriser,
+    schemaCheck: {
+      async violations(schema, value) {
+        checkedSchemas.push(schema);
+        try {
+          return compileSchema(schema, "2020-12", "plain")(value);
+        } catch (thrown) {
+          throw new DeputeError(ErrorReason.SCHEMA_INVALID, (thrown as Error).message);
+        }
+      },
+    },
     clock: systemClock,
     timers: systemTimers,
     audience: () => "mcp:bench",
@@ -124,6 +136,8 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
     received,
     servers,
     faults,
+    /** The schemas that were checked apart from the proxy. */
+    checkedSchemas,
     /** Calls a tool. The default token grants the resource `one`. */
     call: (name: string, args: unknown = {}, presented: Presentation = token("one")) =>
       proxy.handle({ method: "tools/call", params: { name, arguments: args }, presentation: presented }),

@@ -11,3 +11,4 @@ export {
 export { SCHEMA_LIMITS } from "./limits.ts";
 export type { Dialect } from "./meta-schemas.ts";
 export { compilePattern, type LinearPattern, UnsupportedPattern } from "./patterns.ts";
+export { fitsQuickly, type QuickSchema, readQuickSchema, valueFitsQuickly } from "./quick-schema.ts";

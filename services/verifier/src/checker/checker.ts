@@ -6,9 +6,8 @@ import {
   invalid,
   parseStrictJson,
 } from "@depute/core";
-import type { Dialect, Violation } from "@depute/wire/json-schema";
+import { type Dialect, fitsQuickly, type Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
-import { fitsQuickly } from "../rules/quick-schema.ts";
 import type { Compilable } from "../rules/spec-validation.ts";
 import type { CompileItem, Unusable } from "./jobs.ts";
 import { type PoolOptions, WorkerPool } from "./pool.ts";

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type QuickSchema, readQuickSchema } from "../rules/quick-schema.ts";
+import { type QuickSchema, readQuickSchema } from "@depute/wire/json-schema";
 import type { OutputRule } from "../rules/verify-output.ts";
 
 /** An output rule in the forms that the checker needs. The rule is prepared once and used for all outputs. */

@@ -1,6 +1,6 @@
-import { compileSchema } from "@depute/wire/json-schema";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { compileSchema } from "./compile.ts";
 import { fitsQuickly, MAX_OUTPUT_CHARS, MAX_STEPS, readQuickSchema } from "./quick-schema.ts";
 
 function read(schema: unknown) {

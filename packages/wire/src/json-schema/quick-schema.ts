@@ -207,6 +207,11 @@ export function fitsQuickly(
   return fits(schema, value, steps);
 }
 
+/** Whether a value that came from JSON is known to fit the schema; otherwise like {@link fitsQuickly}. */
+export function valueFitsQuickly(schema: QuickSchema, value: unknown): boolean {
+  return fits(schema, value, { remaining: MAX_STEPS });
+}
+
 function fits(schema: QuickSchema, value: unknown, steps: Steps): boolean {
   if (--steps.remaining < 0) return false;
   if (schema.oneOf !== undefined && !schema.oneOf.has(value)) return false;

@@ -1,0 +1,51 @@
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { type CallOptions, createClient, type Transport } from "@connectrpc/connect";
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import type { DeputeError } from "@depute/core";
+import type { SchemaViolation } from "./rules/invalid-arguments.ts";
+
+/** Checks values against schemas of servers, in isolation and under limits of time and memory. */
+export interface SchemaCheck {
+  /**
+   * Checks a value against a JSON Schema.
+   *
+   * @returns the violations, at most 20; empty if the value fits
+   * @throws DeputeError SCHEMA_INVALID, UNSUPPORTED_PATTERN, CHECK_TIMEOUT, LIMIT_EXCEEDED
+   */
+  violations(
+    schema: unknown,
+    value: unknown,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly SchemaViolation[]>;
+}
+
+export interface PlatformSchemaCheckOptions {
+  readonly verifier: Transport;
+  /** Options of each call; they carry the caller's credentials. */
+  callOptions(): CallOptions;
+  /** Converts a thrown value to a DeputeError. */
+  refusalIn(thrown: unknown): DeputeError;
+}
+
+/** Lets Depute's verifier check values: its threads run schemas of others. */
+export function platformSchemaCheck({
+  verifier,
+  callOptions,
+  refusalIn,
+}: PlatformSchemaCheckOptions): SchemaCheck {
+  const client = createClient(VerificationService, verifier);
+  return {
+    async violations(schema, value, signal) {
+      try {
+        const { violations } = await client.checkSchema(
+          { schema: fromJson(ValueSchema, schema as JsonValue), valueJson: JSON.stringify(value) },
+          { ...callOptions(), ...(signal === undefined ? {} : { signal }) },
+        );
+        return violations;
+      } catch (thrown) {
+        throw refusalIn(thrown);
+      }
+    },
+  };
+}
