@@ -96,5 +96,9 @@ export function renameFields(thrown: unknown, names: Readonly<Record<string, str
     return name === undefined ? field : `${names[name]}${rest(field, name).replaceAll(".", "/")}`;
   };
   const violations = refusal.violations.map((each) => ({ ...each, field: rename(each.field) }));
-  return refusal.with({ violations, cause: refusal });
+  const renamed = refusal.with({ violations, cause: refusal });
+  // A message that only lists the violations lists them by their new names.
+  return refusal.message === faultsOf(refusal)
+    ? renamed.with({ message: faultsOf(renamed), cause: refusal })
+    : renamed;
 }

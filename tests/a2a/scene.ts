@@ -74,13 +74,7 @@ export class Scene {
 
   /** Connects an official client over this binding. */
   connectOver(binding: Binding): Promise<Client> {
-    const factory = new ClientFactory(
-      ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-        transports: [new GrpcTransportFactory()],
-        preferredTransports: [binding],
-      }),
-    );
-    return factory.createFromUrl(this.platform.url, "/a2a/worker/.well-known/agent-card.json");
+    return clientOver(this.platform.url, "worker", binding);
   }
 
   /** Sends a message, and returns the task in the answer. Throws if the answer is no task. */
@@ -89,6 +83,17 @@ export class Scene {
     if (!("status" in answer)) throw new Error("the answer is no task");
     return answer;
   }
+}
+
+/** Connects an official client to an agent over a binding. */
+export function clientOver(platformUrl: string, agentId: string, binding: Binding): Promise<Client> {
+  const factory = new ClientFactory(
+    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+      transports: [new GrpcTransportFactory()],
+      preferredTransports: [binding],
+    }),
+  );
+  return factory.createFromUrl(platformUrl, `/a2a/${agentId}/.well-known/agent-card.json`);
 }
 
 /** Resolves when the signal aborts, or at once if it already has. */

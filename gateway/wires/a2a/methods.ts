@@ -43,7 +43,9 @@ import { renameFields } from "../../edge/fault.ts";
 import { firstOf, leavable, type StreamItem } from "../../edge/started-stream.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 import { type A2aCall, agentOf } from "./call.ts";
+import { actionOf, draftFieldsOf, type SuspensionAction } from "./extension-data.ts";
 import { descriptionOf, inputOf } from "./parts.ts";
+import { TaskMetadata, withMetadata } from "./task-metadata.ts";
 import { A2aWebhooks } from "./webhooks.ts";
 
 /** Timeout of a message that waits for its task, in milliseconds: 1 hour. A caller may choose a shorter one. */
@@ -51,7 +53,7 @@ export const SEND_TIMEOUT_MS = 3_600_000;
 
 /** The dependencies of the methods. */
 export interface A2aContext {
-  readonly clients: Pick<Clients, "agents" | "conversations" | "tasks">;
+  readonly clients: Pick<Clients, "agents" | "conversations" | "delegations" | "tasks">;
   /** Whether callers have to present credentials. */
   readonly needsCredentials: boolean;
 }
@@ -69,10 +71,12 @@ export class A2aMethods {
   /** The methods on webhooks. */
   readonly webhooks: A2aWebhooks;
   readonly #context: A2aContext;
+  readonly #metadata: TaskMetadata;
 
   constructor(context: A2aContext) {
     this.#context = context;
     this.webhooks = new A2aWebhooks(context.clients);
+    this.#metadata = new TaskMetadata(context.clients);
   }
 
   /**
@@ -90,9 +94,8 @@ export class A2aMethods {
     if (reply !== undefined && !knowsTask) {
       return create(SendMessageResponseSchema, { payload: { case: "message", value: reply } });
     }
-    return create(SendMessageResponseSchema, {
-      payload: { case: "task", value: withHistory(task, historyLength) },
-    });
+    const value = await this.#metadata.addTo(withHistory(task, historyLength), a2aCall);
+    return create(SendMessageResponseSchema, { payload: { case: "task", value } });
   }
 
   /**
@@ -101,15 +104,15 @@ export class A2aMethods {
    */
   async stream(request: SendMessageRequest, a2aCall: A2aCall): Promise<AsyncGenerator<StreamResponse>> {
     const begun = await this.#begin(request, a2aCall);
-    return streamOf(begun, request.configuration?.historyLength, a2aCall);
+    return this.#streamOf(begun, request.configuration?.historyLength, a2aCall);
   }
 
   /** GetTask. (A2A 3.1.3) */
   async getTask(request: GetTaskRequest, a2aCall: A2aCall): Promise<A2aTask> {
     const { id, historyLength } = request;
     const agentId = agentOf(request, a2aCall);
-    const { conversation } = await this.#read(id, agentId, historyLength, a2aCall.call.asCaller);
-    return toConversation(conversation);
+    const { conversation, task } = await this.#read(id, agentId, historyLength, a2aCall.call.asCaller);
+    return this.#metadata.addTo(toConversation(conversation), a2aCall, task);
   }
 
   /** ListTasks. (A2A 3.1.4) */
@@ -135,7 +138,9 @@ export class A2aMethods {
     const isListed = (task: A2aTask) => status === TaskState.UNSPECIFIED || stateIn(task) === status;
     const page = await conversations.listConversations(listed, a2aCall.call.asCaller);
     return create(ListTasksResponseSchema, {
-      tasks: page.conversations.map(toConversation).filter(isListed),
+      tasks: await Promise.all(
+        page.conversations.map((each) => this.#metadata.addTo(toConversation(each), a2aCall, each.task)),
+      ).then((listed) => listed.filter(isListed)),
       nextPageToken: page.nextPageToken,
       pageSize,
       totalSize: page.totalSize,
@@ -148,7 +153,7 @@ export class A2aMethods {
     const agentId = agentOf(request, a2aCall);
     const { task } = await tasks.cancelTask({ taskId: request.id, agentId }, a2aCall.call.asCaller);
     if (task === undefined) throw new Error("CancelTask answered without a task");
-    return toA2aTask(task);
+    return this.#metadata.addTo(toA2aTask(task), a2aCall, task);
   }
 
   /**
@@ -168,7 +173,7 @@ export class A2aMethods {
       throw new DeputeError(ErrorReason.OPERATION_UNSUPPORTED, "the task has ended: read it with GetTask");
     }
     const events = this.#follow(task.id, afterSequence, a2aCall.call);
-    return streamOf({ task: now, sequence: task.lastSequence, events }, undefined, a2aCall);
+    return this.#streamOf({ task: now, sequence: task.lastSequence, events }, undefined, a2aCall);
   }
 
   /** The card at the well-known address. A client without credentials reads the cards of public agents. (A2A 8.2) */
@@ -217,9 +222,12 @@ export class A2aMethods {
     const agentId = agentOf(request, a2aCall);
     const webhook = request.configuration?.taskPushNotificationConfig;
     if (webhook !== undefined) await this.webhooks.check(webhook, a2aCall);
+    const action = actionOf(message, a2aCall.extensions);
     const begun = await (message.taskId === ""
       ? this.#create(agentId, message, a2aCall)
-      : this.#answer(agentId, message, a2aCall));
+      : action === undefined
+        ? this.#answer(agentId, message, a2aCall)
+        : this.#suspendOrResume(agentId, message, action, a2aCall));
     if (webhook === undefined) return begun;
     try {
       // A repeated message has the id of the first one, so it registers no second webhook.
@@ -240,6 +248,7 @@ export class A2aMethods {
       description: descriptionOf(message),
       input: fromJson(ValueSchema, inputOf(message)),
       message,
+      ...draftFieldsOf(message, a2aCall.extensions),
     };
     const delegated = { requestId: requestIdOf(agentId, message, a2aCall), draft };
     const begun = firstOf(
@@ -265,6 +274,61 @@ export class A2aMethods {
     const { conversation, task } = await this.#read(taskId, agentId, undefined, call.aside);
     const { lastSequence: sequence } = task;
     return { task: toConversation(conversation), sequence, events: this.#follow(taskId, sequence, call) };
+  }
+
+  /** Suspends the task that a message names, or resumes it. The texts of the message are the reason. */
+  async #suspendOrResume(
+    agentId: string,
+    message: Message,
+    action: SuspensionAction,
+    a2aCall: A2aCall,
+  ): Promise<Begun> {
+    const { tasks } = this.#context.clients;
+    const { call } = a2aCall;
+    const named = { taskId: message.taskId, agentId };
+    if (action === "suspend") {
+      const reason = descriptionOf(message).slice(0, MAX_REASON).toWellFormed();
+      await tasks.suspendTask({ ...named, reason }, call.asCaller);
+    } else {
+      const requestId = requestIdOf(agentId, message, a2aCall);
+      await tasks.resumeTask({ ...named, requestId }, call.asCaller);
+    }
+    const { conversation, task } = await this.#read(message.taskId, agentId, undefined, call.aside);
+    const { lastSequence: sequence } = task;
+    const events = this.#follow(task.id, sequence, call);
+    return { task: toConversation(conversation), sequence, events };
+  }
+
+  /** The task, then its events up to its end. (A2A 3.1.2, 3.1.6) */
+  async *#streamOf(
+    { task, sequence, events }: Begun,
+    historyLength: number | undefined,
+    a2aCall: A2aCall,
+  ): AsyncGenerator<StreamResponse, void, undefined> {
+    const { extensions } = a2aCall;
+    const place = placeOf(task);
+    const isNumbered = extensions.has(A2A_EXTENSIONS.RESUMABLE_STREAMS.uri);
+    const toResponse = (response: StreamResponse, at: bigint) =>
+      isNumbered ? numbered(response, at) : response;
+    try {
+      const value = await this.#metadata.addTo(withHistory(task, historyLength), a2aCall);
+      yield toResponse(create(StreamResponseSchema, { payload: { case: "task", value } }), sequence);
+      for (let item = await events.next(); item.done !== true; item = await events.next()) {
+        const { taskEvent: event } = item.value;
+        if (event === undefined) continue;
+        for (const response of toStream(changeOf(event, place), place)) {
+          const { payload } = response;
+          const settles = payload.case === "statusUpdate" && isSettled(stateIn(payload.value));
+          const metadata = settles ? await this.#metadata.of(task.id, a2aCall) : undefined;
+          yield toResponse(
+            metadata === undefined ? response : withMetadata(response, metadata),
+            event.sequence,
+          );
+        }
+      }
+    } finally {
+      await events.return?.();
+    }
   }
 
   /** The events of a task after a sequence. The caller's right to see the task was checked before. */
@@ -305,9 +369,15 @@ const FIELDS = {
   "draft.correlation_id": "message.context_id",
   "draft.agent_id": "tenant",
   input: "message.parts",
+  "draft.spend": `message.metadata["${A2A_EXTENSIONS.BUDGETS.uri}"]`,
+  "draft.contract_id": `message.metadata["${A2A_EXTENSIONS.VERIFIED_RESULTS.uri}"].contractId`,
+  "draft.worker_token": `message.metadata["${A2A_EXTENSIONS.DELEGATED_AUTHORITY.uri}"].token`,
 };
 
-function stateIn({ status }: A2aTask) {
+/** Maximum length of the reason for a suspension, in UTF-16 code units. */
+const MAX_REASON = 1_000;
+
+function stateIn({ status }: Pick<A2aTask, "status">) {
   if (status === undefined) throw new Error("a task without a status");
   return status.state;
 }
@@ -331,40 +401,9 @@ async function settled({ task: first, events }: Begun): Promise<{ task: A2aTask;
   return reply === undefined ? { task } : { task, reply };
 }
 
-/** The task, then its events up to its end. (A2A 3.1.2, 3.1.6) */
-async function* streamOf(
-  { task, sequence, events }: Begun,
-  historyLength: number | undefined,
-  { extensions }: A2aCall,
-): AsyncGenerator<StreamResponse, void, undefined> {
-  const place = placeOf(task);
-  const isNumbered = extensions.has(A2A_EXTENSIONS.RESUMABLE_STREAMS.uri);
-  const toResponse = (response: StreamResponse, at: bigint) =>
-    isNumbered ? numbered(response, at) : response;
-  try {
-    const value = withHistory(task, historyLength);
-    yield toResponse(create(StreamResponseSchema, { payload: { case: "task", value } }), sequence);
-    for (let item = await events.next(); item.done !== true; item = await events.next()) {
-      const { taskEvent: event } = item.value;
-      if (event === undefined) continue;
-      for (const response of toStream(changeOf(event, place), place))
-        yield toResponse(response, event.sequence);
-    }
-  } finally {
-    await events.return?.();
-  }
-}
-
 /** Adds the sequence of the event to an element of a stream, in the metadata of the extension for resumable streams. */
 function numbered(response: StreamResponse, sequence: bigint): StreamResponse {
-  const { payload } = response;
-  if (payload.case === undefined) return response;
-  const { uri } = A2A_EXTENSIONS.RESUMABLE_STREAMS;
-  const value = {
-    ...payload.value,
-    metadata: { ...payload.value.metadata, [uri]: { sequence: Number(sequence) } },
-  };
-  return { ...response, payload: { ...payload, value } as StreamResponse["payload"] };
+  return withMetadata(response, { [A2A_EXTENSIONS.RESUMABLE_STREAMS.uri]: { sequence: Number(sequence) } });
 }
 
 function placeOf({ id: taskId, contextId }: A2aTask) {
