@@ -73,7 +73,7 @@ export const gateway = defineService({
         return deps.publicUrl;
       },
     };
-    const mcp = mcpWire(readMcpConfig(settings.mcpConfig), deps.connect, clients, wire);
+    const mcp = mcpWire(readMcpConfig(settings.mcpConfig), deps.connect, clients, wire, deps.metrics);
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const delegateos = new DelegateosMethods(clients, clock);
     const a2a = new A2aMethods({ clients, needsCredentials: settings.auth === "required" });

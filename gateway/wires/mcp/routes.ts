@@ -12,6 +12,7 @@ import {
   fromConnectError,
   ownHeaders,
   type PathParameters,
+  type Registry,
   type ServiceDeps,
   SettingsError,
 } from "@depute/service";
@@ -22,6 +23,7 @@ import type { WireDeps } from "../../edge/wire-deps.ts";
 import { answerMcp } from "./endpoint.ts";
 import { mcpErrors } from "./errors.ts";
 import { answerMessage } from "./message.ts";
+import { mcpMetrics } from "./metrics.ts";
 import { ownServer } from "./own.ts";
 import { presentedBy } from "./presented.ts";
 
@@ -41,6 +43,7 @@ export function mcpWire(
   connect: ServiceDeps["connect"],
   clients: Clients,
   deps: WireDeps,
+  metrics: Registry,
 ): McpWire {
   const longestCallMs = Math.max(0, ...[...config.upstreams.values()].map(({ timeoutMs }) => timeoutMs));
   const authoriser = new PlatformAuthoriser({
@@ -56,6 +59,7 @@ export function mcpWire(
     callOptions: () => ({ headers: ownHeaders("") }),
     refusalIn: fromConnectError,
   });
+  const observer = mcpMetrics(metrics);
   const faces = new Map<string, HttpFace>();
   const proxies = new Map<string, McpProxy>();
   for (const [name, upstream] of config.upstreams) {
@@ -80,6 +84,7 @@ export function mcpWire(
       clock: deps.clock,
       timers: deps.timers,
       audience,
+      onCall: observer(name),
       onFault: (subject, err) => deps.log.warn({ err, path }, `mcp: ${subject}`),
     });
     const onError = (err: Error) => deps.log.debug({ err, path }, "mcp");

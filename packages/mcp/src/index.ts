@@ -3,6 +3,7 @@ export { argumentsDigest, definitionDigest } from "./digest.ts";
 export { type DownstreamOptions, downstream, downstreamFactory, withPresentation } from "./downstream.ts";
 export { heldToken, holderKey } from "./holder.ts";
 export { HttpFace, type HttpFaceOptions } from "./http-face.ts";
+export type { ObservedCall, ObservedOutcome } from "./observed-call.ts";
 export { PlatformAuthoriser, type PlatformAuthoriserOptions } from "./platform-authoriser.ts";
 export { once, type Presentation } from "./presentation.ts";
 export { provingTransport } from "./proving-transport.ts";

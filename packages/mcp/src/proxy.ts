@@ -1,6 +1,8 @@
 import { type Clock, DeputeError, ErrorReason, randomUuid, reasonName, type Timers } from "@depute/core";
 import { argumentViolations } from "./argument-violations.ts";
 import type { Authoriser } from "./authoriser.ts";
+import { callHeaders } from "./call-headers.ts";
+import { CallLimiter, type CountedCall } from "./call-limiter.ts";
 import { tokenKey } from "./digest.ts";
 import {
   type Admitted,
@@ -12,6 +14,7 @@ import {
   overBudget,
 } from "./gate.ts";
 import { Listed } from "./listed.ts";
+import { type ObservedCall, type ObservedOutcome, outcomeOf } from "./observed-call.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import { realPath } from "./real-path.ts";
 import { type AskedClient, fulfil } from "./rounds.ts";
@@ -19,11 +22,9 @@ import { type Declared, missingCapability } from "./rules/client-capabilities.ts
 import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
 import { invalidArguments } from "./rules/invalid-arguments.ts";
 import { gatedRequestOf, type List, SUBSCRIBE, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
-import { headerFault, headersFor } from "./rules/param-headers.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
 import {
   type BudgetState,
-  HEADER_MISMATCH,
   INTERNAL_ERROR,
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
@@ -35,7 +36,6 @@ import { visible } from "./rules/visible.ts";
 import type { SchemaCheck } from "./schema-check.ts";
 import { type CallReservation, NOTHING, settle } from "./settle.ts";
 import { toldOf } from "./told-fault.ts";
-import type { ToolInput } from "./tool-inputs.ts";
 import type { CallOptions, Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
 import type { WatchedResources } from "./watched-resources.ts";
@@ -58,6 +58,12 @@ export interface ProxyRequest extends CallOptions {
   readonly httpHeaders?: Pick<Headers, "get">;
 }
 
+/** An admitted call, the name of its tool or method, and its count. */
+interface AdmittedCall extends Admitted {
+  readonly name: string;
+  readonly counted: CountedCall;
+}
+
 export interface ProxyOptions {
   readonly config: UpstreamConfig;
   readonly upstream: Upstream;
@@ -67,6 +73,8 @@ export interface ProxyOptions {
   readonly timers: Timers;
   /** The target that a proof in `_delegateos` must name. */
   readonly audience: () => string;
+  /** Receives each call of a tool or of a method with a rule, when it has ended. */
+  readonly onCall?: (call: ObservedCall) => void;
   /** Receives faults that are not reported to the caller. */
   readonly onFault: (subject: string, thrown: unknown) => void;
 }
@@ -79,6 +87,7 @@ export class McpProxy {
   readonly #options: ProxyOptions;
   readonly #gate: GateOptions;
   readonly #listed: Listed;
+  readonly #limiter: CallLimiter;
   /** Settlements in progress, for which close() waits. */
   readonly #open = new Set<Promise<unknown>>();
 
@@ -87,6 +96,7 @@ export class McpProxy {
     const { authoriser, config, clock } = options;
     this.#gate = { authoriser, requireToken: config.requireToken, realPath };
     this.#listed = new Listed(clock);
+    this.#limiter = new CallLimiter(clock);
   }
 
   get upstream(): Upstream {
@@ -110,7 +120,7 @@ export class McpProxy {
         case "list":
           return await this.#list(request, treatment.list, params, presentation);
         case "authorised":
-          return await this.#call(request, params, presentation);
+          return await this.#observed(request, this.#call(request, params, presentation));
         case "subscription":
           return await this.#subscribe(request, params, presentation, treatment.isBegin);
         case "passed":
@@ -199,20 +209,63 @@ export class McpProxy {
     return {};
   }
 
+  /** Reports the outcome of a call. */
+  async #observed(
+    { method, params }: ProxyRequest,
+    call: Promise<Record<string, unknown>>,
+  ): Promise<Record<string, unknown>> {
+    const { onCall, clock, config } = this.#options;
+    if (onCall === undefined) return await call;
+    const { rule, name } = gatedRequestOf(method, params, config.map);
+    const begin = clock.monotonic();
+    const ended = (outcome: ObservedOutcome) =>
+      onCall({ name: rule === undefined ? "" : name, outcome, ms: clock.monotonic() - begin });
+    try {
+      const result = await call;
+      ended(result.isError === true ? "tool_error" : "answered");
+      return result;
+    } catch (thrown) {
+      ended(outcomeOf(thrown));
+      throw thrown;
+    }
+  }
+
   async #call(
     request: ProxyRequest,
     params: Record<string, unknown>,
     presentation: Presentation | undefined,
   ): Promise<Record<string, unknown>> {
-    const { config, upstream } = this.#options;
+    const { config } = this.#options;
     const gatedRequest = gatedRequestOf(request.method, params, config.map);
     const admitted = await admit(this.#gate, gatedRequest, presentation);
     if (request.method === TOOLS_CALL) await this.#assertBound(gatedRequest.name, admitted);
+    const { args, name } = gatedRequest;
+    const counted = this.#limiter.begin(
+      [
+        { kind: "tool", name, limits: admitted.rule.limits },
+        { kind: "server", name: "", limits: config.limits },
+      ],
+      admitted.principal ?? "",
+      () => Buffer.byteLength(JSON.stringify(args)),
+    );
+    try {
+      return await this.#admittedCall(request, params, presentation, { ...admitted, name, counted });
+    } finally {
+      counted.end();
+    }
+  }
+
+  async #admittedCall(
+    request: ProxyRequest,
+    params: Record<string, unknown>,
+    presentation: Presentation | undefined,
+    admitted: AdmittedCall,
+  ): Promise<Record<string, unknown>> {
+    const { upstream } = this.#options;
     const used = usedBy(request.method, params);
     if (used !== undefined) await this.#assertAsShown(used, admitted, callerOf(request, presentation));
-    const input =
-      request.method === TOOLS_CALL ? upstream.definitions.tools.input(gatedRequest.name) : undefined;
-    const headers = this.#headersOf(request, params, input);
+    const input = request.method === TOOLS_CALL ? upstream.definitions.tools.input(admitted.name) : undefined;
+    const headers = callHeaders(request, params.arguments, input);
     const options = headers === undefined ? request : { ...request, headers };
     const violations =
       request.method === TOOLS_CALL && admitted.rule.checkArguments
@@ -244,24 +297,6 @@ export class McpProxy {
     return withPrivateCache(result);
   }
 
-  /**
-   * Returns the headers that repeat arguments of a tool's call.
-   *
-   * @throws Refusal if the client's own headers disagree with the arguments
-   */
-  #headersOf(
-    { httpHeaders }: ProxyRequest,
-    params: Record<string, unknown>,
-    input: ToolInput | undefined,
-  ): Record<string, string> | undefined {
-    const declared = input?.headers ?? [];
-    if (declared.length === 0) return undefined;
-    const fault = httpHeaders && headerFault(declared, params.arguments, httpHeaders);
-    if (fault !== undefined)
-      throw new Refusal(HEADER_MISMATCH, "Header mismatch", { reason: "INVALID_REQUEST", detail: fault });
-    return headersFor(declared, params.arguments);
-  }
-
   async #assertBound(tool: string, { principal, right }: Admitted): Promise<void> {
     const { config, authoriser } = this.#options;
     if (principal !== undefined && !(await authoriser.mayUse(principal, config.serverId, tool))) {
@@ -284,14 +319,19 @@ export class McpProxy {
   }
 
   async #reserve(
-    { rule, right }: Admitted,
+    { rule, right, counted }: AdmittedCall,
     presentation: Presentation | undefined,
   ): Promise<CallReservation | undefined> {
     if (rule.cost.most === 0 || presentation === undefined) return undefined;
     const { authoriser } = this.#options;
+    counted.spend(rule.cost.most);
     const reserved = await authoriser.reserve(presentation.token, rule.cost.most, randomUuid());
-    if (!reserved.ok) throw overBudget(reserved.denial, right);
-    return { reservationId: reserved.reservationId, cost: rule.cost };
+    if (!reserved.ok) {
+      counted.refund(rule.cost.most);
+      throw overBudget(reserved.denial, right);
+    }
+    const { reservationId } = reserved;
+    return { reservationId, cost: rule.cost, onUncharged: (microcents) => counted.refund(microcents) };
   }
 
   /**

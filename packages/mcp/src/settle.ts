@@ -7,6 +7,8 @@ import type { CostRule } from "./rules/tool-map.ts";
 export interface CallReservation {
   readonly reservationId: string;
   readonly cost: CostRule;
+  /** Receives the part of the reservation that is known not to be charged, in microcents. */
+  onUncharged(microcents: number): void;
 }
 
 /**
@@ -26,15 +28,17 @@ export async function settle(
   onFault: SettleFault,
 ): Promise<BudgetState> {
   if (held === undefined) return NOTHING;
-  const { reservationId, cost } = held;
+  const { reservationId, cost, onUncharged } = held;
   const settlement = settlementOf(cost, outcome);
   const reservedMicrocents = cost.most;
   try {
     if (settlement.kind === "release") {
       await authoriser.release(reservationId);
+      onUncharged(reservedMicrocents);
       return { state: "released", reservedMicrocents, chargedMicrocents: 0 };
     }
     const chargedMicrocents = await authoriser.commit(reservationId, settlement.amount);
+    onUncharged(reservedMicrocents - chargedMicrocents);
     return { state: "charged", reservedMicrocents, chargedMicrocents };
   } catch (thrown) {
     onFault(reservationId, thrown);

@@ -70,7 +70,7 @@ export { assertValid, planRules } from "./interceptors/validate.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
-export { createMetrics, Registry } from "./metrics.ts";
+export { Counter, createMetrics, DURATION_BUCKETS_S, Histogram, Registry } from "./metrics.ts";
 export {
   defineService,
   type OwnPort,

@@ -1,6 +1,6 @@
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
 
-export { Registry };
+export { Counter, Histogram, Registry };
 
 /** Bounds of the histogram of call durations, from a call within a process to one that waits for its deadline. */
 export const DURATION_BUCKETS_S = [

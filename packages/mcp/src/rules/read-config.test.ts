@@ -20,6 +20,7 @@ describe("a configuration", () => {
     expect(read({ files: { stdio: { command: "server" } } }).get("files")).toEqual({
       name: "files",
       address: { kind: "stdio", command: "server", args: [], env: {} },
+      limits: {},
       map: { tools: new Map(), methods: new Map(), passed: new Set() },
       requireToken: true,
       timeoutMs: 60_000,
@@ -40,6 +41,7 @@ describe("a configuration", () => {
       resource: { kind: "fixed", value: "one" },
       cost: { most: 5 },
       checkArguments: true,
+      limits: {},
     });
     expect(tools?.get("write_file")?.action).toBe("write");
   });
@@ -132,6 +134,21 @@ describe("a configuration", () => {
       "a digest that is none",
       { a: { map: { tools: { t: { ...rule, definition: "x" } } } } },
       "/upstreams/a/map/tools/t/definition: not a digest: 43 characters of base64url",
+    ],
+    [
+      "a limit of nothing",
+      { a: { map: { tools: { t: { ...rule, limits: { callsPerMinute: 0 } } } } } },
+      "/upstreams/a/map/tools/t/limits/callsPerMinute: at least 1",
+    ],
+    [
+      "a limit that does not exist",
+      { a: { limits: { callsPerSecond: 1 } } },
+      "/upstreams/a/limits/callsPerSecond: no such member",
+    ],
+    [
+      "unchecked arguments of a method",
+      { a: { map: { methods: { "prompts/get": { ...rule, checkArguments: false } } } } },
+      "/upstreams/a/map/methods/prompts/get/checkArguments: only a tool's rule has arguments to check",
     ],
     [
       "a rule for tools/call as a method",

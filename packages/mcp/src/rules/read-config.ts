@@ -1,5 +1,6 @@
+import type { CallLimits } from "./call-limits.ts";
 import { Faults } from "./faults.ts";
-import { EMPTY_MAP, mergeMaps, readToolMap } from "./read-map.ts";
+import { EMPTY_MAP, mergeMaps, readLimits, readToolMap } from "./read-map.ts";
 import type { ToolMap } from "./tool-map.ts";
 
 /** The address of a server. */
@@ -19,6 +20,8 @@ export interface UpstreamConfig {
   /** The server's address; absent if the command line supplies it. */
   readonly address?: UpstreamAddress;
   readonly map: ToolMap;
+  /** The limits of each principal's calls, over all tools and methods with a rule. */
+  readonly limits: CallLimits;
   /** Whether every call needs a token. If false, a call without a token is allowed if a rule for the tool exists. */
   readonly requireToken: boolean;
   /** The target that a proof in `_delegateos` must name. Default: the proxy's own address. */
@@ -64,6 +67,7 @@ const MEMBERS = [
   "http",
   "maps",
   "map",
+  "limits",
   "requireToken",
   "audience",
   "timeoutMs",
@@ -141,6 +145,7 @@ function readUpstream(
     name,
     ...(address === undefined ? {} : { address }),
     map: [...namedMaps, own].reduce(mergeMaps, EMPTY_MAP),
+    limits: readLimits(upstream.limits, `${path}/limits`, faults),
     requireToken: requireToken !== false,
     ...(upstream.audience === undefined
       ? {}

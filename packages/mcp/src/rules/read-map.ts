@@ -1,3 +1,4 @@
+import type { CallLimits } from "./call-limits.ts";
 import type { Faults } from "./faults.ts";
 import { isPointer } from "./pointer.ts";
 import {
@@ -11,8 +12,18 @@ import {
 } from "./tool-map.ts";
 
 const MAP_MEMBERS = ["$comment", "tools", "methods", "passed"];
-const RULE_MEMBERS = ["$comment", "namespace", "action", "resource", "cost", "definition", "checkArguments"];
+const RULE_MEMBERS = [
+  "$comment",
+  "namespace",
+  "action",
+  "resource",
+  "cost",
+  "definition",
+  "checkArguments",
+  "limits",
+];
 const RESOURCE_MEMBERS = ["argument", "arguments", "form", "absent"];
+const LIMIT_MEMBERS = ["callsPerMinute", "concurrentCalls", "argumentBytes", "microcentsPerHour"] as const;
 const NAME = /^[a-z0-9_.:-]{1,128}$/;
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 
@@ -65,10 +76,25 @@ function readRule(value: unknown, path: string, faults: Faults): CallRule {
   const resource = readResource(rule.resource, `${path}/resource`, faults);
   const cost = readCost(rule.cost, `${path}/cost`, faults);
   const checkArguments = faults.flag(rule.checkArguments ?? true, `${path}/checkArguments`) !== false;
-  if (rule.definition === undefined) return { namespace, action, resource, cost, checkArguments };
+  const limits = readLimits(rule.limits, `${path}/limits`, faults);
+  const read = { namespace, action, resource, cost, checkArguments, limits };
+  if (rule.definition === undefined) return read;
   const definition = faults.text(rule.definition, `${path}/definition`) ?? "";
   if (!DIGEST.test(definition)) faults.add(`${path}/definition`, "not a digest: 43 characters of base64url");
-  return { namespace, action, resource, cost, checkArguments, definition };
+  return { ...read, definition };
+}
+
+/** Reads limits of calls: `{"callsPerMinute": 60, "concurrentCalls": 2}`. Each is at least 1. */
+export function readLimits(value: unknown, path: string, faults: Faults): CallLimits {
+  if (value === undefined) return {};
+  const limits = faults.object(value, path, LIMIT_MEMBERS) ?? {};
+  const read = LIMIT_MEMBERS.flatMap((member) => {
+    if (limits[member] === undefined) return [];
+    const most = faults.count(limits[member], `${path}/${member}`);
+    if (most === 0) faults.add(`${path}/${member}`, "at least 1");
+    return [[member, most ?? 0] as const];
+  });
+  return Object.fromEntries(read);
 }
 
 function readName(value: unknown, path: string, faults: Faults): string {

@@ -9,6 +9,7 @@ const rule = (form: ResourceForm, namespace = "docs", more: object = {}): CallRu
   resource: { kind: "argument", pointers: ["/at"], form, ...more },
   cost: { most: 0 },
   checkArguments: true,
+  limits: {},
 });
 const found = (form: ResourceForm, at: unknown, namespace?: string) => {
   const result = resourceOf(rule(form, namespace), { at });

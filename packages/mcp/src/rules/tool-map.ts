@@ -1,3 +1,5 @@
+import type { CallLimits } from "./call-limits.ts";
+
 /**
  * The right and the cost of a call of one tool, according to configuration. Clients cannot influence them (DelegateOS
  * 10.1 step 7, 11.3).
@@ -14,6 +16,8 @@ export interface CallRule {
   readonly definition?: string;
   /** Whether a tool's arguments must fit its input schema; always true for other requests. */
   readonly checkArguments: boolean;
+  /** The limits of each principal's calls. */
+  readonly limits: CallLimits;
 }
 
 /** How the resource of a call is determined. */

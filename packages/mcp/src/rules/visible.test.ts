@@ -4,7 +4,7 @@ import type { CallRule, ToolMap } from "./tool-map.ts";
 import { visible } from "./visible.ts";
 
 const rule = (resource: CallRule["resource"]): CallRule => {
-  return { namespace: "docs", action: "read", resource, cost: { most: 0 }, checkArguments: true };
+  return { namespace: "docs", action: "read", resource, cost: { most: 0 }, checkArguments: true, limits: {} };
 };
 const map: ToolMap = {
   tools: new Map([

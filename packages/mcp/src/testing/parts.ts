@@ -4,12 +4,13 @@ import {
   DenialReasonSchema,
   DenialType,
 } from "@depute/contracts/delegateos/v0/delegation_pb";
-import { DeputeError, ErrorReason, systemClock, systemTimers } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, systemClock, systemTimers } from "@depute/core";
 import { compileSchema } from "@depute/wire/json-schema";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { Server } from "@modelcontextprotocol/server";
 import type { Authoriser, Grants, Presented } from "../authoriser.ts";
 import { downstream } from "../downstream.ts";
+import type { ObservedCall } from "../observed-call.ts";
 import { once, type Presentation } from "../presentation.ts";
 import { McpProxy } from "../proxy.ts";
 import { readConfig, type UpstreamConfig } from "../rules/read-config.ts";
@@ -23,6 +24,7 @@ export class FakeAuthoriser implements Authoriser {
   readonly settled: string[] = [];
   budget = Number.MAX_SAFE_INTEGER;
   bound = true;
+  principal = "holder";
   #reserved = 0;
 
   async verify(presented: Presented, rights: readonly Right[], digest: string) {
@@ -32,7 +34,7 @@ export class FakeAuthoriser implements Authoriser {
       return { ok: false, denial: denial(DenialType.PROOF_REQUIRED) } as const;
     if (!rights.every(({ resource }) => granted.includes(resource)))
       return { ok: false, denial: denial(DenialType.CAPABILITY_NOT_GRANTED) } as const;
-    return { ok: true, principal: "holder", scope: create(AuthorizedScopeSchema, {}) } as const;
+    return { ok: true, principal: this.principal, scope: create(AuthorizedScopeSchema, {}) } as const;
   }
 
   async reserve(_token: string, microcents: number) {
@@ -81,7 +83,11 @@ export const tool = (name: string, description = "does it") => ({
 });
 
 /** Creates a proxy in front of an SDK server in this process, which gives the listed answers. */
-export function bench(answers: Readonly<Record<string, Answer>>, upstream: object = {}) {
+export function bench(
+  answers: Readonly<Record<string, Answer>>,
+  upstream: object = {},
+  clock: Clock = systemClock,
+) {
   const { upstreams } = readConfig({ upstreams: { bench: { map: MAP, ...upstream } } }, new Map());
   const config = upstreams.get("bench") as UpstreamConfig;
   const authoriser = new FakeAuthoriser();
@@ -111,6 +117,7 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
   });
   const faults: unknown[] = [];
   const checkedSchemas: unknown[] = [];
+  const observed: ObservedCall[] = [];
   const proxy = new McpProxy({
     config,
     upstream: connection,
@@ -125,8 +132,9 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
         }
       },
     },
-    clock: systemClock,
+    clock,
     timers: systemTimers,
+    onCall: (call) => observed.push(call),
     audience: () => "mcp:bench",
     onFault: (_what, thrown) => faults.push(thrown),
   });
@@ -138,6 +146,7 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
     faults,
     /** The schemas that were checked apart from the proxy. */
     checkedSchemas,
+    observed,
     /** Calls a tool. The default token grants the resource `one`. */
     call: (name: string, args: unknown = {}, presented: Presentation = token("one")) =>
       proxy.handle({ method: "tools/call", params: { name, arguments: args }, presentation: presented }),

@@ -1,0 +1,174 @@
+import type { Clock } from "@depute/core";
+import {
+  type Allowance,
+  type AllowanceRate,
+  type CallLimits,
+  deposit,
+  HOUR_MS,
+  MINUTE_MS,
+  withdraw,
+} from "./rules/call-limits.ts";
+import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
+
+/**
+ * Maximum number of counts, each of one principal and one tool or server. The limiter first drops the count that was
+ * idle longest. A dropped count starts again with a full allowance; counts of running calls stay.
+ */
+const MAX_COUNTS = 20_000;
+
+/** The calls of one principal within one scope. */
+interface Count {
+  running: number;
+  calls?: Allowance;
+  microcents?: Allowance;
+}
+
+/** Limits, and the calls to which they apply: those of one tool or method, or those of the whole server. */
+export interface LimitScope {
+  /** The first word of the limits' names in errors. */
+  readonly kind: "tool" | "server";
+  /** The name of the tool or method; empty for the server. */
+  readonly name: string;
+  readonly limits: CallLimits;
+}
+
+/** One call that counts against its principal's limits until `end`. */
+export interface CountedCall {
+  /**
+   * Counts the maximum cost of the call before it is reserved.
+   *
+   * @param microcents at least 1
+   * @throws Refusal LIMIT_EXCEEDED
+   */
+  spend(microcents: number): void;
+  /** Returns the part of the counted cost that was not charged, in microcents. */
+  refund(microcents: number): void;
+  /** Ends the call. */
+  end(): void;
+}
+
+/** Limits each principal's calls, in this process. */
+export class CallLimiter {
+  readonly #clock: Clock;
+  readonly #counts = new Map<string, Count>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Counts a call that begins. A refused call counts in no scope.
+   *
+   * @param principal the holder of the call's token; empty for all callers without a token together
+   * @param argumentBytes returns the size of the call's arguments; asked only if a scope limits it
+   * @throws Refusal LIMIT_EXCEEDED, with `retry_after_ms` if a wait helps
+   */
+  begin(scopes: readonly LimitScope[], principal: string, argumentBytes: () => number): CountedCall {
+    const limited = scopes.filter(({ limits }) => Object.keys(limits).length > 0);
+    const counted = limited.map((scope) => ({ scope, count: this.#countOf(scope, principal) }));
+    const nowMs = this.#clock.now();
+    const withdrawn = counted.map(({ scope, count }) => {
+      const { limits } = scope;
+      if (limits.argumentBytes !== undefined && argumentBytes() > limits.argumentBytes)
+        throw limitReached(scope, "argument_bytes", limits.argumentBytes);
+      if (limits.concurrentCalls !== undefined && count.running >= limits.concurrentCalls)
+        throw limitReached(scope, "concurrent_calls", limits.concurrentCalls);
+      return taken(scope, "calls_per_minute", callRate(limits), count.calls, 1, nowMs);
+    });
+    for (const [i, { count }] of counted.entries()) {
+      count.running++;
+      const allowance = withdrawn[i];
+      if (allowance !== undefined) count.calls = allowance;
+    }
+    return this.#countedCall(counted);
+  }
+
+  #countedCall(counted: readonly { scope: LimitScope; count: Count }[]): CountedCall {
+    const clock = this.#clock;
+    let hasEnded = false;
+    return {
+      spend(microcents) {
+        const nowMs = clock.now();
+        const withdrawn = counted.map(({ scope, count }) => {
+          const rate = costRate(scope.limits);
+          return taken(scope, "microcents_per_hour", rate, count.microcents, microcents, nowMs);
+        });
+        for (const [i, { count }] of counted.entries()) {
+          const allowance = withdrawn[i];
+          if (allowance !== undefined) count.microcents = allowance;
+        }
+      },
+      refund(microcents) {
+        for (const { scope, count } of counted) {
+          const rate = costRate(scope.limits);
+          if (rate !== undefined) count.microcents = deposit(rate, count.microcents, microcents, clock.now());
+        }
+      },
+      end() {
+        if (hasEnded) return;
+        hasEnded = true;
+        for (const { count } of counted) count.running--;
+      },
+    };
+  }
+
+  #countOf({ name, kind }: LimitScope, principal: string): Count {
+    const key = JSON.stringify([kind, name, principal]);
+    const count = this.#counts.get(key) ?? { running: 0 };
+    // A Map keeps the order of insertion. A repeated insertion makes the count the most recently used.
+    this.#counts.delete(key);
+    this.#counts.set(key, count);
+    if (this.#counts.size > MAX_COUNTS) this.#dropOldest(key);
+    return count;
+  }
+
+  #dropOldest(kept: string): void {
+    for (const [key, { running }] of this.#counts) {
+      if (running > 0 || key === kept) continue;
+      this.#counts.delete(key);
+      return;
+    }
+  }
+}
+
+function callRate({ callsPerMinute }: CallLimits): AllowanceRate | undefined {
+  return callsPerMinute === undefined ? undefined : { capacity: callsPerMinute, periodMs: MINUTE_MS };
+}
+
+function costRate({ microcentsPerHour }: CallLimits): AllowanceRate | undefined {
+  return microcentsPerHour === undefined ? undefined : { capacity: microcentsPerHour, periodMs: HOUR_MS };
+}
+
+/** Takes an amount from an allowance; returns undefined without a limit. Throws Refusal if too little is left. */
+function taken(
+  scope: LimitScope,
+  limit: string,
+  rate: AllowanceRate | undefined,
+  allowance: Allowance | undefined,
+  amount: number,
+  nowMs: number,
+): Allowance | undefined {
+  if (rate === undefined) return undefined;
+  const withdrawal = withdraw(rate, allowance, amount, nowMs);
+  if (!withdrawal.ok) throw limitReached(scope, limit, rate.capacity, withdrawal.retryAfterMs);
+  return withdrawal.allowance;
+}
+
+function limitReached(
+  { kind, name }: LimitScope,
+  limit: string,
+  max: number,
+  retryAfterMs?: number,
+): Refusal {
+  const subject = kind === "tool" ? name.slice(0, 64) : "the server";
+  const advice = retryAfterMs === undefined ? "" : `; try again in ${retryAfterMs} ms`;
+  return new Refusal(LIMIT_REACHED, "Limit exceeded", {
+    reason: "LIMIT_EXCEEDED",
+    detail: `${subject} allows this principal at most ${max} ${limit.replaceAll("_", " ")}${advice}`,
+    metadata: {
+      limit: `${kind}_${limit}`,
+      max: String(max),
+      ...(retryAfterMs === undefined ? {} : { retry_after_ms: String(retryAfterMs) }),
+    },
+  });
+}

@@ -1,0 +1,41 @@
+import {
+  DENIED,
+  HEADER_MISMATCH,
+  INVALID_PARAMS,
+  LIMIT_REACHED,
+  MISSING_CAPABILITY,
+  Refusal,
+} from "./rules/refusal.ts";
+
+/**
+ * How a call ended.
+ * - `answered`: the server answered.
+ * - `tool_error`: the result reports an error of the tool, or arguments that do not fit its schema.
+ * - `denied`: the token, or the map, does not allow the call.
+ * - `limited`: a limit is reached.
+ * - `refused`: the request itself is at fault.
+ * - `failed`: the server failed, or the platform could not decide.
+ */
+export type ObservedOutcome = "answered" | "tool_error" | "denied" | "limited" | "refused" | "failed";
+
+/** A call that has ended. */
+export interface ObservedCall {
+  /** The name of the tool or method; empty if the map has no rule for it. */
+  readonly name: string;
+  readonly outcome: ObservedOutcome;
+  /** Milliseconds from the arrival of the call to its answer. */
+  readonly ms: number;
+}
+
+const OUTCOMES: ReadonlyMap<number, ObservedOutcome> = new Map([
+  [DENIED, "denied"],
+  [LIMIT_REACHED, "limited"],
+  [INVALID_PARAMS, "refused"],
+  [HEADER_MISMATCH, "refused"],
+  [MISSING_CAPABILITY, "refused"],
+]);
+
+/** Returns how a call ended that threw. */
+export function outcomeOf(thrown: unknown): ObservedOutcome {
+  return (thrown instanceof Refusal ? OUTCOMES.get(thrown.code) : undefined) ?? "failed";
+}

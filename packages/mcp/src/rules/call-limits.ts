@@ -1,0 +1,71 @@
+/** Limits of one principal's calls, of one tool or of a whole server. An absent member means no limit. */
+export interface CallLimits {
+  /** Maximum average number of calls a minute. A principal may make one minute's calls at once. */
+  readonly callsPerMinute?: number;
+  /** Maximum number of calls at the same time. */
+  readonly concurrentCalls?: number;
+  /** Maximum size of a call's arguments as JSON, in bytes of UTF-8. */
+  readonly argumentBytes?: number;
+  /** Maximum average cost an hour, in microcents. A principal may spend one hour's cost at once. */
+  readonly microcentsPerHour?: number;
+}
+
+/** An allowance that returns at a constant rate, up to its capacity. */
+export interface Allowance {
+  readonly remaining: number;
+  /** The time of `remaining`, in milliseconds since the Unix epoch. */
+  readonly atMs: number;
+}
+
+/** The rate of an allowance: its capacity returns within the period. */
+export interface AllowanceRate {
+  readonly capacity: number;
+  readonly periodMs: number;
+}
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 3_600_000;
+
+/** The outcome of a withdrawal. `retryAfterMs` is absent if the amount exceeds the capacity, so that no wait helps. */
+export type Withdrawal =
+  | { readonly ok: true; readonly allowance: Allowance }
+  | { readonly ok: false; readonly retryAfterMs?: number };
+
+/**
+ * Takes an amount from an allowance.
+ *
+ * @param allowance undefined for a full one
+ */
+export function withdraw(
+  rate: AllowanceRate,
+  allowance: Allowance | undefined,
+  amount: number,
+  nowMs: number,
+): Withdrawal {
+  const remaining = remainingAt(rate, allowance, nowMs);
+  if (remaining >= amount) return { ok: true, allowance: { remaining: remaining - amount, atMs: nowMs } };
+  if (amount > rate.capacity) return { ok: false };
+  return { ok: false, retryAfterMs: Math.ceil(((amount - remaining) * rate.periodMs) / rate.capacity) };
+}
+
+/** Returns an amount to an allowance, up to its capacity. */
+export function deposit(
+  rate: AllowanceRate,
+  allowance: Allowance | undefined,
+  amount: number,
+  nowMs: number,
+): Allowance {
+  const remaining = Math.min(rate.capacity, remainingAt(rate, allowance, nowMs) + amount);
+  return { remaining, atMs: nowMs };
+}
+
+function remainingAt(
+  { capacity, periodMs }: AllowanceRate,
+  allowance: Allowance | undefined,
+  nowMs: number,
+): number {
+  if (allowance === undefined) return capacity;
+  // A clock that was set back takes nothing away.
+  const earned = (Math.max(0, nowMs - allowance.atMs) * capacity) / periodMs;
+  return Math.min(capacity, allowance.remaining + earned);
+}
