@@ -24,7 +24,6 @@ import { DelegateosMethods } from "../wires/delegateos/methods.ts";
 import { delegateosWire } from "../wires/delegateos/routes.ts";
 import { delegateosService } from "../wires/delegateos/rpc.ts";
 import { logWire } from "../wires/log/routes.ts";
-import { readMcpConfig } from "../wires/mcp/config.ts";
 import { mcpWire } from "../wires/mcp/routes.ts";
 import { NekteMethods } from "../wires/nekte/methods.ts";
 import { nekteHosts, readAgentPorts } from "../wires/nekte/reach.ts";
@@ -73,7 +72,7 @@ export const gateway = defineService({
         return deps.publicUrl;
       },
     };
-    const mcp = mcpWire(readMcpConfig(settings.mcpConfig), deps.connect, clients, wire, deps.metrics);
+    const mcp = mcpWire(settings.mcpConfig, deps.connect, clients, wire, deps.metrics);
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const delegateos = new DelegateosMethods(clients, clock);
     const a2a = new A2aMethods({ clients, needsCredentials: settings.auth === "required" });

@@ -1,18 +1,116 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { ConfigError, type ProxyConfig, readConfig, SHIPPED_MAPS } from "@depute/mcp";
-import { SettingsError, textOfFile } from "@depute/service";
+import type { Timers } from "@depute/core";
+import {
+  ConfigError,
+  type ProxyConfig,
+  readConfig,
+  SHIPPED_MAPS,
+  type UpstreamAddress,
+  type UpstreamConfig,
+} from "@depute/mcp";
+import { type Logger, SettingsError, textOfFile } from "@depute/service";
+
+/** The last segment of the address that the published DelegateOS client calls, which no server may have as its name. */
+export const MESSAGE = "message";
+
+/** Milliseconds between two looks at the file. */
+const LOOK_MS = 1000;
+
+/** A server with an address, so that the gateway can serve it. */
+export interface ServableUpstream extends UpstreamConfig {
+  readonly address: UpstreamAddress;
+}
+
+type ServableConfig = ProxyConfig<ServableUpstream>;
+
+/** Returns the configuration in a text. Throws ConfigError or SyntaxError. */
+function configIn(text: string): ServableConfig {
+  const { upstreams } = readConfig(JSON.parse(text) as JsonValue, SHIPPED_MAPS);
+  const faults: string[] = [];
+  const servable = new Map<string, ServableUpstream>();
+  for (const [name, upstream] of upstreams) {
+    const { address } = upstream;
+    if (name === MESSAGE) faults.push(`/upstreams/${name}: the name is an address of the platform's own`);
+    if (address === undefined) faults.push(`/upstreams/${name}: stdio or http is wanted`);
+    else servable.set(name, { ...upstream, address });
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
+  return { upstreams: servable };
+}
+
+function settingsError(path: string, cause: unknown): SettingsError {
+  const faults = cause instanceof ConfigError ? cause.faults.join("\n  ") : (cause as Error).message;
+  return new SettingsError(`cannot use the MCP configuration ${path}:\n  ${faults}`, { cause });
+}
+
+export interface McpConfigFileOptions {
+  /** The path of the file; empty for no servers. */
+  readonly path: string;
+  readonly timers: Timers;
+  readonly log: Logger;
+  /** Called with each valid configuration: the first one, and every changed one. */
+  readonly apply: (config: ServableConfig) => void;
+}
 
 /**
- * Reads the file of servers behind the proxy. An empty path means no servers.
- *
- * @throws SettingsError that names each fault by its location
+ * The file of servers behind the proxy. A changed file applies within seconds, if the whole of it is valid. Otherwise
+ * the servers stay, and the log names each fault by its location.
  */
-export function readMcpConfig(path: string): ProxyConfig {
-  if (path === "") return { upstreams: new Map() };
-  try {
-    return readConfig(JSON.parse(textOfFile(path)) as JsonValue, SHIPPED_MAPS);
-  } catch (cause) {
-    const faults = cause instanceof ConfigError ? cause.faults.join("\n  ") : (cause as Error).message;
-    throw new SettingsError(`cannot use the MCP configuration ${path}:\n  ${faults}`, { cause });
+export class McpConfigFile {
+  readonly #options: McpConfigFileOptions;
+  #text = "";
+  /** The message of the fault that the log already has. */
+  #fault = "";
+  #cancel = () => {};
+
+  /**
+   * Reads the file, and begins to watch it.
+   *
+   * @throws SettingsError that names each fault by its location
+   */
+  constructor(options: McpConfigFileOptions) {
+    this.#options = options;
+    const { path, apply } = options;
+    if (path === "") return;
+    try {
+      this.#text = textOfFile(path);
+      apply(configIn(this.#text));
+    } catch (cause) {
+      throw settingsError(path, cause);
+    }
+    this.#wait();
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #wait(): void {
+    this.#cancel = this.#options.timers.after(LOOK_MS, () => {
+      this.#look();
+      this.#wait();
+    });
+  }
+
+  #look(): void {
+    const { path, log, apply } = this.#options;
+    try {
+      // The text is compared, because a program may write the file in parts within one tick of the file's time.
+      const text = textOfFile(path);
+      if (text === this.#text) {
+        this.#fault = "";
+        return;
+      }
+      const config = configIn(text);
+      apply(config);
+      this.#text = text;
+      this.#fault = "";
+      log.info({ path, servers: [...config.upstreams.keys()] }, "mcp: the configuration was read again");
+    } catch (cause) {
+      const { message } = settingsError(path, cause);
+      if (message === this.#fault) return;
+      this.#fault = message;
+      log.warn({ path }, `mcp: the servers stay as they are: ${message}`);
+    }
   }
 }

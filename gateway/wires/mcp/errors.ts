@@ -15,13 +15,13 @@ const spell = jsonRpcErrors(ERRORS);
 /**
  * Returns the function that converts refusals by HTTP at MCP's addresses.
  *
- * @param served the addresses that the refusal of an unknown address lists
+ * @param served returns the addresses that the refusal of an unknown address lists
  */
-export function mcpErrors(served: readonly string[]): typeof spell {
+export function mcpErrors(served: () => readonly string[]): typeof spell {
   return (thrown, requestId) => {
     if (!(thrown instanceof HttpRefusal) || thrown.status !== 404) return spell(thrown, requestId);
     const { metadata } = thrown;
-    const message = `no MCP server is served here: use ${served.join(", ")}`;
+    const message = `no MCP server is served here: use ${served().join(", ")}`;
     return spell(new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, message, { metadata }), requestId);
   };
 }

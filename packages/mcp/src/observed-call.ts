@@ -1,3 +1,4 @@
+import type { Clock } from "@depute/core";
 import {
   DENIED,
   HEADER_MISMATCH,
@@ -35,7 +36,25 @@ const OUTCOMES: ReadonlyMap<number, ObservedOutcome> = new Map([
   [MISSING_CAPABILITY, "refused"],
 ]);
 
+/** Runs a call, and reports its outcome. */
+export async function observed(
+  name: string,
+  { clock, onCall }: { readonly clock: Clock; readonly onCall: (call: ObservedCall) => void },
+  call: () => Promise<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  const begin = clock.monotonic();
+  const ended = (outcome: ObservedOutcome) => onCall({ name, outcome, ms: clock.monotonic() - begin });
+  try {
+    const result = await call();
+    ended(result.isError === true ? "tool_error" : "answered");
+    return result;
+  } catch (thrown) {
+    ended(outcomeOf(thrown));
+    throw thrown;
+  }
+}
+
 /** Returns how a call ended that threw. */
-export function outcomeOf(thrown: unknown): ObservedOutcome {
+function outcomeOf(thrown: unknown): ObservedOutcome {
   return (thrown instanceof Refusal ? OUTCOMES.get(thrown.code) : undefined) ?? "failed";
 }

@@ -14,7 +14,7 @@ import {
   overBudget,
 } from "./gate.ts";
 import { Listed } from "./listed.ts";
-import { type ObservedCall, type ObservedOutcome, outcomeOf } from "./observed-call.ts";
+import { type ObservedCall, observed } from "./observed-call.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import { realPath } from "./real-path.ts";
 import { type AskedClient, fulfil } from "./rounds.ts";
@@ -33,6 +33,7 @@ import {
 } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
 import { visible } from "./rules/visible.ts";
+import { RunningCount } from "./running-count.ts";
 import type { SchemaCheck } from "./schema-check.ts";
 import { type CallReservation, NOTHING, settle } from "./settle.ts";
 import { toldOf } from "./told-fault.ts";
@@ -90,6 +91,8 @@ export class McpProxy {
   readonly #limiter: CallLimiter;
   /** Settlements in progress, for which close() waits. */
   readonly #open = new Set<Promise<unknown>>();
+  /** Requests in progress, for which idle() waits. */
+  readonly #running = new RunningCount();
 
   constructor(options: ProxyOptions) {
     this.#options = options;
@@ -110,26 +113,35 @@ export class McpProxy {
    */
   async handle(request: ProxyRequest): Promise<Record<string, unknown>> {
     try {
-      const { params, member } = strip(request.params);
-      const presentation =
-        member === undefined ? request.presentation : fromMember(member, this.#options.audience());
-      const treatment = treatmentOf(request.method, this.#options.config.map);
-      switch (treatment.kind) {
-        case "plain":
-          return {};
-        case "list":
-          return await this.#list(request, treatment.list, params, presentation);
-        case "authorised":
-          return await this.#observed(request, this.#call(request, params, presentation));
-        case "subscription":
-          return await this.#subscribe(request, params, presentation, treatment.isBegin);
-        case "passed":
-          return await this.#forward(request, params);
-        case "refused":
-          throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
-      }
+      return await this.#running.during(() => this.#answer(request));
     } catch (thrown) {
       throw this.#refusal(thrown);
+    }
+  }
+
+  /** Resolves when no request is in progress. */
+  idle(): Promise<void> {
+    return this.#running.idle();
+  }
+
+  async #answer(request: ProxyRequest): Promise<Record<string, unknown>> {
+    const { params, member } = strip(request.params);
+    const presentation =
+      member === undefined ? request.presentation : fromMember(member, this.#options.audience());
+    const treatment = treatmentOf(request.method, this.#options.config.map);
+    switch (treatment.kind) {
+      case "plain":
+        return {};
+      case "list":
+        return await this.#list(request, treatment.list, params, presentation);
+      case "authorised":
+        return await this.#observed(request, () => this.#call(request, params, presentation));
+      case "subscription":
+        return await this.#subscribe(request, params, presentation, treatment.isBegin);
+      case "passed":
+        return await this.#forward(request, params);
+      case "refused":
+        throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
     }
   }
 
@@ -209,25 +221,14 @@ export class McpProxy {
     return {};
   }
 
-  /** Reports the outcome of a call. */
-  async #observed(
+  #observed(
     { method, params }: ProxyRequest,
-    call: Promise<Record<string, unknown>>,
+    call: () => Promise<Record<string, unknown>>,
   ): Promise<Record<string, unknown>> {
     const { onCall, clock, config } = this.#options;
-    if (onCall === undefined) return await call;
+    if (onCall === undefined) return call();
     const { rule, name } = gatedRequestOf(method, params, config.map);
-    const begin = clock.monotonic();
-    const ended = (outcome: ObservedOutcome) =>
-      onCall({ name: rule === undefined ? "" : name, outcome, ms: clock.monotonic() - begin });
-    try {
-      const result = await call;
-      ended(result.isError === true ? "tool_error" : "answered");
-      return result;
-    } catch (thrown) {
-      ended(outcomeOf(thrown));
-      throw thrown;
-    }
+    return observed(rule === undefined ? "" : name, { clock, onCall }, call);
   }
 
   async #call(

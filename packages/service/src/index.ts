@@ -62,7 +62,7 @@ export {
   requestStatusOf,
   takeBody,
 } from "./http-body.ts";
-export { HttpRefusal, notAcceptable } from "./http-refusal.ts";
+export { HttpRefusal, notAcceptable, unknownPath } from "./http-refusal.ts";
 export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
 export { unavailable } from "./interceptors/client.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";

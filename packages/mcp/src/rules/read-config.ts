@@ -46,8 +46,8 @@ export interface UpstreamConfig {
   readonly serverId: string;
 }
 
-export interface ProxyConfig {
-  readonly upstreams: ReadonlyMap<string, UpstreamConfig>;
+export interface ProxyConfig<Server extends UpstreamConfig = UpstreamConfig> {
+  readonly upstreams: ReadonlyMap<string, Server>;
 }
 
 /** Thrown for an invalid configuration. Each fault names its location. */

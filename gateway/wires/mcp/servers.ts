@@ -1,0 +1,121 @@
+import { isDeepStrictEqual } from "node:util";
+import {
+  HttpFace,
+  McpProxy,
+  type ProxyConfig,
+  type ProxyOptions,
+  Upstream,
+  type UpstreamConfig,
+} from "@depute/mcp";
+import type { WireDeps } from "../../edge/wire-deps.ts";
+import type { ServableUpstream } from "./config.ts";
+
+/** Milliseconds in which the last answers of a removed server reach their clients. */
+const SEND_MS = 1000;
+
+export interface McpServersOptions {
+  readonly deps: WireDeps;
+  /** Returns the dependencies of a server's proxy that decide and observe. */
+  readonly decisions: (config: UpstreamConfig) => Pick<ProxyOptions, "authoriser" | "schemaCheck"> & {
+    readonly onCall: NonNullable<ProxyOptions["onCall"]>;
+  };
+}
+
+interface RunningServer {
+  readonly config: ServableUpstream;
+  readonly proxy: McpProxy;
+  readonly face: HttpFace;
+}
+
+/** The MCP servers behind the proxy, by name. `apply` replaces them while calls run. */
+export class McpServers {
+  readonly #options: McpServersOptions;
+  #running: ReadonlyMap<string, RunningServer> = new Map();
+  /** Removed servers whose calls have not ended. */
+  readonly #draining = new Set<Promise<void>>();
+
+  constructor(options: McpServersOptions) {
+    this.#options = options;
+  }
+
+  get names(): readonly string[] {
+    return [...this.#running.keys()];
+  }
+
+  /** Returns the proxies by the names of their servers. */
+  get proxies(): ReadonlyMap<string, McpProxy> {
+    return new Map([...this.#running].map(([name, { proxy }]) => [name, proxy]));
+  }
+
+  face(name: string): HttpFace | undefined {
+    return this.#running.get(name)?.face;
+  }
+
+  /**
+   * Serves exactly these servers. A server with the same configuration goes on. The sessions of a removed or changed
+   * server end at once for new requests; its running calls end first, within their time limit.
+   */
+  apply(config: ProxyConfig<ServableUpstream>): void {
+    const before = this.#running;
+    this.#running = new Map(
+      [...config.upstreams].map(([name, upstream]) => {
+        const known = before.get(name);
+        const isSame = known !== undefined && isDeepStrictEqual(known.config, upstream);
+        return [name, isSame ? known : this.#start(name, upstream)];
+      }),
+    );
+    for (const [name, server] of before) if (this.#running.get(name) !== server) this.#retire(server);
+  }
+
+  /** Closes all servers, also those that are draining. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#running.values()].map(({ face }) => face.close()));
+    await Promise.all(this.#draining);
+  }
+
+  #start(name: string, config: ServableUpstream): RunningServer {
+    const { deps, decisions } = this.#options;
+    const { clock, timers, log } = deps;
+    const path = `/mcp/${name}`;
+    const audience = () => config.audience ?? `${deps.publicUrl}${path}`;
+    const proxy = new McpProxy({
+      ...decisions(config),
+      config,
+      upstream: new Upstream({
+        config,
+        address: config.address,
+        clock,
+        timers,
+        onListChanged: (list) => face.changed(list),
+        onResourceChanged: (uri) => face.resourceChanged(uri),
+      }),
+      clock,
+      timers,
+      audience,
+      onFault: (subject, err) => log.warn({ err, path }, `mcp: ${subject}`),
+    });
+    const onError = (err: Error) => log.debug({ err, path }, "mcp");
+    const face = new HttpFace({ proxy, clock, audience, onError });
+    return { config, proxy, face };
+  }
+
+  #retire({ config, proxy, face }: RunningServer): void {
+    const { timers, log, stopping } = this.#options.deps;
+    const { promise: expired, resolve: expire } = Promise.withResolvers<void>();
+    let cancel = timers.after(config.timeoutMs, expire);
+    stopping.addEventListener("abort", () => expire(), { once: true });
+    void proxy.idle().then(() => {
+      cancel();
+      cancel = timers.after(SEND_MS, expire);
+    });
+    const draining = expired
+      .then(() => face.close())
+      .catch((err: unknown) =>
+        log.warn({ err, path: `/mcp/${config.name}` }, "mcp: a removed server did not close"),
+      )
+      .finally(() => {
+        this.#draining.delete(draining);
+      });
+    this.#draining.add(draining);
+  }
+}
