@@ -18,7 +18,6 @@ import {
   type SendMessageResponse,
   SendMessageResponseSchema,
   type StreamResponse,
-  StreamResponseSchema,
   type SubscribeToTaskRequest,
   TaskState,
 } from "@depute/contracts/lf/a2a/v1/a2a_pb";
@@ -26,16 +25,12 @@ import { A2A_EXTENSIONS, DeputeError, ErrorReason, invalid, randomUuid } from "@
 import { sha256Hex } from "@depute/core/sha256";
 import { ownHeaders } from "@depute/service";
 import {
-  changed,
-  changeOf,
   createdTask,
-  isSettled,
+  inModes,
   isTerminal,
-  replyOf,
   statusesOf,
   toA2aTask,
   toConversation,
-  toStream,
   withHistory,
 } from "@depute/wire/a2a";
 import type { Clients } from "../../edge/clients.ts";
@@ -45,7 +40,8 @@ import type { WireCall } from "../../edge/wire-call.ts";
 import { type A2aCall, agentOf } from "./call.ts";
 import { actionOf, draftFieldsOf, type SuspensionAction } from "./extension-data.ts";
 import { descriptionOf, inputOf } from "./parts.ts";
-import { TaskMetadata, withMetadata } from "./task-metadata.ts";
+import { type Begun, settled, stateIn, streamOf, withModes } from "./stream.ts";
+import { TaskMetadata } from "./task-metadata.ts";
 import { A2aWebhooks } from "./webhooks.ts";
 
 /** Timeout of a message that waits for its task, in milliseconds: 1 hour. A caller may choose a shorter one. */
@@ -56,14 +52,6 @@ export interface A2aContext {
   readonly clients: Pick<Clients, "agents" | "conversations" | "delegations" | "tasks">;
   /** Whether callers have to present credentials. */
   readonly needsCredentials: boolean;
-}
-
-/** A task as it was read, and the events that follow. */
-interface Begun {
-  readonly task: A2aTask;
-  /** The sequence of the newest event that `task` includes. */
-  readonly sequence: bigint;
-  readonly events: AsyncIterator<StreamItem>;
 }
 
 /** The methods of A2A on messages, for every binding. (A2A 3.1) */
@@ -85,16 +73,22 @@ export class A2aMethods {
    * @throws DeputeError AGENT_NOT_FOUND, TASK_NOT_FOUND, TASK_STATE_CONFLICT, INVALID_REQUEST, ...
    */
   async send(request: SendMessageRequest, a2aCall: A2aCall): Promise<SendMessageResponse> {
-    const { returnImmediately = false, historyLength } = request.configuration ?? {};
+    const {
+      returnImmediately = false,
+      historyLength,
+      acceptedOutputModes = [],
+    } = request.configuration ?? {};
     const begun = await this.#begin(request, a2aCall);
     const { task, reply } = returnImmediately ? { task: begun.task } : await settled(begun);
     await begun.events.return?.();
     // A client that names the task, or has a webhook for it, knows the task, so it gets the task.
     const knowsTask = request.message?.taskId !== "" || request.configuration?.taskPushNotificationConfig;
     if (reply !== undefined && !knowsTask) {
-      return create(SendMessageResponseSchema, { payload: { case: "message", value: reply } });
+      const value = inModes(reply, acceptedOutputModes);
+      return create(SendMessageResponseSchema, { payload: { case: "message", value } });
     }
-    const value = await this.#metadata.addTo(withHistory(task, historyLength), a2aCall);
+    const shown = withModes(withHistory(task, historyLength), acceptedOutputModes);
+    const value = await this.#metadata.addTo(shown, a2aCall);
     return create(SendMessageResponseSchema, { payload: { case: "task", value } });
   }
 
@@ -104,7 +98,8 @@ export class A2aMethods {
    */
   async stream(request: SendMessageRequest, a2aCall: A2aCall): Promise<AsyncGenerator<StreamResponse>> {
     const begun = await this.#begin(request, a2aCall);
-    return this.#streamOf(begun, request.configuration?.historyLength, a2aCall);
+    const { historyLength, acceptedOutputModes } = request.configuration ?? {};
+    return streamOf(begun, { historyLength, modes: acceptedOutputModes }, a2aCall, this.#metadata);
   }
 
   /** GetTask. (A2A 3.1.3) */
@@ -136,15 +131,25 @@ export class A2aMethods {
     }
     // Questions for input and for an authorization have one status, so the states of the tasks decide.
     const isListed = (task: A2aTask) => status === TaskState.UNSPECIFIED || stateIn(task) === status;
-    const page = await conversations.listConversations(listed, a2aCall.call.asCaller);
-    return create(ListTasksResponseSchema, {
-      tasks: await Promise.all(
+    const tasks: A2aTask[] = [];
+    let page = await conversations.listConversations(listed, a2aCall.call.asCaller);
+    const { totalSize } = page;
+    for (let reads = 1; ; reads++) {
+      const read = await Promise.all(
         page.conversations.map((each) => this.#metadata.addTo(toConversation(each), a2aCall, each.task)),
-      ).then((listed) => listed.filter(isListed)),
-      nextPageToken: page.nextPageToken,
-      pageSize,
-      totalSize: page.totalSize,
-    });
+      );
+      tasks.push(...read.filter(isListed));
+      const { nextPageToken } = page;
+      if (
+        tasks.length === pageSize ||
+        nextPageToken === "" ||
+        reads === MAX_PAGE_READS ||
+        a2aCall.call.viewer !== ""
+      )
+        return create(ListTasksResponseSchema, { tasks, nextPageToken, pageSize, totalSize });
+      const rest = { ...listed, pageSize: pageSize - tasks.length, pageToken: nextPageToken };
+      page = await conversations.listConversations(rest, a2aCall.call.aside);
+    }
   }
 
   /** CancelTask. (A2A 3.1.5) A repeated call returns the cancelled task. */
@@ -173,7 +178,7 @@ export class A2aMethods {
       throw new DeputeError(ErrorReason.OPERATION_UNSUPPORTED, "the task has ended: read it with GetTask");
     }
     const events = this.#follow(task.id, afterSequence, a2aCall.call);
-    return this.#streamOf({ task: now, sequence: task.lastSequence, events }, undefined, a2aCall);
+    return streamOf({ task: now, sequence: task.lastSequence, events }, {}, a2aCall, this.#metadata);
   }
 
   /** The card at the well-known address. A client without credentials reads the cards of public agents. (A2A 8.2) */
@@ -299,38 +304,6 @@ export class A2aMethods {
     return { task: toConversation(conversation), sequence, events };
   }
 
-  /** The task, then its events up to its end. (A2A 3.1.2, 3.1.6) */
-  async *#streamOf(
-    { task, sequence, events }: Begun,
-    historyLength: number | undefined,
-    a2aCall: A2aCall,
-  ): AsyncGenerator<StreamResponse, void, undefined> {
-    const { extensions } = a2aCall;
-    const place = placeOf(task);
-    const isNumbered = extensions.has(A2A_EXTENSIONS.RESUMABLE_STREAMS.uri);
-    const toResponse = (response: StreamResponse, at: bigint) =>
-      isNumbered ? numbered(response, at) : response;
-    try {
-      const value = await this.#metadata.addTo(withHistory(task, historyLength), a2aCall);
-      yield toResponse(create(StreamResponseSchema, { payload: { case: "task", value } }), sequence);
-      for (let item = await events.next(); item.done !== true; item = await events.next()) {
-        const { taskEvent: event } = item.value;
-        if (event === undefined) continue;
-        for (const response of toStream(changeOf(event, place), place)) {
-          const { payload } = response;
-          const settles = payload.case === "statusUpdate" && isSettled(stateIn(payload.value));
-          const metadata = settles ? await this.#metadata.of(task.id, a2aCall) : undefined;
-          yield toResponse(
-            metadata === undefined ? response : withMetadata(response, metadata),
-            event.sequence,
-          );
-        }
-      }
-    } finally {
-      await events.return?.();
-    }
-  }
-
   /** The events of a task after a sequence. The caller's right to see the task was checked before. */
   #follow(taskId: string, afterSequence: bigint, { aside }: WireCall): AsyncIterator<StreamItem> {
     const { tasks } = this.#context.clients;
@@ -359,6 +332,9 @@ const MAX_WEBHOOK_ID = 32;
 /** Greatest number of messages in an answer; fewer than requested are allowed. (A2A 3.2.4) */
 const MAX_HISTORY = 100;
 
+/** Greatest number of reads for one page of a list by state, of which each may give tasks of another state. */
+const MAX_PAGE_READS = 10;
+
 /** The size of a page if the request states none. (A2A 3.1.4) */
 const DEFAULT_PAGE_SIZE = 50;
 
@@ -376,36 +352,3 @@ const FIELDS = {
 
 /** Maximum length of the reason for a suspension, in UTF-16 code units. */
 const MAX_REASON = 1_000;
-
-function stateIn({ status }: Pick<A2aTask, "status">) {
-  if (status === undefined) throw new Error("a task without a status");
-  return status.state;
-}
-
-/**
- * Waits until the task has ended or needs the caller. Returns the task, and the message if the result is one. If the
- * stream ends earlier, returns the task as of then. (A2A 3.2.2)
- */
-async function settled({ task: first, events }: Begun): Promise<{ task: A2aTask; reply?: Message }> {
-  let task = first;
-  let reply: Message | undefined;
-  // The stream of an ended task is read to its end, so that it does not count as cancelled.
-  while (!isSettled(stateIn(task)) || isTerminal(stateIn(task))) {
-    const item = await events.next();
-    if (item.done === true) break;
-    const { taskEvent: event } = item.value;
-    if (event === undefined) continue;
-    task = changed(task, changeOf(event, placeOf(task)));
-    reply ??= replyOf(event, task.contextId);
-  }
-  return reply === undefined ? { task } : { task, reply };
-}
-
-/** Adds the sequence of the event to an element of a stream, in the metadata of the extension for resumable streams. */
-function numbered(response: StreamResponse, sequence: bigint): StreamResponse {
-  return withMetadata(response, { [A2A_EXTENSIONS.RESUMABLE_STREAMS.uri]: { sequence: Number(sequence) } });
-}
-
-function placeOf({ id: taskId, contextId }: A2aTask) {
-  return { taskId, contextId };
-}

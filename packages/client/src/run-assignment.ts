@@ -1,4 +1,4 @@
-import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { create, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
 import {
   type Duration,
   durationFromMs,
@@ -20,6 +20,7 @@ import {
   WorkerDirective,
   type WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { MessageSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 import { completionCallOf } from "./completion-call.ts";
 import type { Completions } from "./completions.ts";
 import { toValue } from "./json-value.ts";
@@ -246,13 +247,14 @@ class Run {
   }
 
   context(): WorkContext {
-    const { task, workerToken, checkpoint, contexts } = this.#assignment;
+    const { task, workerToken, checkpoint, contexts, message } = this.#assignment;
     if (task === undefined) throw new Error("the assignment has no task; check the platform's version");
     const { signal } = this.#stop;
     const lease = this.#lease;
     const calls = this.#calls;
     return {
       task,
+      message: message && (toJson(MessageSchema, message) as JsonObject),
       workerToken,
       signal,
       interrupting: this.#interrupting.signal,

@@ -1,10 +1,15 @@
-import type { JsonValue } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { SharedContext } from "@depute/contracts/depute/tasks/v1/context_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
 /** Functions and data for running work. */
 export interface WorkContext {
   readonly task: Task;
+  /**
+   * The A2A message that began the task, in its JSON form: its parts, its `contextId`, its `metadata` and the tasks that it
+   * refers to. Undefined for a task that began otherwise. (A2A 4.1.4)
+   */
+  readonly message: JsonObject | undefined;
   /** The DelegateOS token for work in the delegator's name; empty if the delegator attached none. */
   readonly workerToken: string;
   /**

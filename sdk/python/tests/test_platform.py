@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import urllib.request
+import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -84,6 +87,37 @@ def test_a_worker_asks_and_the_delegator_answers(url: str, kind: depute.Question
                     assert event.data == {"prompt": "Which name?", "details": details, "kind": kind}
                     await task.provide_input("b")
             assert (await task.result()).output == {"name": "b"}
+
+    run(test())
+
+
+def test_a_worker_sees_the_a2a_message_that_began_its_task(url: str) -> None:
+    message = {
+        "messageId": str(uuid.uuid4()),
+        "role": "ROLE_USER",
+        "parts": [{"text": "count"}],
+        "metadata": {"skill": "sum"},
+    }
+
+    def send(agent_id: str) -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+        headers = {"content-type": "application/json", "a2a-version": "1.0"}
+        request = urllib.request.Request(f"{url}/a2a/{agent_id}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.load(answer)
+
+    async def handle(work: depute.Work) -> Any:
+        assert work.message is not None
+        assert work.message["message_id"] == message["messageId"]
+        return {"skill": work.message["metadata"]["skill"], "input": work.input}
+
+    async def test() -> None:
+        async with agent_at(url) as agent, depute.Worker(agent.worker, agent.id, handle):
+            answer = await asyncio.to_thread(send, agent.id)
+            assert answer["result"]["task"]["artifacts"][0]["parts"][0]["data"] == {
+                "skill": "sum",
+                "input": "count",
+            }
 
     run(test())
 

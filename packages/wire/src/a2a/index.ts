@@ -1,4 +1,5 @@
 /** Tasks of the platform and their events in the form of A2A 1.0. */
+export { inModes } from "./output-modes.ts";
 export {
   MAX_ARTIFACTS,
   MAX_PARTS,

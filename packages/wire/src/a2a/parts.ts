@@ -62,13 +62,47 @@ export function resultArtifacts(output: Value): Artifact[] {
   return [create(ArtifactSchema, { artifactId: RESULT_ID, name: RESULT_ID, parts })];
 }
 
+/** An artifact as a stream reports it. (A2A 4.2.2) */
+export interface ArtifactChunk {
+  readonly artifact: Artifact;
+  /** Whether the parts follow the parts that the artifact already has. */
+  readonly append: boolean;
+  /** Whether the artifact is complete. */
+  readonly lastChunk: boolean;
+}
+
+/**
+ * Returns the artifacts of a preliminary result. In `{"artifacts": [...]}`, each artifact may also have the members
+ * `append` and `lastChunk` of an artifact update. Without them it replaces an artifact with the same id.
+ */
+export function partialArtifacts(output: Value): ArtifactChunk[] {
+  const chunks = withIds(listIn(toJson(ValueSchema, output), "artifacts", MAX_ARTIFACTS, readChunk));
+  return chunks ?? resultArtifacts(output).map((artifact) => ({ artifact, append: false, lastChunk: false }));
+}
+
 /** Reads a value `{"artifacts": [...]}` in the form of A2A, with an id and parts each; undefined for any other value. */
 function artifactsIn(value: JsonValue): Artifact[] | undefined {
-  const artifacts = listIn(value, "artifacts", MAX_ARTIFACTS, readArtifact);
-  if (artifacts === undefined) return undefined;
-  const ids = new Set(artifacts.map(({ artifactId }) => artifactId));
-  const parts = artifacts.reduce((sum, artifact) => sum + artifact.parts.length, 0);
-  return ids.size === artifacts.length && parts <= MAX_PARTS ? artifacts : undefined;
+  const read = (element: JsonValue) => {
+    const artifact = readArtifact(element);
+    return artifact && { artifact };
+  };
+  return withIds(listIn(value, "artifacts", MAX_ARTIFACTS, read))?.map(({ artifact }) => artifact);
+}
+
+/** Returns the list if each artifact has an id of its own and they have at most MAX_PARTS parts; else undefined. */
+function withIds<T extends { readonly artifact: Artifact }>(list: T[] | undefined): T[] | undefined {
+  if (list === undefined) return undefined;
+  const ids = new Set(list.map(({ artifact }) => artifact.artifactId));
+  const parts = list.reduce((sum, { artifact }) => sum + artifact.parts.length, 0);
+  return ids.size === list.length && parts <= MAX_PARTS ? list : undefined;
+}
+
+function readChunk(json: JsonValue): ArtifactChunk | undefined {
+  if (!isObject(json)) return undefined;
+  const { append = false, lastChunk = false, ...rest } = json;
+  if (typeof append !== "boolean" || typeof lastChunk !== "boolean") return undefined;
+  const artifact = readArtifact(rest);
+  return artifact && { artifact, append, lastChunk };
 }
 
 function readArtifact(json: JsonValue): Artifact | undefined {

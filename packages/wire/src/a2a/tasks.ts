@@ -1,5 +1,5 @@
 import { create, toJson } from "@bufbuild/protobuf";
-import { type Timestamp, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Conversation } from "@depute/contracts/depute/tasks/v1/conversation_service_pb";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
@@ -16,7 +16,14 @@ import {
   type TaskState,
   TaskStatusSchema,
 } from "@depute/contracts/lf/a2a/v1/a2a_pb";
-import { agentMessage, type Place, replyIn, resultArtifacts } from "./parts.ts";
+import {
+  type ArtifactChunk,
+  agentMessage,
+  type Place,
+  partialArtifacts,
+  replyIn,
+  resultArtifacts,
+} from "./parts.ts";
 import { stateOf } from "./states.ts";
 
 /** A task in the form of A2A. (A2A 4.1.1) */
@@ -64,7 +71,9 @@ export function createdTask({ taskId, payload, status, eventTime }: TaskEvent): 
 /** The changes that an event makes to an A2A task. */
 export interface Change {
   readonly status?: A2aStatus;
-  readonly artifacts?: readonly { readonly artifact: Artifact; readonly lastChunk: boolean }[];
+  readonly artifacts?: readonly ArtifactChunk[];
+  /** Whether `artifacts` are the task's result, which replaces all preliminary artifacts. */
+  readonly isResult?: boolean;
   /** A message that the event adds to the history. */
   readonly message?: Message;
 }
@@ -103,12 +112,14 @@ export function changeOf(event: TaskEvent, place: Place): Change {
     }
     case "partial": {
       const { output } = payload.value;
-      return output === undefined ? {} : { artifacts: artifactsOf(output, false) };
+      return output === undefined ? {} : { artifacts: partialArtifacts(output) };
     }
     case "completed": {
       const { output } = payload.value;
-      const artifacts = output?.full && artifactsOf(output.full, true);
-      return { status: status(), ...(artifacts && { artifacts }) };
+      const artifacts =
+        output?.full &&
+        resultArtifacts(output.full).map((artifact) => ({ artifact, append: false, lastChunk: true }));
+      return { status: status(), ...(artifacts && { artifacts, isResult: true }) };
     }
     default:
       return {};
@@ -124,20 +135,24 @@ export function replyOf({ payload, taskId, sequence }: TaskEvent, contextId: str
 }
 
 /** The task after a change. */
-export function changed(task: A2aTask, { status, artifacts = [], message }: Change): A2aTask {
+export function changed(task: A2aTask, { status, artifacts = [], isResult, message }: Change): A2aTask {
   const after = { ...task };
   if (status !== undefined) after.status = status;
   if (message !== undefined) after.history = [...task.history, message];
-  if (artifacts.length > 0) {
+  if (isResult) after.artifacts = artifacts.map(({ artifact }) => artifact);
+  else if (artifacts.length > 0) {
     const ids = new Set(artifacts.map(({ artifact }) => artifact.artifactId));
     const others = task.artifacts.filter(({ artifactId }) => !ids.has(artifactId));
-    after.artifacts = [...others, ...artifacts.map(({ artifact }) => artifact)];
+    after.artifacts = [...others, ...artifacts.map((chunk) => combined(task.artifacts, chunk))];
   }
   return after;
 }
 
-function artifactsOf(output: Value, lastChunk: boolean): Change["artifacts"] & {} {
-  return resultArtifacts(output).map((artifact) => ({ artifact, lastChunk }));
+/** The artifact after a chunk of it: replaced, or with the parts of the chunk at its end. */
+function combined(before: readonly Artifact[], { artifact, append }: ArtifactChunk): Artifact {
+  const existing = before.find(({ artifactId }) => artifactId === artifact.artifactId);
+  if (!append || existing === undefined) return artifact;
+  return { ...existing, parts: [...existing.parts, ...artifact.parts] };
 }
 
 /** The elements of a stream for a change: its artifacts, then a status. (A2A 4.2) */

@@ -171,6 +171,7 @@ class Run(Desk):
         return Work(
             input=plain_value(assignment.task.input),
             task=task,
+            message=from_message(assignment.message) if assignment.HasField("message") else None,
             token=assignment.worker_token,
             saved=plain_value(assignment.checkpoint),
             contexts=[from_message(one) for one in assignment.contexts],

@@ -62,6 +62,8 @@ class Work:
     input: Json
     #: The task, with the fields of depute.tasks.v1.Task.
     task: dict[str, Any]
+    #: The A2A message that began the task, with the fields of lf.a2a.v1.Message; None for a task that began otherwise.
+    message: dict[str, Any] | None
     #: The token to work under; empty where the delegator gave none.
     token: str
     #: The last checkpoint of an earlier attempt; None without one.

@@ -15,7 +15,7 @@ import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openSpend } from "../engine/spend.ts";
 import type { AssignmentStream } from "../queue/assignment-stream.ts";
-import { assignment, dispatched } from "../queue/claim.ts";
+import { assignment, dispatched, messageOf } from "../queue/claim.ts";
 import type { Dispatcher } from "../queue/dispatcher.ts";
 import type { Advance } from "../rules/advance.ts";
 import { cancelIfOpen } from "../rules/cancel.ts";
@@ -194,7 +194,8 @@ export async function createTaskWithin(
   await engine.notify(tx, { before: undefined, after: record, events });
   engine.announce(tx, record);
   if (stream !== undefined) {
-    const work = assignment(record, { workerToken, ...carriedNow(draft, packed, to.reader) });
+    const contents = { workerToken, ...messageOf(events[0]), ...carriedNow(draft, packed, to.reader) };
+    const work = assignment(record, contents);
     tx.afterCommit(() => stream.deliver([work]));
   }
   return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input }, events };

@@ -1,6 +1,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { TaskAcceptedSchema, TaskStartedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import {
+  TaskAcceptedSchema,
+  type TaskEvent,
+  TaskStartedSchema,
+} from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
   type Assignment,
   AssignmentSchema,
@@ -24,7 +28,7 @@ import {
   readDelegateLimits,
   waitingTasks,
 } from "../store/queue-rows.ts";
-import { readInput, readTask, type TaskInput } from "../store/task-rows.ts";
+import { readEvents, readInput, readTask, type TaskInput } from "../store/task-rows.ts";
 import { readCheckpoint, readProvidedInputs } from "../store/work-rows.ts";
 
 /** A worker's stream, or the polls that a worker makes under one name. */
@@ -208,7 +212,7 @@ async function carriedBy(
 export type AssignmentContents = TaskInput &
   Pick<
     MessageInitShape<typeof AssignmentSchema>,
-    "checkpoint" | "contexts" | "missingContextIds" | "providedInputs"
+    "checkpoint" | "contexts" | "message" | "missingContextIds" | "providedInputs"
   >;
 
 /** Reads the contents of a leased task's assignment. */
@@ -220,14 +224,22 @@ async function readContents(
   const checkpoint = task.checkpointAvailable ? await readCheckpoint(tx, task.id) : undefined;
   const { input, workerToken } = await readInput(tx, task.id);
   const source = carried.contexts.find(({ id }) => id === task.inputContextId)?.envelope;
+  const [created] = task.isConversation ? await readEvents(tx, task.id, 0n, 1) : [];
   return {
     input: source === undefined ? input : dataOf(source),
     workerToken,
     ...(checkpoint && { checkpoint }),
     ...carried,
+    ...messageOf(created),
     // At its first dispatch, a task has no answers to a worker's questions yet, so nothing is read.
     ...(epoch > 1 && { providedInputs: await readProvidedInputs(tx, task.id) }),
   };
+}
+
+/** Returns the A2A message in a task's first event, if it has one, as a member of an assignment. */
+export function messageOf(created: TaskEvent | undefined): Pick<AssignmentContents, "message"> {
+  const message = created?.payload.case === "created" ? created.payload.value.message : undefined;
+  return message === undefined ? {} : { message };
 }
 
 /** Builds an assignment from its parts. */

@@ -1,0 +1,116 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type Task as A2aTask,
+  type Message,
+  type StreamResponse,
+  StreamResponseSchema,
+} from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { A2A_EXTENSIONS } from "@depute/core";
+import {
+  changed,
+  changeOf,
+  inModes,
+  isSettled,
+  isTerminal,
+  replyOf,
+  toStream,
+  withHistory,
+} from "@depute/wire/a2a";
+import type { StreamItem } from "../../edge/started-stream.ts";
+import type { A2aCall } from "./call.ts";
+import { type TaskMetadata, withMetadata } from "./task-metadata.ts";
+
+/** A task as it was read, and the events that follow. */
+export interface Begun {
+  readonly task: A2aTask;
+  /** The sequence of the newest event that `task` includes. */
+  readonly sequence: bigint;
+  readonly events: AsyncIterator<StreamItem>;
+}
+
+/** How a client wants a task shown. */
+export interface Form {
+  /** Maximum number of messages of the history; absent for all. */
+  readonly historyLength?: number | undefined;
+  /** The media types that the client accepts; absent or empty for all. */
+  readonly modes?: readonly string[] | undefined;
+}
+
+export function stateIn({ status }: Pick<A2aTask, "status">) {
+  if (status === undefined) throw new Error("a task without a status");
+  return status.state;
+}
+
+/** Returns a task with its artifacts in the media types that a client accepts. */
+export function withModes(task: A2aTask, modes: readonly string[]): A2aTask {
+  return { ...task, artifacts: task.artifacts.map((artifact) => inModes(artifact, modes)) };
+}
+
+/**
+ * Waits until the task has ended or needs the caller. Returns the task, and the message if the result is one. If the
+ * stream ends earlier, returns the task as of then. (A2A 3.2.2)
+ */
+export async function settled({ task: first, events }: Begun): Promise<{ task: A2aTask; reply?: Message }> {
+  let task = first;
+  let reply: Message | undefined;
+  // The stream of an ended task is read to its end, so that it does not count as cancelled.
+  while (!isSettled(stateIn(task)) || isTerminal(stateIn(task))) {
+    const item = await events.next();
+    if (item.done === true) break;
+    const { taskEvent: event } = item.value;
+    if (event === undefined) continue;
+    task = changed(task, changeOf(event, placeOf(task)));
+    reply ??= replyOf(event, task.contextId);
+  }
+  return reply === undefined ? { task } : { task, reply };
+}
+
+/**
+ * The task, then its events up to its end. (A2A 3.1.2, 3.1.6)
+ *
+ * @param data reads the data of extensions for the task, and for each status that ends it or waits for the caller
+ */
+export async function* streamOf(
+  { task, sequence, events }: Begun,
+  { historyLength, modes = [] }: Form,
+  a2aCall: A2aCall,
+  data: TaskMetadata,
+): AsyncGenerator<StreamResponse, void, undefined> {
+  const place = placeOf(task);
+  const isNumbered = a2aCall.extensions.has(A2A_EXTENSIONS.RESUMABLE_STREAMS.uri);
+  const toResponse = (response: StreamResponse, at: bigint) =>
+    isNumbered ? numbered(response, at) : response;
+  try {
+    const value = await data.addTo(withModes(withHistory(task, historyLength), modes), a2aCall);
+    yield toResponse(create(StreamResponseSchema, { payload: { case: "task", value } }), sequence);
+    for (let item = await events.next(); item.done !== true; item = await events.next()) {
+      const { taskEvent: event } = item.value;
+      if (event === undefined) continue;
+      const change = changeOf(event, place);
+      const chunks = change.artifacts?.map((chunk) => ({
+        ...chunk,
+        artifact: inModes(chunk.artifact, modes),
+      }));
+      for (const response of toStream({ ...change, ...(chunks && { artifacts: chunks }) }, place)) {
+        const { payload } = response;
+        const settles = payload.case === "statusUpdate" && isSettled(stateIn(payload.value));
+        const metadata = settles ? await data.of(task.id, a2aCall) : undefined;
+        yield toResponse(
+          metadata === undefined ? response : withMetadata(response, metadata),
+          event.sequence,
+        );
+      }
+    }
+  } finally {
+    await events.return?.();
+  }
+}
+
+/** Adds the sequence of the event to an element of a stream, in the metadata of the extension for resumable streams. */
+function numbered(response: StreamResponse, sequence: bigint): StreamResponse {
+  return withMetadata(response, { [A2A_EXTENSIONS.RESUMABLE_STREAMS.uri]: { sequence: Number(sequence) } });
+}
+
+function placeOf({ id: taskId, contextId }: A2aTask) {
+  return { taskId, contextId };
+}
