@@ -1,8 +1,11 @@
 import { type Clock, DeputeError, ErrorReason, randomUuid, reasonName, type Timers } from "@depute/core";
+import { admitAnswered } from "./admit-answered.ts";
 import { argumentViolations } from "./argument-violations.ts";
+import { callOwner, UnknownState } from "./ask-bridge.ts";
 import type { Authoriser } from "./authoriser.ts";
 import { callHeaders } from "./call-headers.ts";
 import { CallLimiter, type CountedCall } from "./call-limiter.ts";
+import type { CallOptions } from "./call-options.ts";
 import { tokenKey } from "./digest.ts";
 import {
   type Admitted,
@@ -18,7 +21,7 @@ import { type ObservedCall, observed } from "./observed-call.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import { realPath } from "./real-path.ts";
 import { type AskedClient, fulfil } from "./rounds.ts";
-import { type Declared, missingCapability } from "./rules/client-capabilities.ts";
+import type { Declared } from "./rules/client-capabilities.ts";
 import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
 import { invalidArguments } from "./rules/invalid-arguments.ts";
 import { gatedRequestOf, type List, SUBSCRIBE, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
@@ -28,7 +31,6 @@ import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
-  MISSING_CAPABILITY,
   Refusal,
 } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
@@ -37,7 +39,7 @@ import { RunningCount } from "./running-count.ts";
 import type { SchemaCheck } from "./schema-check.ts";
 import { type CallReservation, NOTHING, settle } from "./settle.ts";
 import { toldOf } from "./told-fault.ts";
-import type { CallOptions, Upstream } from "./upstream.ts";
+import type { Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
@@ -275,14 +277,20 @@ export class McpProxy {
     if (violations.length > 0) return invalidArguments(violations, request.revision);
     const held = await this.#reserve(admitted, presentation);
     const { client } = request;
+    const send = (answers: Record<string, unknown>) => {
+      const sent = { ...params, ...answers };
+      const owner = () => callOwner(callerOf(request, presentation), request.method, sent);
+      return upstream.call(request.method, sent, options, owner);
+    };
     let result: Record<string, unknown>;
     try {
-      result = await upstream.request(request.method, params, options);
+      result = await send({});
       if (client !== undefined) {
         result = await fulfil(result, {
           client,
           admit: (asking) => this.#assertAnswered(asking, presentation, undefined),
-          again: (answers) => upstream.request(request.method, { ...params, ...answers }, options),
+          again: send,
+          abandon: (open) => upstream.abandon(open),
         });
       }
     } catch (thrown) {
@@ -335,28 +343,18 @@ export class McpProxy {
     return { reservationId, cost: rule.cost, onUncharged: (microcents) => counted.refund(microcents) };
   }
 
-  /**
-   * Admits each request that the server's answer makes to the client (`input_required`, revision 2026-07-28).
-   *
-   * @param declared the client's capabilities; undefined if they are unknown or were checked
-   */
+  /** Admits the requests to the client that a result contains. Throws Refusal, and ends a call that waits for them. */
   async #assertAnswered(
-    { resultType, inputRequests }: Record<string, unknown>,
+    result: Record<string, unknown>,
     presentation: Presentation | undefined,
     declared: Declared | undefined,
   ): Promise<void> {
-    if (resultType !== "input_required" || typeof inputRequests !== "object" || inputRequests === null)
-      return;
-    for (const wish of Object.values(inputRequests)) {
-      const { method, params } = (wish ?? {}) as { method?: unknown; params?: Record<string, unknown> };
-      const { map } = this.#options.config;
-      const requiredCapabilities = declared && missingCapability(String(method), params, declared);
-      if (requiredCapabilities !== undefined)
-        throw new Refusal(MISSING_CAPABILITY, "Missing required client capability", {
-          requiredCapabilities: requiredCapabilities as never,
-        });
-      if (map.passed.has(String(method))) continue;
-      await admitWish(this.#gate, gatedRequestOf(String(method), params ?? {}, map), presentation);
+    const { config, upstream } = this.#options;
+    try {
+      await admitAnswered(result, { gate: this.#gate, map: config.map, presentation, declared });
+    } catch (thrown) {
+      upstream.abandon(result);
+      throw thrown;
     }
   }
 
@@ -367,7 +365,8 @@ export class McpProxy {
   /** Settles the reservation of a failed call, and returns the error for the caller. */
   async #failed(thrown: unknown, held: CallReservation | undefined): Promise<Error> {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
-    const budget = await this.#settle(held, { kind: fault?.kind === "unsent" ? "unsent" : "unknown" });
+    const isUnsent = fault?.kind === "unsent" || thrown instanceof UnknownState;
+    const budget = await this.#settle(held, { kind: isUnsent ? "unsent" : "unknown" });
     // A refusal between two rounds of a call.
     if (thrown instanceof Refusal) {
       const { code, message, data } = thrown;

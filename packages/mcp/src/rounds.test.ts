@@ -13,6 +13,7 @@ const asking = (requests: Json, requestState?: string) => ({
 function run(first: Json, further: Json[], capabilities: Json = { sampling: {} }) {
   const asked: [string, Json][] = [];
   const repeated: Json[] = [];
+  const abandoned: Json[] = [];
   const result = fulfil(first, {
     client: {
       capabilities,
@@ -26,8 +27,9 @@ function run(first: Json, further: Json[], capabilities: Json = { sampling: {} }
       repeated.push(answers);
       return further.shift() ?? first;
     },
+    abandon: ({ requestState }) => abandoned.push(requestState),
   });
-  return { result, asked, repeated };
+  return { result, asked, repeated, abandoned };
 }
 
 test("a result that requires no input is returned at once", async () => {
@@ -52,9 +54,11 @@ test("each round asks the client, and repeats the call with the answers and the 
 });
 
 test("a client is asked only for what it declared", async () => {
-  const { result, asked } = run(asking({ one: { method: "roots/list" } }), []);
+  const { result, asked, abandoned } = run(asking({ one: { method: "roots/list" } }, "open"), []);
   await expect(result).rejects.toMatchObject({ code: -32603, data: { requiredCapabilities: { roots: {} } } });
   expect(asked).toEqual([]);
+  // The server no longer waits for the answer.
+  expect(abandoned).toEqual(["open"]);
 });
 
 test("an elicitation by address needs its own declaration, and gets an id", async () => {

@@ -22,6 +22,8 @@ export interface RoundsOptions {
   admit(result: Result): Promise<void>;
   /** Repeats the call with the client's answers. */
   again(answers: { inputResponses?: Result; requestState?: unknown }): Promise<Result>;
+  /** Ends the call that a result leaves open, after a failure between two rounds. */
+  abandon(result: Result): void;
 }
 
 /**
@@ -31,23 +33,31 @@ export interface RoundsOptions {
  * @returns the first result that requires no input
  * @throws Refusal if the client lacks a capability, or the server asks too often
  */
-export async function fulfil(first: Result, { client, admit, again }: RoundsOptions): Promise<Result> {
+export async function fulfil(first: Result, options: RoundsOptions): Promise<Result> {
   let result = first;
   for (let round = 0; result.resultType === "input_required"; round++) {
-    if (round >= MAX_ROUNDS) throw tooMuch(`more than ${MAX_ROUNDS} rounds`);
-    await admit(result);
-    const requests = isObject(result.inputRequests) ? Object.entries(result.inputRequests) : [];
-    if (requests.length > MAX_REQUESTS) throw tooMuch(`more than ${MAX_REQUESTS} requests at once`);
-    const answers = await Promise.all(
-      requests.map(async ([key, request]) => [key, await answerOf(client, request)] as const),
-    );
-    const { requestState } = result;
-    result = await again({
-      ...(requests.length === 0 ? {} : { inputResponses: Object.fromEntries(answers) }),
-      ...(requestState === undefined ? {} : { requestState }),
+    const answers = await answersTo(result, round, options).catch((thrown: unknown) => {
+      options.abandon(result);
+      throw thrown;
     });
+    result = await options.again(answers);
   }
   return result;
+}
+
+async function answersTo(result: Result, round: number, { client, admit }: RoundsOptions) {
+  if (round >= MAX_ROUNDS) throw tooMuch(`more than ${MAX_ROUNDS} rounds`);
+  await admit(result);
+  const requests = isObject(result.inputRequests) ? Object.entries(result.inputRequests) : [];
+  if (requests.length > MAX_REQUESTS) throw tooMuch(`more than ${MAX_REQUESTS} requests at once`);
+  const answers = await Promise.all(
+    requests.map(async ([key, request]) => [key, await answerOf(client, request)] as const),
+  );
+  const { requestState } = result;
+  return {
+    ...(requests.length === 0 ? {} : { inputResponses: Object.fromEntries(answers) }),
+    ...(requestState === undefined ? {} : { requestState }),
+  };
 }
 
 async function answerOf({ capabilities, ask }: AskedClient, request: unknown): Promise<unknown> {

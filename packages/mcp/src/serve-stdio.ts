@@ -1,13 +1,14 @@
 import { isObject } from "@depute/core";
 import type { JSONRPCMessage, Server, Transport } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import type { LogMessage } from "./call-options.ts";
 import { downstream } from "./downstream.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
 import type { Declared } from "./rules/client-capabilities.ts";
 import { strip } from "./rules/strip.ts";
 import type { ListName } from "./subscription.ts";
-import type { Ask, LogMessage } from "./upstream.ts";
+import type { Ask } from "./upstream.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
 /** One client over stdio. A server behind the proxy serves this client alone. */

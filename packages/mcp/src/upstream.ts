@@ -5,15 +5,15 @@ import {
   Client,
   type Implementation,
   LOG_LEVEL_META_KEY,
-  type LoggingMessageNotificationParams,
-  type Progress,
   type ServerCapabilities,
   type StandardSchemaV1,
   type Transport,
 } from "@modelcontextprotocol/client";
+import { AskBridge, type BridgedConnection } from "./ask-bridge.ts";
+import type { CallOptions, LogMessage } from "./call-options.ts";
 import { Definitions } from "./definitions.ts";
 import { ResourceWatch } from "./resource-watch.ts";
-import { type Declared, shownCapabilities } from "./rules/client-capabilities.ts";
+import { type Declared, missingCapability, shownCapabilities } from "./rules/client-capabilities.ts";
 import type { Pinned } from "./rules/definition.ts";
 import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
 import { StdioTransport } from "./stdio-transport.ts";
@@ -47,20 +47,6 @@ const CONNECT_MS = 30_000;
 export const ASKS = ["sampling/createMessage", "elicitation/create", "roots/list"] as const;
 export type Ask = (typeof ASKS)[number];
 
-/** A log message of a server. */
-export type LogMessage = LoggingMessageNotificationParams;
-
-export interface CallOptions {
-  readonly signal?: AbortSignal;
-  readonly onProgress?: (progress: Progress) => void;
-  /** The capabilities of the client that the request comes from; absent if it declared none. */
-  readonly clientCapabilities?: Declared;
-  /** Receives the log messages that the server sends for this request, and the least level of them. */
-  readonly logs?: { readonly level: string; readonly onLog: (message: LogMessage) => void };
-  /** Headers of the request over HTTP that repeat arguments. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 export interface UpstreamOptions {
   readonly config: UpstreamConfig;
   readonly address: UpstreamAddress;
@@ -83,6 +69,12 @@ export interface UpstreamOptions {
   readonly transport?: () => Transport;
 }
 
+/** The receivers of one call. */
+interface Receivers {
+  readonly onLog: ((message: LogMessage) => void) | undefined;
+  readonly ask: CallOptions["ask"];
+}
+
 interface Connection {
   readonly client: Client;
   readonly transport: Transport;
@@ -103,14 +95,21 @@ export class Upstream {
   #live: Client | undefined;
   #subscription: Subscription | undefined;
   /**
-   * The receiver of the log messages of the request whose stream is being read. Messages do not name their request, but
-   * over HTTP each request has its own stream.
+   * The receivers of what the server sends during the request whose stream is being read. Messages do not name their
+   * request, but over HTTP each request has its own stream.
    */
-  readonly #logs = new AsyncLocalStorage<((message: LogMessage) => void) | undefined>();
+  readonly #calls = new AsyncLocalStorage<Receivers>();
+  readonly #bridge: AskBridge;
   #closed = false;
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
+    this.#bridge = new AskBridge({
+      timers: options.timers,
+      timeoutMs: options.config.timeoutMs,
+      isAllowed: (method) => this.#isAllowed(method),
+      connect: (capabilities) => this.#sibling(capabilities),
+    });
     this.watch = new ResourceWatch(async () => (await this.#connected()).client, options.timers);
     this.definitions = { tools: this.#definitionsOf("tools"), prompts: this.#definitionsOf("prompts") };
   }
@@ -136,6 +135,31 @@ export class Upstream {
   }
 
   /**
+   * Sends a caller's request to the server. If a server of an earlier revision asks the caller something during the
+   * request, the result requires input as in revision 2026-07-28. Only servers over HTTP can ask, because over stdio
+   * their requests name no call.
+   *
+   * @param owner returns the identity of the caller, the method and the arguments
+   * @throws UpstreamError; UnknownState
+   */
+  async call(
+    method: string,
+    params: Record<string, unknown>,
+    options: CallOptions,
+    owner: () => string,
+  ): Promise<Record<string, unknown>> {
+    const { client } = await this.#connected();
+    const mayAsk = this.#options.address.kind === "http" && client.getProtocolEra() !== "modern";
+    const bridged = mayAsk ? this.#bridge.request(method, params, options, owner) : undefined;
+    return (await bridged) ?? this.request(method, params, options);
+  }
+
+  /** Ends the call that a result leaves open because it requires input, if there is one. */
+  abandon({ requestState }: Readonly<Record<string, unknown>>): void {
+    this.#bridge.abandon(requestState);
+  }
+
+  /**
    * Sends a request to the server.
    *
    * @returns the result in the form that the protocol defines
@@ -144,11 +168,12 @@ export class Upstream {
   async request(
     method: string,
     params: Record<string, unknown>,
-    { signal, onProgress, clientCapabilities, logs, headers }: CallOptions = {},
+    callOptions: CallOptions = {},
   ): Promise<Record<string, unknown>> {
+    const { signal, onProgress, clientCapabilities, logs, headers, ask } = callOptions;
     const { client, transport } = await this.#connected();
     if (signal?.aborted === true) throw new UpstreamError({ kind: "unsent", detail: "the caller has left" });
-    const { timeoutMs } = this.#options.config;
+    const { timeoutMs = this.#options.config.timeoutMs } = callOptions;
     const options = {
       timeout: timeoutMs,
       maxTotalTimeout: timeoutMs,
@@ -166,7 +191,7 @@ export class Upstream {
       KNOWN.test(method)
         ? client.request({ method: method as "tools/call", params: sentParams }, options)
         : client.request({ method, params: sentParams }, ANY_RESULT, options);
-    const begin = () => this.#logs.run(logs?.onLog, send);
+    const begin = () => this.#calls.run({ onLog: logs?.onLog, ask }, send);
     const { result, sent } =
       transport instanceof StdioTransport ? transport.follow(begin) : { result: begin(), sent: undefined };
     try {
@@ -180,6 +205,7 @@ export class Upstream {
     this.#closed = true;
     this.watch.end();
     this.#subscription?.end();
+    await this.#bridge.close();
     const connection = await this.#connection?.catch(() => undefined);
     await connection?.client.close();
   }
@@ -190,13 +216,34 @@ export class Upstream {
     declared: Declared | undefined,
     logLevel: string | undefined,
   ): Record<string, unknown> {
-    const { methods, passed } = this.#options.config.map;
-    const shown = shownCapabilities(declared, (method) => methods.has(method) || passed.has(method));
+    const shown = shownCapabilities(declared, (method) => this.#isAllowed(method));
     const envelope = {
       [CLIENT_CAPABILITIES_META_KEY]: shown,
       ...(logLevel === undefined ? {} : { [LOG_LEVEL_META_KEY]: logLevel }),
     };
     return { ...params, _meta: { ...(params._meta as object), ...envelope } };
+  }
+
+  #isAllowed(method: string): boolean {
+    const { methods, passed } = this.#options.config.map;
+    return methods.has(method) || passed.has(method);
+  }
+
+  /** Returns another connection to the server, which shows it these capabilities and serves calls alone. */
+  #sibling(capabilities: Record<string, unknown>): BridgedConnection {
+    const { config, address, clock, timers } = this.#options;
+    const sibling = new Upstream({
+      config: { ...config, revision: "legacy" },
+      address,
+      clock,
+      timers,
+      ask: () => Promise.reject(new Error("the request belongs to no call, so it reaches no client")),
+      declared: () => capabilities,
+    });
+    return {
+      send: (method, params, options) => sibling.request(method, params, options),
+      close: () => sibling.close(),
+    };
   }
 
   #definitionsOf(list: Pinned): Definitions {
@@ -249,26 +296,25 @@ export class Upstream {
 
   async #open(revision: UpstreamConfig["revision"]): Promise<Connection> {
     const { config, ask, declared, address, timers } = this.#options;
-    const { methods, passed } = config.map;
-    const allowedMethods = ASKS.filter((method) => methods.has(method) || passed.has(method));
-    const isAllowed: ReadonlySet<string> = new Set(allowedMethods);
+    // Without `ask` the server of an earlier revision can reach no client, so it must not try.
+    const shown =
+      ask === undefined ? {} : shownCapabilities(declared?.(), (method) => this.#isAllowed(method));
     const client = new Client(
       { name: "depute-mcp-proxy", version: "0.1.0" },
       {
-        // Without `ask` the server of an earlier revision can reach no client, so it must not try.
-        capabilities:
-          ask === undefined ? {} : shownCapabilities(declared?.(), (method) => isAllowed.has(method)),
+        capabilities: shown,
         versionNegotiation: { mode: MODES[revision], probe: { timeoutMs: PROBE_MS } },
         inputRequired: { autoFulfill: false },
       },
     );
-    for (const method of ask === undefined ? [] : allowedMethods) {
+    for (const method of ASKS) {
+      if (missingCapability(method, {}, shown) !== undefined) continue;
       client.setRequestHandler(method, (async (request: { params?: unknown }) =>
-        ask?.(method, request.params ?? {})) as never);
+        (this.#calls.getStore()?.ask ?? ask)?.(method, request.params ?? {})) as never);
     }
     client.fallbackNotificationHandler = async ({ method, params }) => {
       if (method === "notifications/message") {
-        const onLog = this.#logs.getStore() ?? this.#options.onLog;
+        const onLog = this.#calls.getStore()?.onLog ?? this.#options.onLog;
         onLog?.(params as LogMessage);
         return;
       }

@@ -25,6 +25,31 @@ export function shownCapabilities(
   );
 }
 
+/** The members of each capability that change the requests of a server. */
+const MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  sampling: ["context", "tools"],
+  elicitation: ["form", "url"],
+  roots: [],
+};
+
+/**
+ * Returns the capabilities in a form of which only some dozens exist, so that callers can make no more sets. Otherwise
+ * like {@link shownCapabilities}.
+ */
+export function bridgedCapabilities(
+  declared: Declared | undefined,
+  isAllowed: (method: string) => boolean,
+): Record<string, Record<string, object>> {
+  return Object.fromEntries(
+    Object.entries(shownCapabilities(declared, isAllowed)).map(([name, capability]) => {
+      const members = (MEMBERS[name] ?? []).filter(
+        (member) => isObject(capability) && isObject(capability[member]),
+      );
+      return [name, Object.fromEntries(members.map((member) => [member, {}]))];
+    }),
+  );
+}
+
 /** Returns the capability that a server's request needs and that the client did not declare; undefined if none. */
 export function missingCapability(
   method: string,

@@ -1,0 +1,36 @@
+import { admitWish, type GateOptions } from "./gate.ts";
+import type { Presentation } from "./presentation.ts";
+import { type Declared, missingCapability } from "./rules/client-capabilities.ts";
+import { gatedRequestOf } from "./rules/methods.ts";
+import { MISSING_CAPABILITY, Refusal } from "./rules/refusal.ts";
+import type { ToolMap } from "./rules/tool-map.ts";
+
+export interface AnsweredOptions {
+  readonly gate: GateOptions;
+  readonly map: ToolMap;
+  readonly presentation: Presentation | undefined;
+  /** The client's capabilities; undefined if they are unknown or were checked. */
+  readonly declared: Declared | undefined;
+}
+
+/**
+ * Admits each request that the server's answer makes to the client (`input_required`, revision 2026-07-28).
+ *
+ * @throws Refusal; DeputeError if the authoriser is unavailable
+ */
+export async function admitAnswered(
+  { resultType, inputRequests }: Readonly<Record<string, unknown>>,
+  { gate, map, presentation, declared }: AnsweredOptions,
+): Promise<void> {
+  if (resultType !== "input_required" || typeof inputRequests !== "object" || inputRequests === null) return;
+  for (const wish of Object.values(inputRequests)) {
+    const { method, params } = (wish ?? {}) as { method?: unknown; params?: Record<string, unknown> };
+    const requiredCapabilities = declared && missingCapability(String(method), params, declared);
+    if (requiredCapabilities !== undefined)
+      throw new Refusal(MISSING_CAPABILITY, "Missing required client capability", {
+        requiredCapabilities: requiredCapabilities as never,
+      });
+    if (map.passed.has(String(method))) continue;
+    await admitWish(gate, gatedRequestOf(String(method), params ?? {}, map), presentation);
+  }
+}

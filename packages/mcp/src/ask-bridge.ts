@@ -1,0 +1,145 @@
+import { randomUuid, type Timers } from "@depute/core";
+import type { CallOptions } from "./call-options.ts";
+import { argumentsDigest } from "./digest.ts";
+import { HeldCall } from "./held-call.ts";
+import { bridgedCapabilities } from "./rules/client-capabilities.ts";
+import { INVALID_PARAMS, LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
+
+/** Maximum number of calls of one server that wait for their clients. */
+const MAX_HELD = 1000;
+
+type Result = Record<string, unknown>;
+
+/** Thrown for a `requestState` that names no call of this caller. The request reached no server. */
+export class UnknownState extends Refusal {
+  constructor() {
+    const detail =
+      "requestState: names no open call of this caller; it counts once and for four minutes: call anew";
+    super(INVALID_PARAMS, "Invalid params", { reason: "INVALID_REQUEST", detail });
+  }
+}
+
+/**
+ * Returns the identity of a call: its caller, method and parameters. Answers and states of later rounds do not count.
+ *
+ * @param caller the caller's token or session
+ */
+export function callOwner(caller: string, method: string, params: Readonly<Record<string, unknown>>): string {
+  const { _meta, inputResponses, requestState, ...own } = params;
+  return JSON.stringify([caller, method, argumentsDigest(own)]);
+}
+
+/** A connection to the server that shows it one set of client capabilities. */
+export interface BridgedConnection {
+  send(method: string, params: Record<string, unknown>, options: CallOptions): Promise<Result>;
+  close(): Promise<void>;
+}
+
+export interface AskBridgeOptions {
+  readonly timers: Timers;
+  /** Maximum time in milliseconds in which the server works on a call between two questions. */
+  readonly timeoutMs: number;
+  /** Whether the tool map allows a request of the server. */
+  isAllowed(method: string): boolean;
+  connect(capabilities: Record<string, unknown>): BridgedConnection;
+}
+
+/**
+ * Lets a server of an earlier revision ask the clients that share it. The server's request during a call becomes a
+ * result that requires input, and the call stays open until the client repeats it with the answers (MCP 2026-07-28,
+ * multi-round-trip requests). So one form serves clients of both eras.
+ *
+ * The server is connected once for each set of capabilities, because a session of an earlier revision has one set.
+ */
+export class AskBridge {
+  readonly #options: AskBridgeOptions;
+  readonly #connections = new Map<string, BridgedConnection>();
+  readonly #held = new Map<string, { readonly owner: string; readonly call: HeldCall }>();
+
+  /** The last handle of each call. */
+  readonly #handles = new WeakMap<HeldCall, string>();
+
+  constructor(options: AskBridgeOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends a call to the server, or continues one.
+   *
+   * @param owner returns the identity of the call: see callOwner
+   * @returns undefined if the caller declared no capability that the map allows
+   * @throws UpstreamError; UnknownState
+   */
+  request(
+    method: string,
+    { requestState, inputResponses, ...params }: Record<string, unknown>,
+    options: CallOptions,
+    owner: () => string,
+  ): Promise<Result> | undefined {
+    if (requestState !== undefined) return this.#resume(requestState, inputResponses, options, owner());
+    const capabilities = bridgedCapabilities(options.clientCapabilities, this.#options.isAllowed);
+    if (Object.keys(capabilities).length === 0) return undefined;
+    const connection = this.#connectionOf(capabilities);
+    const { timers, timeoutMs } = this.#options;
+    const call = new HeldCall({
+      timers,
+      timeoutMs,
+      send: (own) => connection.send(method, params, { ...options, ...own }),
+      onEnd: () => this.#forget(call),
+    });
+    return this.#next(call, options, owner());
+  }
+
+  /** Cancels the call of a state; without effect for any other value. */
+  abandon(requestState: unknown): void {
+    if (typeof requestState === "string") this.#held.get(requestState)?.call.cancel();
+  }
+
+  async close(): Promise<void> {
+    for (const { call } of this.#held.values()) call.cancel();
+    await Promise.all([...this.#connections.values()].map((connection) => connection.close()));
+  }
+
+  async #resume(
+    requestState: unknown,
+    inputResponses: unknown,
+    options: CallOptions,
+    owner: string,
+  ): Promise<Result> {
+    const held = typeof requestState === "string" ? this.#held.get(requestState) : undefined;
+    if (held === undefined || held.owner !== owner) throw new UnknownState();
+    this.#held.delete(requestState as string);
+    held.call.answer(inputResponses);
+    return this.#next(held.call, options, owner);
+  }
+
+  async #next(call: HeldCall, { signal }: CallOptions, owner: string): Promise<Result> {
+    const result = await call.next(signal);
+    if (result !== undefined) return result;
+    if (this.#held.size >= MAX_HELD) {
+      call.cancel();
+      throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
+        reason: "LIMIT_EXCEEDED",
+        detail: "too many calls of the server wait for their clients",
+        metadata: { limit: "held_calls", max: String(MAX_HELD) },
+      });
+    }
+    const handle = randomUuid();
+    this.#handles.set(call, handle);
+    this.#held.set(handle, { owner, call });
+    return { resultType: "input_required", inputRequests: call.inputRequests, requestState: handle };
+  }
+
+  #forget(call: HeldCall): void {
+    this.#held.delete(this.#handles.get(call) ?? "");
+  }
+
+  #connectionOf(capabilities: Record<string, unknown>): BridgedConnection {
+    const key = JSON.stringify(capabilities);
+    const known = this.#connections.get(key);
+    if (known !== undefined) return known;
+    const connection = this.#options.connect(capabilities);
+    this.#connections.set(key, connection);
+    return connection;
+  }
+}

@@ -1,0 +1,20 @@
+import type { LoggingMessageNotificationParams, Progress } from "@modelcontextprotocol/client";
+import type { Declared } from "./rules/client-capabilities.ts";
+
+/** A log message of a server. */
+export type LogMessage = LoggingMessageNotificationParams;
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: Progress) => void;
+  /** The capabilities of the client that the request comes from; absent if it declared none. */
+  readonly clientCapabilities?: Declared;
+  /** Receives the log messages that the server sends for this request, and the least level of them. */
+  readonly logs?: { readonly level: string; readonly onLog: (message: LogMessage) => void };
+  /** Answers the server's requests during this call, if the server's revision is an earlier one. */
+  readonly ask?: (method: string, params: unknown) => Promise<unknown>;
+  /** Maximum duration in milliseconds, instead of the configured one. */
+  readonly timeoutMs?: number;
+  /** Headers of the request over HTTP that repeat arguments. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
