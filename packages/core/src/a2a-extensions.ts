@@ -1,4 +1,4 @@
-/** An A2A extension that the platform offers for every agent. docs/a2a.md describes each. (A2A 4.6) */
+/** An A2A extension that the platform offers for every agent. docs/a2a.md describes each extension. (A2A 4.6) */
 export interface A2aExtension {
   readonly uri: string;
   readonly description: string;

@@ -1,4 +1,4 @@
-/** The bindings over which the platform calls agents of A2A, as cards name them. (A2A 5) */
+/** The bindings over which the platform calls A2A agents, by the names that agents' cards use. (A2A 5) */
 export const A2A_BINDINGS = ["JSONRPC", "HTTP+JSON", "GRPC"] as const;
 export type A2aBinding = (typeof A2A_BINDINGS)[number];
 
@@ -19,7 +19,7 @@ interface CardInterface {
   readonly protocolVersion: string;
 }
 
-/** Maximum number of entries of a card that are read. */
+/** Maximum number of a card's entries that the platform reads. */
 export const MAX_A2A_INTERFACES = 16;
 
 /** Maximum length of an interface's URL, in characters. */
@@ -48,8 +48,9 @@ function httpUrl(text: string): string | undefined {
 }
 
 /**
- * Reads an address of gRPC. A2A writes it as `host:port`, which does not state whether TLS is used. Depute's choice:
- * `host:port` means TLS, except on the loopback. A scheme (http, https, grpc or grpcs) states it explicitly.
+ * Reads the address of a gRPC interface. A2A writes such an address as `host:port`, which does not state
+ * whether TLS is used. Depute's choice: `host:port` means TLS, except on the loopback. A scheme (http, https,
+ * grpc or grpcs) states the choice explicitly.
  */
 function grpcUrl(text: string): string | undefined {
   const [, scheme, authority = ""] = /^(?:(https?|grpcs?):\/\/)?([^/?#@\s]+)\/?$/i.exec(text) ?? [];
@@ -60,7 +61,10 @@ function grpcUrl(text: string): string | undefined {
   return `${isSecure ? "grpcs" : "grpc"}://${hostname}:${port || portOf(authority) || (isSecure ? "443" : "80")}`;
 }
 
-/** Returns the port at the end of an authority. URL drops port 80, because it is the default of http. */
+/**
+ * Returns the port at the end of an authority. The text is needed, because the class URL drops port 80, the
+ * default of http.
+ */
 function portOf(authority: string): string | undefined {
   return /:(\d+)$/.exec(authority)?.[1];
 }

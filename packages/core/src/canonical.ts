@@ -10,8 +10,8 @@ export const MAX_CANONICAL_DEPTH = 64;
 const MAX_PATH = 128;
 
 /**
- * Thrown for a value without a canonical form. `path` is the location of the fault, such as `a.b[0]`; it is empty for
- * the value itself.
+ * Thrown for a value without a canonical form. `path` is the location of the fault, such as `a.b[0]`; `path` is
+ * empty if the value itself is the fault.
  */
 export class CanonicalError extends Error {
   override readonly name = "CanonicalError";

@@ -16,9 +16,10 @@ export interface CapCode {
 }
 
 /**
- * The codes of CAP's error_response, as Depute defines them. CAP gives one example, 504 "MCP timeout", and calls
- * the codes standardized without a list. Depute gives them the meaning of HTTP's statuses. A transient fault is
- * retried, a fault of one agent moves the task to another agent, and a fault of the request goes back to the delegator.
+ * The codes of CAP's error_response, as Depute defines them. CAP gives one example, 504 "MCP timeout", and
+ * calls the codes standardized without a list. Depute gives the codes the meaning of HTTP's statuses. A
+ * transient fault is retried. A fault of one agent moves the task to another agent. A fault of the request goes
+ * back to the delegator.
  */
 export const CAP_CODES: ReadonlyMap<number, CapCode> = new Map([
   [400, { meaning: "invalid", action: "escalate" }],

@@ -87,7 +87,10 @@ export class ManualClock implements Clock, Timers {
     this.#moveTo(this.#now + ms);
   }
 
-  /** Sets the clock to a time in epoch milliseconds. Timers that are due by then run. Setting it back runs none. */
+  /**
+   * Sets the clock to a time in epoch milliseconds. Timers that are due by then run. Setting the clock back
+   * runs no timer.
+   */
   set(time: number): void {
     this.#moveTo(time);
   }

@@ -11,8 +11,8 @@ import { type BrokenRule, brokenRulesByProtovalidate } from "./protovalidate-rul
 import { isSureToKeepRules } from "./quick-rules.ts";
 
 /**
- * Returns the protovalidate rules that a message or a message within it breaks; empty when it breaks none. It throws
- * only if a rule itself is faulty.
+ * Returns the protovalidate rules that a message or a message within it breaks; empty if no rule is broken. The
+ * function throws only if a rule itself is faulty.
  */
 export function brokenRules<Desc extends DescMessage>(
   schema: Desc,
@@ -24,8 +24,8 @@ export function brokenRules<Desc extends DescMessage>(
 /** The earliest google.protobuf.Timestamp, 0001-01-01T00:00:00Z, in seconds since the epoch. */
 const FIRST_SECOND = -62_135_596_800n;
 /**
- * The first refused time, in seconds since the epoch. It is one day before the end of the year 9999, so that a rounded
- * or added time still has a form in RFC 3339.
+ * The first refused time, in seconds since the epoch. The bound is one day before the end of the year 9999. A
+ * rounded or added time therefore still has a form in RFC 3339.
  */
 const END_SECOND = 253_402_214_400n;
 /** The maximum duration, in seconds: a century. The current time plus such a duration still has a form in RFC 3339. */

@@ -25,7 +25,7 @@ export interface FieldViolation {
 }
 
 export interface DeputeErrorOptions {
-  /** Metadata under the keys that the reason's comment in the vocabulary names. */
+  /** Metadata under the keys that the reason's comment in `ErrorReason` names. */
   metadata?: Record<string, string>;
   violations?: FieldViolation[];
   /** The cause of the refusal, which is logged and never sent. */
@@ -48,15 +48,15 @@ interface Changes extends DeputeErrorOptions {
 /** The value of a required metadata key that the refusing process did not send. */
 export const UNKNOWN = "unknown";
 
-/** Maximum number of violations in one refusal; its metadata `more_violations` counts the others. */
+/** Maximum number of violations in one refusal; the refusal's metadata `more_violations` counts the others. */
 export const MAX_VIOLATIONS = 20;
 
 /** Maximum length of a refusal's message, in characters. */
 const MAX_MESSAGE_CHARS = 1000;
 
 /**
- * A refusal. It is the only error class by which code refuses a request. Its message is shown to the caller, so it
- * contains no secret. It keeps the first violations and counts the others.
+ * A refusal of a request. No other error class refuses requests. The caller sees the message, so the message
+ * contains no secret. The error keeps the first violations and counts the others.
  */
 export class DeputeError<Reason extends ErrorReason = ErrorReason> extends Error {
   readonly reason: ErrorReason;
@@ -114,21 +114,22 @@ for (const value of ErrorReasonSchema.values) {
 }
 
 /**
- * Returns the gRPC status of a reason, numbered as google.rpc.Code; INTERNAL for a reason that is not in the
- * vocabulary.
+ * Returns the gRPC status of a reason, numbered as google.rpc.Code; INTERNAL for a reason that `ErrorReason`
+ * does not have.
  */
 export function statusOf(reason: ErrorReason): Status {
   return byNumber.get(reason)?.status ?? Status.INTERNAL;
 }
 
 /**
- * Returns the reason's name without its prefix, e.g. `TASK_NOT_FOUND`; `INTERNAL` for a reason not in the vocabulary.
+ * Returns the reason's name without its prefix, e.g. `TASK_NOT_FOUND`; `INTERNAL` for a reason that
+ * `ErrorReason` does not have.
  */
 export function reasonName(reason: ErrorReason): string {
   return byNumber.get(reason)?.name ?? "INTERNAL";
 }
 
-/** Returns the reason with that name (without the prefix); undefined when the vocabulary has none. */
+/** Returns the reason with that name (without the prefix); undefined if `ErrorReason` has no such reason. */
 export function reasonNamed(name: string): ErrorReason | undefined {
   return byName.get(name);
 }

@@ -4,7 +4,10 @@
  */
 export interface Affiliation {
   readonly agentId: string;
-  /** The key that acts for the agent. It is empty for an agent without a key, which belongs to the operator. */
+  /**
+   * The key that acts for the agent; empty for an agent without a key. An agent without a key belongs to the
+   * operator.
+   */
   readonly principal: string;
   /**
    * Organizations that an operator has proven for the principal. The organization's name in an agent's record is no
@@ -36,13 +39,13 @@ export function haveOneOwner(a: Affiliation, b: Affiliation): boolean {
 }
 
 /**
- * Returns the reason why an agent may not judge work between parties as a third party; undefined if it may. The agent
- * must never have the same owner as a party. An operator's proof of its organization shows this. If the buyer names the
- * agent as a verifier, no proof is needed, because the buyer accepts the risk. (Agenta `verification_policy.mode`
- * third_party_verified)
+ * Returns the reason why an agent may not judge work between parties as a third party; undefined if the agent
+ * may. The agent must never have the same owner as a party. An operator's proof of the agent's organization
+ * shows that the owners differ. If the buyer names the agent as a verifier, no proof is needed, because the
+ * buyer accepts the risk. (Agenta `verification_policy.mode` third_party_verified)
  *
- * @param namedAgentIds the agents that the buyer's request names as verifiers; with any of them, no other agent may
- * judge
+ * @param namedAgentIds the agents that the buyer's request names as verifiers; with any of them, no other agent
+ * may judge
  */
 export function thirdPartyFault(
   third: Affiliation,

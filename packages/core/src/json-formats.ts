@@ -14,8 +14,8 @@ export function isDateTimeFormat(text: string): boolean {
 }
 
 /**
- * Whether validators of JSON Schema accept a URI as the format `uri`. They are stricter than RFC 3986: the part between
- * the scheme and a query or fragment must not be empty, and an IPv6 address must have no zone.
+ * Whether validators of JSON Schema accept a URI as the format `uri`. Validators are stricter than RFC 3986.
+ * The part between the scheme and a query or fragment must not be empty. An IPv6 address must have no zone.
  *
  * @param uri a valid URI of RFC 3986; this is not checked
  */

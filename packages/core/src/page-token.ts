@@ -68,8 +68,8 @@ function parse(token: string): (string | number)[] | undefined {
 }
 
 /**
- * Returns the 64-bit FNV-1a hash of the filters and their names, in the order of the names. It tells one list from
- * another, but does not protect against forgery.
+ * Returns the 64-bit FNV-1a hash of the filters and their names, in the order of the names. The hash
+ * distinguishes lists, but does not protect against forgery.
  */
 function digestOf(filters: PageFilters): string {
   const entries = Object.entries(filters)

@@ -62,7 +62,7 @@ export const PLATFORM_SERVICES = {
     spend: SpendService,
     delegations: DelegationService,
     keys: KeyService,
-    /** Sessions of holder proofs. One proof opens a session, and each call then carries a code. */
+    /** Holder sessions. One proof opens a session, and each later call carries an authentication code. */
     proofSessions: HolderSessionService,
   },
   verifier: {

@@ -6,8 +6,8 @@ import { regexMatch } from "./contract-patterns.ts";
 const reachable = new WeakMap<DescMessage, ReadonlySet<DescMessage>>();
 
 /**
- * Returns the message types that messages of a type can contain; the type itself is one of them if it is recursive.
- * Types of free JSON are left out, because they have no rules.
+ * Returns the message types that messages of a type can contain; the type itself is one of them if it is
+ * recursive. The types of google.protobuf, such as Struct, are left out, because they have no rules.
  */
 function reach(desc: DescMessage): ReadonlySet<DescMessage> {
   let reached = reachable.get(desc);
@@ -60,7 +60,10 @@ export interface BrokenRule {
 
 const validator = createValidator({ regexMatch });
 
-/** Returns the rules that a message breaks, according to protovalidate. It throws only if a rule itself is faulty. */
+/**
+ * Returns the rules that a message breaks, according to protovalidate. The function throws only if a rule
+ * itself is faulty.
+ */
 export function brokenRulesByProtovalidate<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,

@@ -109,7 +109,7 @@ function isEmpty(value: unknown): boolean {
   return value instanceof Uint8Array && value.length === 0;
 }
 
-/** Creates the check for a field's value; for a list, it checks each element. */
+/** Creates the check for a field's value; for a list, the check covers each element. */
 function planValue(field: DescField, rules: FieldRules): Check | undefined {
   switch (field.fieldKind) {
     case "list": {
@@ -220,9 +220,9 @@ const LIST_RULES: Readonly<Record<string, Maker>> = {
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 
 /**
- * Rules of strings. protovalidate counts code points, and JavaScript counts UTF-16 code units. A code point has one or
- * two units, so the number of units bounds the length, and most strings need no exact count. In the same way, a unit
- * has at most three bytes in UTF-8.
+ * Rules of strings. protovalidate counts code points, and JavaScript counts UTF-16 code units. A code point has
+ * one or two units. So the number of units bounds the length, and most strings need no exact count. In the same
+ * way, a unit has at most three bytes in UTF-8.
  */
 const TEXT_RULES: Readonly<Record<string, Maker>> = {
   const: (text) => (value) => value === text,
@@ -370,7 +370,7 @@ const TERM = /^this\.(\w+) ([!=])= ''$/;
 function readTerm(desc: DescMessage, text = ""): Check | undefined {
   const [, name, sign] = TERM.exec(text) ?? [];
   const field = desc.fields.find((each) => each.name === name);
-  // If the text is in a oneof or is optional, an unset text is not the same as an empty one, so protovalidate decides.
+  // For a text in a oneof, or an optional text, unset and empty are different. Therefore protovalidate decides.
   if (field?.fieldKind !== "scalar" || field.scalar !== ScalarType.STRING) return undefined;
   if (field.oneof !== undefined || field.proto.proto3Optional) return undefined;
   const { localName } = field;

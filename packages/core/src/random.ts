@@ -1,7 +1,10 @@
 /** Returns a random number from 0 up to but not including 1. */
 export type Random = () => number;
 
-/** A source for spreading work. It can be guessed, so secrets and identifiers use `randomBytes`. */
+/**
+ * A random source for spreading load. Its numbers are predictable, so secrets and identifiers use
+ * `randomBytes`.
+ */
 export const systemRandom: Random = Math.random;
 
 /** Returns random bytes that cannot be guessed. */

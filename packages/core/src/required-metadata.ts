@@ -1,8 +1,9 @@
 import { ErrorReason } from "@depute/contracts/depute/errors/v1/error_reason_pb";
 
 /**
- * The metadata that every refusal of a reason carries. It repeats the vocabulary's option `metadata`, so that the
- * constructor of DeputeError can require it by type. Reasons that are not listed require nothing.
+ * The metadata that every refusal with a reason carries. This table repeats the option `metadata` of
+ * `ErrorReason`, so that the constructor of DeputeError can require the keys by type. Reasons that are not
+ * listed require nothing.
  */
 export const REQUIRED_METADATA = {
   [ErrorReason.LIMIT_EXCEEDED]: ["limit", "max"],
@@ -87,7 +88,10 @@ export const REQUIRED_METADATA = {
 
 type Required = typeof REQUIRED_METADATA;
 
-/** The keys that a refusal of a reason must carry. For a union of reasons, the keys of all of them. */
+/**
+ * The metadata keys that a refusal with this reason must carry. For a union of reasons, the keys of all
+ * reasons.
+ */
 export type RequiredKey<Reason extends ErrorReason> = Reason extends keyof Required
   ? Required[Reason] extends readonly (infer Key extends string)[]
     ? Key

@@ -11,7 +11,8 @@ export function sha256Hex(content: Uint8Array | string): string {
 }
 
 /**
- * Returns SHA-256 of a message's canonical JSON, in hexadecimal. The order of members does not change it. (RFC 8785)
+ * Returns SHA-256 of a message's canonical JSON, in hexadecimal. The order of members does not change the hash.
+ * (RFC 8785)
  */
 export function messageDigest<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): string {
   return sha256Hex(canonicalJson(toJson(schema, message)));

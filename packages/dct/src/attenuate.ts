@@ -27,8 +27,8 @@ export interface AttenuateParams {
 }
 
 /**
- * `subContract` says whether one contract is a recorded part of another. Without it, all blocks of a chain must name
- * one contract.
+ * `subContract` says whether one contract is a recorded part of another. Without `subContract`, all blocks of a
+ * chain must name one contract.
  */
 export interface AttenuateOptions {
   subContract?: SubContractRule;
@@ -61,8 +61,8 @@ export function buildAttenuation(
 }
 
 /**
- * Returns the 32 bytes that the holder signs with Ed25519 (DelegateOS 3.4 step 6), for a holder whose key is stored
- * elsewhere. They cover every existing block and the new one.
+ * Returns the 32 bytes that the holder signs with Ed25519 (DelegateOS 3.4 step 6), for a holder whose key is
+ * stored elsewhere. The bytes cover every existing block and the new block.
  */
 export function attenuationSigningInput(
   engine: CryptoEngine,
@@ -95,8 +95,8 @@ export function attachAttenuationSignature(
 }
 
 /**
- * Narrows a token for the next delegatee, and signs it with the current delegatee's key (DelegateOS 3.4). Throws
- * TokenError.
+ * Attenuates a token for the next delegatee, and signs the new block with the current delegatee's key
+ * (DelegateOS 3.4). Throws TokenError.
  */
 export function attenuateToken(
   engine: CryptoEngine,

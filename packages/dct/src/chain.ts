@@ -18,11 +18,12 @@ export function containmentBudget(): WorkBudget {
 }
 
 /**
- * Whether `parent` matches every resource that `child` matches (DelegateOS 10.2). Depute's choice: this exact check
- * replaces the specification's literal prefix rule, and includes it. Both patterns are automata over segments. The walk
- * visits every state of the child, together with the set of states that the parent may be in. A state where the child
- * can end and the parent cannot is a counter-example. A wildcard of the child tries only one segment, one that neither
- * pattern contains, because the parent matches it least. If the budget is exhausted, the result is false.
+ * Whether `parent` matches every resource that `child` matches (DelegateOS 10.2). Depute's choice: this exact
+ * check replaces the specification's literal prefix rule, and includes it. Both patterns are automata over
+ * segments. The walk visits every state of the child, together with the set of states that the parent may be
+ * in. A state where the child can end and the parent cannot is a counter-example. For a wildcard of the child,
+ * the walk tries only one segment: a segment that neither pattern contains. If the parent matches this segment,
+ * the parent matches every other segment too. If the budget is exhausted, the result is false.
  */
 export function contains(parent: Pattern, child: Pattern, budget: WorkBudget = containmentBudget()): boolean {
   if (parent.universal) return true;
@@ -50,7 +51,8 @@ function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean |
   // The first literal of the parent that differs from the child's literal at the same position.
   const other = outer.findIndex((segment, i) => i < prefix && segment !== inner[i]);
   if (other < 0) return true;
-  // If the child has another literal there, the parent does not contain it. A wildcard needs the walk.
+  // If the child has a different literal at this position, the parent does not contain the child. If the child
+  // has a wildcard there, only the walk can answer.
   const instead = inner[other];
   return instead !== undefined && !isWildcard(instead) ? false : undefined;
 }
@@ -59,7 +61,10 @@ function isWildcard(segment: string): boolean {
   return segment === "*" || segment === "**";
 }
 
-/** Gives the general answer for `contains`. Neither pattern may be universal, and both must have the same slashes. */
+/**
+ * Gives the general answer for `contains`. Neither pattern may be universal, and both must agree on the leading
+ * and the trailing slash.
+ */
 export function containsByWalk(parent: Pattern, child: Pattern, budget: WorkBudget): boolean {
   return walk(new ParentStates(parent.segments), child, budget);
 }
@@ -70,14 +75,14 @@ const MAX_SEGMENTS_AT_SIGHT = 31;
 interface Step {
   /** Number of the child's segments that are already matched. */
   readonly at: number;
-  /** Bit i is set when i segments of the parent may be matched so far. */
+  /** Bit i is set if the segments so far may match the parent's first i segments. */
   readonly states: bigint;
   readonly consumed: boolean;
 }
 
 function walk(parent: ParentStates, child: Pattern, budget: WorkBudget): boolean {
-  // Without a segment, only "/" is a resource. Every other resource has a segment, so a match without one is no
-  // counter-example.
+  // The only resource without segments is "/". Every other resource has a segment, so a match without segments
+  // is no counter-example.
   const emptyExists = child.leading && !child.trailing;
   const seen = new Set<string>();
   const todo: Step[] = [{ at: 0, states: parent.start, consumed: false }];

@@ -3,14 +3,20 @@ import type { HolderSession } from "./session/holder-session.ts";
 import type { ShapeRules } from "./structure.ts";
 import type { Capability } from "./types.ts";
 
-/** The verifier's source of revocations. RevocationList implements it; a service may use a faster implementation. */
+/**
+ * The verifier's source of revocations. RevocationList implements this interface; a service may use a faster
+ * implementation.
+ */
 export interface RevocationView {
   /**
    * Whether a principal that may revoke a block has revoked it. `rightful` lists these principals, according to the
    * presented chain. An entry by another principal must not count.
    */
   isRevoked(revocationId: string, rightful: readonly string[]): boolean;
-  /** Whether the revocations are older than the configured bound. Without this function they are never stale. */
+  /**
+   * Whether the revocations are older than the configured bound. Without this function, revocations are never
+   * stale.
+   */
   isStale?(now: number): boolean;
 }
 
@@ -22,8 +28,8 @@ export interface Presentation {
   readonly htm: string;
   readonly htu: string;
   /**
-   * Whether two addresses are the same target, as in ProofExpectation. It does not apply to proofs of a holder session:
-   * their address must equal `htu` exactly.
+   * Whether two addresses are the same target, as in ProofExpectation. This function does not apply to proofs
+   * of a holder session: their address must equal `htu` exactly.
    */
   readonly isSameTarget?: (claimed: string, htu: string) => boolean;
   /** The argumentsDigest of the call's arguments, for a tool call. */
@@ -49,8 +55,8 @@ export interface VerificationContext {
    * How the presenter shows possession of the token.
    * - A presentation is checked here.
    * - `proved`: the caller has already checked possession.
-   * - `bearer`: no check. Every attenuation is then advisory, because a holder can remove its own block. Use it only
-   *   without a presenter, or where a setting allows it.
+   * - `bearer`: no check. Every attenuation is then advisory, because a holder can remove its own block. Use
+   * `bearer` only without a presenter, or where a setting allows it.
    */
   readonly holder: Presentation | "proved" | "bearer";
   /** The requested capability; absent to verify only the token itself. */

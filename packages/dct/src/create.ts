@@ -46,7 +46,10 @@ export interface CreateOptions {
   now?: number;
   maxLifetimeMs?: number;
   rules?: ShapeRules;
-  /** The known namespaces and actions. When absent: those of the specification and every custom one. */
+  /**
+   * The known namespaces and actions. When absent: the namespaces of the specification and every custom
+   * namespace.
+   */
   namespaces?: Pick<NamespaceRegistry, "knows">;
 }
 

@@ -1,10 +1,10 @@
 /**
- * The cryptographic primitives of tokens (DelegateOS 1.2) behind one interface. There is a native engine for servers
- * (`@depute/dct/native`) and a portable one for browsers. Both give equal answers for every input, including hostile
- * ones. `selfTest` proves this before an engine is used. Only one criterion for a signature is valid: Ed25519 (RFC
- * 8032) without cofactor. S * B - k * A is computed, and its encoding compared with R byte for byte; S < L. Keys and R
- * of small order are refused, and so are keys that are not in the canonical encoding. Verifiers with different criteria
- * would disagree on a token's validity.
+ * The cryptographic primitives of tokens (DelegateOS 1.2) behind one interface. Servers use a native engine
+ * (`@depute/dct/native`), and browsers a portable one. Both give equal answers for every input, including
+ * hostile input. `selfTest` proves this equality before an engine is used. Every engine accepts signatures by
+ * one criterion: Ed25519 (RFC 8032) without cofactor. The engine computes S * B - k * A and compares the
+ * encoding with R byte for byte; S < L. Keys and R of small order are refused, and so are keys that are not in
+ * the canonical encoding. Verifiers with different criteria would disagree on a token's validity.
  */
 export interface CryptoEngine {
   /** The engine's name in logs, such as `sodium-native` or `noble`. */
@@ -14,12 +14,13 @@ export interface CryptoEngine {
   /** Returns the 64-byte signature of `message` by the key of a 32-byte seed. Throws RangeError for another length. */
   sign(message: Uint8Array, seed: Uint8Array): Uint8Array;
   /**
-   * Whether `signature` is valid under the criterion above. False for a malformed signature; it never throws.
+   * Whether `signature` is valid under the criterion above. False for a malformed signature; the method never
+   * throws.
    */
   verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
   /**
    * Whether a key is a canonical encoding of a point of prime order. The check costs as much as a verification.
-   * Therefore use it once, when a principal is admitted.
+   * Therefore run the check once, when a principal is admitted.
    */
   isPrimeOrder(publicKey: Uint8Array): boolean;
   /** Returns the BLAKE2b hash, with 32 bytes of output and no key. */

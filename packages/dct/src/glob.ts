@@ -21,14 +21,20 @@ export interface Pattern extends Path {
 /** The function parsePattern, or a version of it with a cache. */
 export type PatternReader = (text: string, namespace: string) => Pattern | { problem: string };
 
-/** Matches control characters, which URL parsers drop, and the backslash, which some of them read as a slash. */
+/**
+ * Matches control characters, which URL parsers drop, and the backslash, which some URL parsers read as a
+ * slash.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it is there to refuse them
 const FORBIDDEN_CHARACTERS = /[\u0000-\u001f\u007f\\]/;
 
 /** Matches escapes that a later decoder would turn into `.`, `/` or `\`. Other escapes are literal. */
 const FORBIDDEN_ESCAPES = /%(2e|2f|5c)/i;
 
-/** Whether resources of a namespace may be addresses: those of `web` and of every custom `org:namespace` (DelegateOS 12). */
+/**
+ * Whether resources of a namespace may be addresses. Only `web` and every custom `org:namespace` have such
+ * resources (DelegateOS 12).
+ */
 export function hasAddresses(namespace: string): boolean {
   return namespace === "web" || namespace.includes(":");
 }
@@ -36,10 +42,10 @@ export function hasAddresses(namespace: string): boolean {
 const URL_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 
 /**
- * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired: empty segments, `.` and
- * `..`, escapes of `.`, `/` and `\`, backslash, control characters, spaces at either end, lone surrogates, a wildcard
- * that is only part of a segment. In namespace `web` and in custom ones, `scheme://authority` is the first segment,
- * which is compared exactly.
+ * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired: empty segments,
+ * `.` and `..`, escapes of `.`, `/` and `\`, backslash, control characters, spaces at either end, lone
+ * surrogates, a wildcard that is only part of a segment. In the namespace `web` and in custom namespaces,
+ * `scheme://authority` is the first segment, which is compared exactly.
  */
 export function parsePattern(text: string, namespace: string): Pattern | { problem: string } {
   const path = parsePath(text, namespace);
@@ -52,9 +58,9 @@ export function parsePattern(text: string, namespace: string): Pattern | { probl
 }
 
 /**
- * Parses a requested resource, or returns its problem. The rules are those of parsePattern, but `*` within a resource
- * is refused, because the tool that receives the resource might read it as a wildcard. A lone `*` is allowed and means
- * every resource.
+ * Parses a requested resource, or returns its problem. The rules are those of parsePattern, but `*` within a
+ * resource is refused. The tool that receives the resource might read the `*` as a wildcard. A lone `*` is
+ * allowed and means every resource.
  */
 export function parseResource(text: string, namespace: string): Path | { problem: string } {
   const path = parsePath(text, namespace);

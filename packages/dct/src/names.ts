@@ -19,8 +19,9 @@ export function isId(kind: IdKind, id: unknown, rule: IdRule = "strict"): id is 
 }
 
 /**
- * Returns a new identifier: the prefix and 48 random bits. Two of about 16 million such ids are likely to be equal, so
- * never use an id as a key of state or for security. A block's revocation id has 256 bits and identifies the block.
+ * Returns a new identifier: the prefix and 48 random bits. Among about 16 million such ids, two are likely to
+ * be equal. So never use an id as a key of state or for security. A block's revocation id has 256 bits and
+ * identifies the block.
  */
 export function newId(kind: IdKind): string {
   for (;;) {
@@ -52,8 +53,8 @@ export function isName(text: unknown): text is string {
 }
 
 /**
- * Whether a namespace and action are registered, or the namespace is a custom `org:namespace` (DelegateOS 12). Call it
- * only when a token is created; a verifier compares the signed names byte for byte.
+ * Whether a namespace and action are registered, or the namespace is a custom `org:namespace` (DelegateOS 12).
+ * Call this function only when a token is created; a verifier compares the signed names byte for byte.
  */
 export function isKnownCapability(namespace: string, action: string): boolean {
   const actions = NAMESPACES.get(namespace);
@@ -92,8 +93,9 @@ export class NamespaceRegistry {
   }
 
   /**
-   * Registers a custom namespace. Throws RangeError for a name that is not `org:namespace`, an invalid action, and an
-   * empty list of actions. Also throws it for a registered namespace, because a change would alter existing grants.
+   * Registers a custom namespace. Throws RangeError for a name that is not `org:namespace`, an invalid action,
+   * or an empty list of actions. A namespace that is already registered also causes RangeError, because a
+   * change would alter existing grants.
    */
   register(namespace: string, actions: readonly string[]): void {
     const isNew = !this.#entries.has(namespace);
@@ -104,7 +106,7 @@ export class NamespaceRegistry {
     this.#entries.set(namespace, new Set(actions));
   }
 
-  /** Whether a capability with this namespace and action may be minted. */
+  /** Whether an issuer may put a capability with this namespace and action into a new token. */
   knows(namespace: string, action: string): boolean {
     const actions = this.#entries.get(namespace);
     if (actions !== undefined) return actions.has(action);

@@ -68,8 +68,9 @@ export interface ProofExpectation {
 }
 
 /**
- * A valid proof, which may be a replay. The caller must refuse a proof whose (principal, jti) it has stored. It stores
- * the pair of this proof until `expiresAt` (milliseconds since 1970), after which the proof is refused by its time.
+ * A valid proof, which may be a replay. The caller must refuse the proof if its (principal, jti) is stored.
+ * Otherwise the caller stores the pair until `expiresAt` (milliseconds since 1970). After that time, the check
+ * refuses the proof by its age.
  */
 export interface AcceptedProof {
   readonly jti: string;
@@ -143,9 +144,10 @@ function rememberedThumbprint(engine: CryptoEngine, principal: string): string {
 }
 
 /**
- * Checks a holder proof (RFC 9449 section 4.3) and never throws. It denies with proof_required without a proof, with
- * internal_context for a contradictory expectation, and otherwise with invalid_proof and the invalid member. `ath`,
- * `ard` and `epk` must be present exactly when they are expected, so a proof is valid for only one kind of call.
+ * Checks a holder proof (RFC 9449 section 4.3) and never throws. A missing proof is denied as proof_required,
+ * and a contradictory expectation as internal_context. Any other fault is denied as invalid_proof, with the
+ * invalid member. `ath`, `ard` and `epk` must be present exactly when they are expected. So a proof is valid
+ * for only one kind of call.
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a proof in the order of RFC 9449
 export function checkProof(

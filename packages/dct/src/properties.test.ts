@@ -39,7 +39,7 @@ const request = fc.record({
   resource: fc.oneof(resourceOf(fc.constantFrom("a", "b", "c")), fc.constant("*")),
 });
 /**
- * Random values of an attenuation, which may grant less or more than the block above. They have few different values,
+ * Random values of an attenuation, which may grant less or more than the block above. The values vary little,
  * so that both cases are frequent.
  */
 const step = fc.record(

@@ -7,7 +7,7 @@ import { context, engine, rootToken } from "./testing/fixtures.ts";
 import { verifyToken } from "./verify.ts";
 
 const idOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url");
-/** Ids with few different values, so that equal ones occur. They may differ in any single byte. */
+/** Ids that vary little, so that equal ids occur. Two ids may differ in any single byte. */
 const someId = fc.tuple(fc.nat(31), fc.nat(3)).map(([at, value]) => {
   const bytes = new Uint8Array(32);
   bytes[at] = value;

@@ -13,10 +13,11 @@ const LOAD = 0.75;
 const GROWTH = 1.4;
 
 /**
- * Revocation ids whose revokers' right was proved (DelegateOS 4.2), in packed tables. From 10,000 ids on, an id takes
- * at most 64 bytes of memory; as a text in a Set it would take about 200. A verifier looks up every block here. An id
- * belongs to one of 256 tables with open addressing. Each table grows separately, so that no addition waits for a copy
- * of all ids. The slot depends on secret numbers, so an attacker who chooses ids cannot make them collide.
+ * Revocation ids whose revokers' right was proved (DelegateOS 4.2), in packed tables. From 10,000 ids on, an id
+ * takes at most 64 bytes of memory; a text in a Set would take about 200. A verifier looks up every block here.
+ * An id belongs to one of 256 tables with open addressing. Each table grows separately, so that no addition
+ * waits for a copy of all ids. The slot depends on secret numbers, so an attacker who chooses ids cannot make
+ * them collide.
  */
 export class RevocationSet implements RevocationView {
   readonly #shards: Shard[] = [];
@@ -62,8 +63,8 @@ export class RevocationSet implements RevocationView {
   }
 
   /**
-   * Removes an id; false when it was not present. Call it only for a block that has expired, clock skew included,
-   * because a revocation is never undone.
+   * Removes an id; false when the set did not contain the id. Call this method only for a block that has
+   * expired, clock skew included, because a revocation is never undone.
    */
   delete(revocationId: string): boolean {
     const id = wordsOf(revocationId);

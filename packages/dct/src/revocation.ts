@@ -25,8 +25,8 @@ export function createRevocation(
 }
 
 /**
- * Whether a value is a revocation entry with a valid signature of its `revokedBy`. It does not check whether that
- * principal may revoke.
+ * Whether a value is a revocation entry with a valid signature of its `revokedBy`. The function does not check
+ * whether that principal may revoke.
  */
 export function verifyRevocation(engine: CryptoEngine, entry: unknown): Result<RevocationEntry, string> {
   const result = verifyObject(engine, "revocation", entry);
@@ -61,8 +61,9 @@ export function mayRevoke(
 }
 
 /**
- * Revocations in memory (DelegateOS 4.2). Entries are never removed. They are stored by block and by revoker. Therefore
- * an entry by a principal without the right does not count, and does not block a later valid entry.
+ * Revocations in memory (DelegateOS 4.2). Entries are never removed. Entries are stored by block and by
+ * revoker. Therefore an entry by a principal without the right does not count, and does not block a later valid
+ * entry.
  */
 export class RevocationList implements RevocationView {
   readonly #engine: CryptoEngine;
@@ -81,9 +82,9 @@ export class RevocationList implements RevocationView {
   }
 
   /**
-   * Whether a block is revoked. With `rightful`, only entries by these principals count; a verifier must pass it.
-   * Without `rightful`, any principal's entry counts: the right cannot be checked without the chain, and true is the
-   * safe answer.
+   * Whether a block is revoked. With `rightful`, only entries by these principals count; a verifier must pass
+   * `rightful`. Without `rightful`, any principal's entry counts: the right cannot be checked without the
+   * chain, and true is the safe answer.
    */
   isRevoked(revocationId: string, rightful?: readonly string[]): boolean {
     const entries = this.#entries.get(revocationId);

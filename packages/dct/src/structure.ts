@@ -25,7 +25,10 @@ export interface ShapeRules {
   readonly ids: IdRule;
 }
 
-/** Makes a shape for an object with exactly these members. It refuses a missing member, an unknown member and null. */
+/**
+ * Makes a shape for an object with exactly these members. The shape refuses a missing member, an unknown member
+ * and null.
+ */
 export function object(required: Record<string, Shape>, optional: Record<string, Shape> = {}): Shape {
   const members = new Map([...Object.entries(required), ...Object.entries(optional)]);
   const needed = Object.keys(required);
@@ -182,8 +185,8 @@ export function assertAttenuation(value: unknown, rules: ShapeRules): asserts va
 }
 
 /**
- * Throws TokenError unless `value` has the structure of a token (DelegateOS 10.1 step 1). Signatures, narrowing and
- * times are not checked.
+ * Throws TokenError unless `value` has the structure of a token (DelegateOS 10.1 step 1). Signatures,
+ * attenuation and times are not checked.
  */
 export function assertToken(value: unknown, rules: ShapeRules): asserts value is SignedJSONToken {
   token(value, "", rules);

@@ -26,7 +26,7 @@ export function parseTime(text: unknown): number | undefined {
   const minute = two(text, 14);
   const second = two(text, 17);
   const ms = hasMs ? two(text, 20) * 10 + digit(text, 22) : 0;
-  // Comparisons with NaN are false, so this also refuses a text with characters other than digits.
+  // Comparisons with NaN are false, so these conditions also refuse a text with characters other than digits.
   if (!(year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month))) return undefined;
   if (!(hour <= 23 && minute <= 59 && second <= 59 && ms <= 999)) return undefined;
   return ((daysSince1970(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + ms;

@@ -54,7 +54,10 @@ export interface Attenuation {
   maxChainDepth?: number;
 }
 
-/** DelegateOS 3.1. `signer` and `covers` are not signed: they are compared, never trusted. */
+/**
+ * DelegateOS 3.1. The signature does not cover `signer` and `covers`. A verifier compares both with the
+ * expected values and never trusts them.
+ */
 export interface TokenSignature {
   signer: string;
   signature: string;

@@ -10,12 +10,12 @@ const VERSION = "delegateos-verified-prefix-v1";
 
 /**
  * A cache of verified token prefixes: an authority and some of the following attenuations, all with valid
- * signatures. It caches signatures only. Each verification checks anew the trusted roots, revocations,
+ * signatures. Only signatures are cached. Each verification checks anew the trusted roots, revocations,
  * attenuation, times, budget, contract, request and proof. Failures are not cached.
  *
  * The key of a prefix is a 256-bit digest of the engine's name, every block's revocation id and every
- * signature. A revocation id is the digest of the whole block, so the key covers all signed content. The
- * least recently used entry is evicted first.
+ * signature. A revocation id is the digest of the whole block, so the key covers all signed content. The least
+ * recently used entry is evicted first.
  */
 export class VerifiedPrefixes {
   readonly #max: number;

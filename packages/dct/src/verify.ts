@@ -60,9 +60,9 @@ export interface VerifyOptions {
 const MAX_ECHO = 64;
 
 /**
- * Verifies a token in the order of DelegateOS 10.1. Total: every input and context gives a result, never an
- * exception, and no state changes. The proof of possession is checked after the chain, which determines the
- * expected holder, and before all checks that reveal the token's grants.
+ * Verifies a token in the order of DelegateOS 10.1. Every input and context gives a result, never an exception,
+ * and no state changes. The proof of possession is checked after the chain, because the chain determines the
+ * expected holder. Checks that reveal the token's grants come after the proof.
  */
 export function verifyToken(
   engine: CryptoEngine,
@@ -116,8 +116,8 @@ function verify(
 }
 
 /**
- * Step 2, before the signatures as in the specification. That is safe: the check changes no state, and a forger learns
- * nothing but whether ids of its own choice are revoked.
+ * Step 2. As in the specification, this check comes before the signatures. The order is safe: the check changes
+ * no state, and a forger learns only whether ids of its own choice are revoked.
  */
 function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: VerificationContext): void {
   for (const [i, id] of ids.entries()) {
@@ -127,8 +127,8 @@ function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: V
 }
 
 /**
- * Step 3. Each block is verified under the key inside the block. The `signer` beside a signature is not
- * signed: a verifier that trusted it would accept a forged root.
+ * Step 3. Each block is verified under the key inside the block. The `signer` beside a signature is not signed:
+ * a verifier that trusted `signer` would accept a forged root.
  */
 // biome-ignore lint/complexity/useMaxParams: the steps of a verification share what was read once
 function assertSigned(
@@ -195,8 +195,9 @@ function assertTimes(token: SignedJSONToken, last: Level, ctx: VerificationConte
 }
 
 /**
- * Step 6: the budget. If the context has one amount spent, it is compared with the last block's budget alone. If it has
- * an amount for each block, each is compared with that block's budget. Returns the least remaining budget.
+ * Step 6: the budget. If the context has one spent amount, only the last block's budget is compared with the
+ * amount. If the context has an amount for each block, each block's budget is compared with its own amount.
+ * Returns the least remaining budget.
  */
 function remainingBudget(levels: readonly Level[], ids: readonly string[], ctx: VerificationContext): number {
   const { spentMicrocents } = ctx;

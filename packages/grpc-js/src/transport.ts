@@ -20,8 +20,8 @@ export interface GrpcJsOptions {
 }
 
 /**
- * A Connect transport over @grpc/grpc-js, a client that shares no code with the platform. It needs only the
- * descriptors.
+ * A Connect transport over @grpc/grpc-js, a client that shares no code with the platform. The transport needs
+ * only the descriptors.
  *
  * @param address `host:port`, or another grpc-js target
  */
@@ -164,8 +164,8 @@ function copy(metadata: grpc.Metadata, headers: Headers): void {
 }
 
 /**
- * Returns the error that Connect reads from the trailer, with its details. grpc-js has removed code and message from
- * the trailer, so they are added again.
+ * Returns the error that Connect reads from the trailer, with its details. grpc-js has removed code and message
+ * from the trailer, so this function adds both again.
  */
 function toError(error: grpc.ServiceError): Error {
   const trailer = new Headers();

@@ -22,12 +22,12 @@ export type Verdict =
   | { readonly ok: true; readonly principal: string; readonly scope: AuthorizedScope }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** The result of a reservation: its id, or the reason of its refusal. */
+/** The result of a reservation: the reservation's id, or the reason of the refusal. */
 export type Reserved =
   | { readonly ok: true; readonly reservationId: string }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** The grants of a token, for filtering lists. They do not prove that the presenter holds the token. */
+/** The grants of a token, for filtering lists. Grants do not prove that the presenter holds the token. */
 export type Grants =
   | { readonly ok: true; readonly capabilities: readonly Right[] }
   | { readonly ok: false; readonly denial: DenialReason };

@@ -96,8 +96,8 @@ export class Definitions {
   note(entries: readonly unknown[]): Map<string, string> {
     const digests = new Map(entries.flatMap((entry) => this.#read(entry)));
     if (this.#see(digests)) this.#notice();
-    // A page updates the digests of its entries. It removes none, because only a complete list shows which entries are
-    // gone.
+    // A page updates the digests of its entries. A page removes no digest, because only a complete list shows
+    // which entries are gone.
     for (const [name, digest] of digests) this.#knownDigests?.digests.set(name, digest);
     return digests;
   }

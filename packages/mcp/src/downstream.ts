@@ -35,8 +35,8 @@ export interface DownstreamOptions {
   /** The name of the request's connection or session; absent if there is none. */
   readonly session?: string;
   /**
-   * Collects the subscriptions of the server's session, so that it learns of changed resources. Absent in revision
-   * 2026-07-28, whose clients subscribe by another method.
+   * Collects the subscriptions of each session, by the session's server, so that a session learns of changed
+   * resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
    */
   readonly watchers?: Map<Server, WatchedResources>;
   /** Receives faults that are not reported in any answer. */
@@ -104,7 +104,7 @@ function watchedBy(server: Server, proxy: McpProxy, onError: (error: Error) => v
   });
 }
 
-/** Returns what the proxy needs to know of a request, apart from its authority. */
+/** Returns the parts of a request that the proxy needs, without the token. */
 function requestOf(
   server: Server,
   { method, params }: JSONRPCRequest,
@@ -112,7 +112,8 @@ function requestOf(
   onError: (error: Error) => void,
 ): ProxyRequest {
   const { _meta: meta, signal, notify, inputResponses, requestState, envelope } = context.mcpReq;
-  // The SDK takes them from the request itself in revision 2026-07-28, and before from the session's first request.
+  // In revision 2026-07-28, the SDK reads the capabilities from the request itself. In earlier revisions, the
+  // SDK reads them from the session's first request.
   const clientCapabilities = server.getClientCapabilities();
   const modern: Readonly<Record<string, unknown>> | undefined = envelope;
   const revision =
@@ -152,8 +153,8 @@ function requestOf(
 }
 
 /**
- * Passes the server's log messages on, as far as the client wants them: in revision 2026-07-28 each request names the
- * least level, before it the session does.
+ * Passes on the server's log messages that the client wants. In revision 2026-07-28, each request names the
+ * lowest level; in earlier revisions, the session does.
  */
 function logsOf({ mcpReq }: ServerContext, onError: (error: Error) => void): Pick<ProxyRequest, "logs"> {
   const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope;
@@ -176,7 +177,7 @@ function askOf({ mcpReq: { send, signal } }: ServerContext): AskedClient["ask"] 
 /** The key under which the SDK stores the exchange beside the request. */
 const EXCHANGE = "depute.dev/exchange";
 
-/** The HTTP status of an answer by the code of its error (MCP 2026-07-28, Streamable HTTP). */
+/** The HTTP status of an error answer, by the JSON-RPC error code. (MCP 2026-07-28, Streamable HTTP) */
 const STATUS: ReadonlyMap<number, number> = new Map([
   [METHOD_NOT_FOUND, 404],
   [HEADER_MISMATCH, 400],

@@ -18,7 +18,10 @@ const MAX_RESOURCE_CHARS = 1024;
 /** The facts about an admitted call. */
 export interface Admitted {
   readonly rule: CallRule;
-  /** The right that error messages about the call name. If the call needs several rights, it is the first. */
+  /**
+   * The right that error messages about the call name. If the call needs several rights, error messages name
+   * the first.
+   */
   readonly right: Right;
   /** The principal that holds the token; undefined if the call needed no token. */
   readonly principal?: string;
@@ -34,8 +37,8 @@ export interface GateOptions {
 }
 
 /**
- * Admits a call, or throws a Refusal. The decision applies only to this call with exactly these arguments. No part of
- * it is cached.
+ * Admits a call, or throws a Refusal. The decision applies only to this call with exactly these arguments. No
+ * part of the decision is cached.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */
@@ -107,7 +110,10 @@ async function needed(
   return { rule, right, rights };
 }
 
-/** The error for a request that uses a list entry whose definition differs from the one that the caller was shown. */
+/**
+ * The error for a request on a list entry whose definition differs from the definition that the caller was
+ * shown.
+ */
 export function otherDefinition(detail: string, { right }: Admitted): Error {
   return denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);
 }

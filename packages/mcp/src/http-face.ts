@@ -115,7 +115,10 @@ export class HttpFace {
   }
 }
 
-/** Sets the status that the revision defines for an error. A stream has begun with another one. */
+/**
+ * Sets the status that the revision defines for an error. A streamed answer keeps the status with which it
+ * began.
+ */
 function withStatus(answer: Response, { status }: Exchange): Response {
   const { headers, body } = answer;
   const isJson = headers.get("content-type")?.startsWith("application/json") === true;

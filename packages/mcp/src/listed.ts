@@ -38,7 +38,7 @@ export class Listed {
     }
   }
 
-  /** Returns the digest of the definition that was shown to the caller; undefined if none was. */
+  /** Returns the digest of the definition that the caller was shown; undefined if the caller was shown none. */
   of(caller: string, { list, name }: Used): string | undefined {
     const listed = this.#callers.get(caller);
     return listed === undefined || listed.until < this.#clock.now()

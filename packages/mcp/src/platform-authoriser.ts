@@ -20,7 +20,10 @@ import type { Right } from "./rules/visible.ts";
  */
 const BINDING_MS = 500;
 const MAX_BINDINGS = 10_000;
-/** Additional lifetime of a reservation in seconds, so that it does not expire before the longest call is settled. */
+/**
+ * Additional lifetime of a reservation in seconds, so that no reservation expires before the longest call is
+ * settled.
+ */
 const RESERVATION_MARGIN_S = 300;
 
 export interface PlatformAuthoriserOptions {

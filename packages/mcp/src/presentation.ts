@@ -16,7 +16,7 @@ export interface Presentation {
 }
 
 /**
- * Reads the token in a `_delegateos` member (DelegateOS 11.1). The proof in it can be used once.
+ * Reads the token in a `_delegateos` member (DelegateOS 11.1). The member's proof can be used once.
  *
  * @param audience the target that the proof must name; the proof's method is `MCP`
  * @throws Refusal malformed_token

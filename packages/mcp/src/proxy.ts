@@ -51,9 +51,12 @@ export interface ProxyRequest extends CallOptions {
   readonly presentation?: Presentation;
   /** The request's connection or session, which identifies a caller without a token; absent if unknown. */
   readonly session?: string;
-  /** The subscriptions of the request's session; absent if the revision has none, or the session. */
+  /** The subscriptions of the request's session; absent if the revision or the session has none. */
   readonly watched?: WatchedResources;
-  /** The client, if the server's requests reach it only as requests of their own (before 2026-07-28). */
+  /**
+   * The client, for a revision before 2026-07-28: each request of the server reaches such a client as a
+   * separate request.
+   */
   readonly client?: AskedClient;
   /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
   readonly revision?: string;
@@ -314,7 +317,8 @@ export class McpProxy {
   }
 
   /**
-   * Refuses the request if the server's definition is not the one that the caller listed, or that the tool map pins.
+   * Refuses the request if the server's definition differs from the definition that the caller listed, or from
+   * the definition that the tool map pins.
    */
   async #assertAsShown(used: Used, admitted: Admitted, caller: string): Promise<void> {
     const definitions = this.#options.upstream.definitions[used.list];
@@ -367,7 +371,8 @@ export class McpProxy {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
     const isUnsent = fault?.kind === "unsent" || thrown instanceof UnknownState;
     const budget = await this.#settle(held, { kind: isUnsent ? "unsent" : "unknown" });
-    // A refusal between two rounds of a call.
+    // A refusal between two rounds of a call: the requests of the server's answer were not admitted, or could
+    // not be answered.
     if (thrown instanceof Refusal) {
       const { code, message, data } = thrown;
       return new Refusal(code, message, budget.state === "none" ? data : { ...data, budget: { ...budget } });

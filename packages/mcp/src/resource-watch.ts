@@ -8,8 +8,9 @@ const MAX_WATCHED = 10_000;
 const AGAIN_MS = 1000;
 
 /**
- * Subscribes to a server's resources for as long as at least one client watches them. A modern server has one
- * subscription for all of them, which is replaced when they change; an earlier one has a subscription for each.
+ * Subscribes to a server's resources for as long as at least one client watches them. On a modern server, one
+ * subscription covers all resources, and a change of the resources replaces the subscription. On an earlier
+ * server, each resource has a subscription.
  */
 export class ResourceWatch {
   readonly #client: () => Promise<Client>;
@@ -47,7 +48,10 @@ export class ResourceWatch {
     }
   }
 
-  /** Ends the watch of one client. The server is told without waiting, because the client need not know the outcome. */
+  /**
+   * Ends the watch of one client. The request to the server is not awaited, because the client does not need
+   * its result.
+   */
   remove(uri: string): void {
     if (!this.#drop(uri)) return;
     this.#change((client) => client.unsubscribeResource({ uri })).catch(() => {});

@@ -7,7 +7,10 @@ const MAX_ROUNDS = 8;
 /** Maximum number of requests in one round. */
 const MAX_REQUESTS = 32;
 
-/** A client of a revision before 2026-07-28, which a server's requests reach during a call. */
+/**
+ * A client of a revision before 2026-07-28. The proxy forwards a server's requests to this client during a
+ * call.
+ */
 export interface AskedClient {
   readonly capabilities: Declared | undefined;
   /** Sends a request to the client, and returns its result. Rejects if the client refuses. */
@@ -27,8 +30,9 @@ export interface RoundsOptions {
 }
 
 /**
- * Carries a modern server's input requests to a client that has none in its revision: each becomes a request on the
- * call's stream, and the call is repeated with the answers (MCP 2026-07-28, multi-round-trip requests).
+ * Delivers a modern server's input requests to a client whose revision has none. Each input request becomes a
+ * separate request on the call's stream, and the call is repeated with the answers. (MCP 2026-07-28,
+ * multi-round-trip requests)
  *
  * @returns the first result that requires no input
  * @throws Refusal if the client lacks a capability, or the server asks too often

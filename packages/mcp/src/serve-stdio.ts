@@ -15,9 +15,12 @@ import type { WatchedResources } from "./watched-resources.ts";
 export interface StdioFace {
   /** Checks a request that the MCP server sends to its client, and forwards it. */
   ask(method: Ask, params: unknown): Promise<unknown>;
-  /** The capabilities that the client declared on `initialize`; undefined before it, and in revision 2026-07-28. */
+  /**
+   * The capabilities that the client declared on `initialize`; undefined before `initialize`, and in revision
+   * 2026-07-28.
+   */
   declared(): Declared | undefined;
-  /** Passes a log message of the server to the client, unless its level is below the one that the client set. */
+  /** Passes a log message of the server to the client, unless the message is below the client's log level. */
   logged(message: LogMessage): void;
   /** Notifies the client that a resource has changed, if the client subscribed to it. */
   resourceChanged(uri: string): void;
@@ -69,7 +72,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   const presentation = () => opened ?? held();
   const handle = serveStdio(
     async () => {
-      // Only clients that begin with initialize subscribe by a request of their own.
+      // Only clients that begin with the request `initialize` use a separate request to subscribe.
       const subscriptions = declared === undefined ? {} : { watchers };
       server = await downstream({
         proxy: proxy(),

@@ -62,7 +62,7 @@ export class Sessions {
     return answer;
   }
 
-  /** Continues a session; returns undefined for an unknown id, and for another caller's. */
+  /** Continues a session; returns undefined for an unknown id, and for another caller's session. */
   continue(
     id: string,
     caller: string,

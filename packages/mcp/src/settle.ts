@@ -19,7 +19,7 @@ export type SettleFault = (reservationId: string, thrown: unknown) => void;
 /**
  * Settles the reservation of a call.
  *
- * @returns what happened to the money; `held` if the tokens service did not receive the settlement
+ * @returns the state of the reserved amount; `held` if the tokens service did not receive the settlement
  */
 export async function settle(
   authoriser: Authoriser,

@@ -17,7 +17,7 @@ import type { UpstreamAddress } from "./rules/read-config.ts";
 
 /** Maximum number of bytes that wait for a server that does not read. Further messages are refused. */
 const MAX_WAITING_BYTES = 67_108_864;
-/** Maximum length of a line in bytes. A server that exceeds it is stopped. */
+/** Maximum length of a line in bytes. A server that sends a longer line is stopped. */
 const MAX_LINE_BYTES = 1_073_741_824;
 /** Milliseconds within which a server must end after its input was closed, and again after a signal. */
 const END_MS = 2000;
@@ -52,8 +52,9 @@ export interface StdioOptions {
 }
 
 /**
- * An MCP server in a child process. Unlike the SDK's transport it survives an oversized answer. It writes one message
- * at a time and queues the others, so it knows which requests the server has certainly not received.
+ * An MCP server in a child process. Unlike the SDK's transport, this transport survives an oversized answer.
+ * The transport writes one message at a time and queues the others. So the transport knows which requests the
+ * server has certainly not received.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -110,7 +111,10 @@ export class StdioTransport implements Transport {
     });
   }
 
-  /** Resolves when the message was passed to the operating system. Rejects with NotWritten if that will not happen. */
+  /**
+   * Resolves when the message was passed to the operating system. Rejects with NotWritten if the message cannot
+   * be passed on.
+   */
   send(message: JSONRPCMessage): Promise<void> {
     if (this.#child === undefined) return Promise.reject(new NotWritten("the server has ended"));
     if (this.#withdraws(message)) return Promise.resolve();
@@ -176,8 +180,8 @@ export class StdioTransport implements Transport {
         this.onerror?.(new Error(`the server sent a message of more than ${maxAnswerBytes} bytes`));
         if (id === undefined) return;
         const answer = oversize(id, maxAnswerBytes);
-        // If an oversized message is a request of the server, the server gets an error as its answer, so that it does
-        // not wait.
+        // An oversized message may be a request of the server. The server then gets an error as its answer, so
+        // that the server does not wait.
         if (hasMethod) this.send(answer).catch((error: Error) => this.onerror?.(error));
         else this.onmessage?.(answer);
       },
@@ -190,8 +194,8 @@ export class StdioTransport implements Transport {
   }
 
   /**
-   * Removes the request that a cancellation names, if it is still queued. Returns true if so; the cancellation then
-   * need not be sent.
+   * Removes the request that a cancellation names, if the request is still queued. Returns true if so; the
+   * cancellation then need not be sent.
    */
   #withdraws(message: JSONRPCMessage): boolean {
     if (!isJSONRPCNotification(message) || message.method !== "notifications/cancelled") return false;

@@ -14,7 +14,7 @@ const LAST_WAIT_MS = 60_000;
 export interface SubscriptionOptions {
   readonly client: Client;
   readonly timers: Timers;
-  /** Called for a list of which changes may have been missed. */
+  /** Called for a list whose changes may have been missed. */
   readonly onGap: (list: ListName) => void;
 }
 
@@ -73,7 +73,7 @@ export class Subscription {
       if (cause === "local") return;
       nextMs = FIRST_WAIT_MS;
     } catch {
-      // Subscribes again later, because a server that refuses a subscription now may accept one then.
+      // Subscribes again later, because a server that refuses a subscription now may accept a later one.
     } finally {
       this.#standing = undefined;
     }

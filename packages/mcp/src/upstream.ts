@@ -50,7 +50,7 @@ export type Ask = (typeof ASKS)[number];
 export interface UpstreamOptions {
   readonly config: UpstreamConfig;
   readonly address: UpstreamAddress;
-  /** Called when a resource has changed that `watch` names. */
+  /** Called when a resource that `watch` names has changed. */
   readonly onResourceChanged?: (uri: string) => void;
   /** Called when a list of the server has changed, either as announced or as found by comparison. */
   readonly onListChanged?: (list: ListName) => void;
@@ -82,7 +82,7 @@ interface Connection {
 
 /**
  * One server behind the proxy. The first request starts the server or connects to it. After a lost connection,
- * the next request does so again.
+ * the next request starts or connects again.
  */
 export class Upstream {
   readonly #options: UpstreamOptions;
@@ -127,7 +127,7 @@ export class Upstream {
     const { client } = await this.#connected();
     const instructions = client.getInstructions();
     return {
-      // A server of 2026-07-28 need not name itself.
+      // A server of revision 2026-07-28 need not name itself.
       info: client.getServerVersion() ?? { name: this.name, version: "0" },
       capabilities: client.getServerCapabilities() ?? {},
       ...(instructions === undefined ? {} : { instructions }),
@@ -210,7 +210,7 @@ export class Upstream {
     await connection?.client.close();
   }
 
-  /** Shows the server what the calling client can do and wants, instead of what any client of the proxy might. */
+  /** Declares to the server the capabilities and the log level of the calling client alone. */
   #withEnvelope(
     params: Record<string, unknown>,
     declared: Declared | undefined,
@@ -283,7 +283,8 @@ export class Upstream {
     });
     const { client } = connection;
     this.#live = client;
-    // The proxy filters the messages by the level that each client sets. A server that refuses sends those it likes.
+    // The proxy requests messages of all levels, and filters them by the level that each client sets. A server
+    // that refuses the request chooses its messages itself.
     if (client.getProtocolEra() !== "modern" && client.getServerCapabilities()?.logging !== undefined) {
       await client.setLoggingLevel("debug").catch(() => {});
     }

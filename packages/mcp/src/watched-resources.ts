@@ -29,7 +29,7 @@ export class WatchedResources {
     this.#options = options;
   }
 
-  /** Begins a subscription; the last one of a resource counts. Throws Refusal at the limit. */
+  /** Begins a subscription; the latest subscription to a resource counts. Throws Refusal at the limit. */
   async subscribe(uri: string, watch: Watch): Promise<void> {
     const isNew = !this.#watches.has(uri);
     if (isNew && this.#watches.size >= MAX_WATCHED) {
@@ -53,7 +53,7 @@ export class WatchedResources {
     if (this.#watches.delete(uri)) this.#options.remove(uri);
   }
 
-  /** Notifies the client of a changed resource, if it watches the resource and still may. */
+  /** Notifies the client of a changed resource, if the client watches the resource and still has the right. */
   changed(uri: string): void {
     const watch = this.#watches.get(uri);
     if (watch === undefined) return;

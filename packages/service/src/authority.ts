@@ -59,8 +59,8 @@ export interface Authority {
    */
   identify(context: HandlerContext): Promise<Identity>;
   /**
-   * Checks the caller's token against one right. A caller without a token passes with its identity, and the method
-   * decides what that identity may do.
+   * Checks the caller's token against one right. A caller without a token passes with its identity, and the
+   * method decides about that identity's rights.
    *
    * @throws DeputeError as identify
    */
@@ -174,7 +174,7 @@ export function callerDenied(
   });
 }
 
-/** Describes what is wrong with a proof, and the value that its invalid claim should have. */
+/** Describes the fault of a proof, and the value that its invalid claim should have. */
 function proofFault(fault: string, htm: string, htu: string): [description: string, expected?: string] {
   switch (fault) {
     case "htm":

@@ -2,8 +2,8 @@ import type { Identity } from "./authority.ts";
 import type { Logger } from "./log.ts";
 
 /**
- * The setting for the principals that may widen the bounds of agents. Every service that enforces such bounds declares
- * it.
+ * The setting for the principals that may widen the bounds of agents. Every service that enforces such bounds
+ * declares this setting.
  */
 export const BOUNDS_OPERATORS = {
   type: "list",

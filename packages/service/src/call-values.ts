@@ -5,7 +5,7 @@ import { type ContextKey, type ContextValues, createContextKey } from "@connectr
 /** The id that the call has in logs and in its response; see calls.ts. */
 export const requestIdKey: ContextKey<string> = createContextKey("", { description: "request id" });
 
-/** The caller's principal, as the tokens service derived it from the credentials; empty until then. */
+/** The caller's principal, as the tokens service derived it from the credentials; empty before the derivation. */
 export const principalKey: ContextKey<string> = createContextKey("", { description: "principal" });
 
 /** The call's deadline in epoch milliseconds; undefined for a call without one. */

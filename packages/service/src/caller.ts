@@ -18,9 +18,9 @@ export interface Caller {
   readonly kind: "local" | "credential" | "bound" | "message";
   readonly principal: string;
   /**
-   * The organization that owns the records that the call creates; absent for none. A configured credential names it. A
-   * service of the platform names the organization of the record that it works on. For a public key see {@link
-   * organizationOf}.
+   * The organization that owns the records that the call creates; absent for none. A configured credential
+   * names the organization. A service of the platform names the organization of the record that the service
+   * works on. For a public key see {@link organizationOf}.
    */
   readonly organization?: string;
   /** The token of `Authorization: DPoP <token>`, for kind `bound`. */
@@ -37,8 +37,8 @@ export interface Caller {
 export const LOCAL_PRINCIPAL = "local";
 
 /**
- * Headers that Depute's own processes add to calls between them. A process trusts them only from another Depute
- * process.
+ * Headers that Depute's own processes add to calls between them. A process trusts these headers only from
+ * another Depute process.
  */
 export const HOP = {
   /** The HTTP method that the client used. */
@@ -207,8 +207,8 @@ function unauthenticated(message: string): DeputeError {
 /** The address at which callers reach a server. */
 export interface Reach {
   /**
-   * The address under which callers know the server, without a trailing slash. It may change when the server begins to
-   * listen.
+   * The address under which callers know the server, without a trailing slash. The address may change when the
+   * server begins to listen.
    */
   readonly publicUrl: string;
 }

@@ -118,7 +118,7 @@ export class CallEnd {
     this.#waiting?.(abortErrorOf(reason));
   }
 
-  /** Ends the call because its caller went away. It has no effect on a call that has an answer. */
+  /** Ends the call because its caller went away. A call that already has an answer is not affected. */
   leave(): void {
     if (!this.#settled) this.abort(new ConnectError("canceled", Code.Canceled));
   }
@@ -235,7 +235,7 @@ export function requestIdOf(context: WithValues): string {
   return context.values.get(requestIdKey);
 }
 
-/** The headers that a hop forwards to the next process. All other headers of the caller are dropped. */
+/** The headers that a process forwards to the next process. All other headers of the caller are dropped. */
 const FORWARDED = ["authorization", "dpop", "x-api-key", "traceparent", "tracestate", REQUEST_ID_HEADER];
 
 /** The parts of a client's request that a holder proof names. */

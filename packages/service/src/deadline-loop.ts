@@ -10,7 +10,7 @@ export interface DeadlineLoopOptions {
   /** The longest wait between two runs, which is also the wait after a failed run, in milliseconds. */
   readonly maxWaitMs: number;
   /**
-   * Does the work that is due. It returns early when the signal aborts.
+   * Does the work that is due. The function returns early when the signal aborts.
    *
    * @returns the next deadline in epoch milliseconds; undefined when there is none
    */

@@ -60,8 +60,8 @@ export interface DoorRefusal {
 export type Door = (head: RequestHead) => DoorRefusal | undefined;
 
 /**
- * Headers that no request may repeat. Node keeps the first value of a repeated header, while a proxy may have checked
- * another one.
+ * Headers that no request may repeat. Node keeps the first value of a repeated header, while a proxy may have
+ * checked a different value.
  */
 export const CREDENTIAL_HEADERS = ["authorization", "dpop", "x-api-key"] as const;
 const CREDENTIALS: ReadonlySet<string> = new Set(CREDENTIAL_HEADERS);

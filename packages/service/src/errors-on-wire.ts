@@ -35,8 +35,8 @@ export function toWire(error: DeputeError, info?: NotedError["info"]): ConnectEr
 }
 
 /**
- * Converts a refusal to a google.rpc.Status inside an answer, with the same content as toWire. Batch methods need it,
- * because each item may be refused separately.
+ * Converts a refusal to a google.rpc.Status inside an answer, with the same content as toWire. Batch methods
+ * need this form, because each item may be refused separately.
  */
 export function toStatus(error: DeputeError): Status {
   const { reason } = error;
@@ -89,7 +89,10 @@ export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   return toWire(withoutReason(reason, thrown));
 }
 
-/** Adds a service's error note to an error. An error without a reason of the vocabulary stays unchanged. */
+/**
+ * Adds a service's own data (see ErrorNote) to an error. An error without a reason of `ErrorReason` stays
+ * unchanged.
+ */
 export function withNote(error: ConnectError, note: ErrorNote | undefined): ConnectError {
   const known = note === undefined ? undefined : fromErrorInfo(error);
   if (note === undefined || known === undefined) return error;
@@ -99,8 +102,8 @@ export function withNote(error: ConnectError, note: ErrorNote | undefined): Conn
 }
 
 /**
- * Converts an error that a client caught to a refusal; its reason survives any number of hops. An error without a
- * reason of the vocabulary gets the reason that its code means, or INTERNAL.
+ * Converts an error that a client caught to a refusal. The reason stays the same across any number of
+ * processes. An error without a reason of `ErrorReason` gets the reason that its code means, or INTERNAL.
  */
 export function fromConnectError(caught: unknown): DeputeError {
   if (caught instanceof DeputeError) return caught;
@@ -113,7 +116,7 @@ export function fromConnectError(caught: unknown): DeputeError {
   return withoutReason(reason, caught);
 }
 
-/** Returns the reason that an error carries; undefined if the vocabulary has no such reason. */
+/** Returns the reason that an error carries; undefined if `ErrorReason` has no such reason. */
 export function reasonOf(caught: unknown): ErrorReason | undefined {
   if (caught instanceof DeputeError) return caught.reason;
   return caught instanceof ConnectError ? fromErrorInfo(caught)?.reason : undefined;
@@ -152,7 +155,7 @@ function fromErrorInfo(error: ConnectError): DeputeError | undefined {
   });
 }
 
-/** Returns the refusal for an error that came without a reason of the vocabulary. */
+/** Returns the refusal for an error that came without a reason of `ErrorReason`. */
 function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
   const { rawMessage } = error;
   const max = reason === ErrorReason.LIMIT_EXCEEDED ? TOO_LONG.exec(rawMessage)?.[1] : undefined;

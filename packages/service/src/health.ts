@@ -12,7 +12,7 @@ export interface HealthState {
   /** Whether all services serve. */
   readonly serving: boolean;
   readonly services: ReadonlyMap<string, boolean>;
-  /** Calls the listener after each change. Returns a function that unsubscribes it. */
+  /** Calls the listener after each change. Returns a function that removes the listener. */
   onChange(listener: () => void): () => void;
 }
 

@@ -39,8 +39,8 @@ export interface HttpRoute {
    */
   readonly refuse?: Refuse;
   /**
-   * Answers the request. If it throws a DeputeError, the answer is that error as JSON. Any other exception is answered
-   * as INTERNAL and logged.
+   * Answers the request. If the function throws a DeputeError, the answer is that error as JSON. Any other
+   * exception is answered as INTERNAL and logged.
    */
   readonly handle: (
     request: HttpRequest,
@@ -138,9 +138,9 @@ const getter: TextMapGetter<ReceivedHeaders> = {
 };
 
 /**
- * Counts the responses of plain HTTP routes and opens a span for each, below the client's span if it sent one (W3C
- * `traceparent`). Calls that a route makes become child spans. Metrics and spans name the route's declared path, never
- * the requested one.
+ * Counts the responses of plain HTTP routes and opens a span for each. If the client sent a span (W3C
+ * `traceparent`), the new span is its child. Calls that a route makes become child spans. Metrics and spans
+ * name the route's declared path, never the requested path.
  */
 export function observeRoutes(
   routes: readonly HttpRoute[],

@@ -90,7 +90,7 @@ function stackOf(error: Error): string {
   return stacks.join("\ncaused by: ");
 }
 
-/** A protobuf message, with its descriptors, is logged by its type name. */
+/** For a protobuf message, which carries its descriptors, the log has only the type name. */
 function shallow(value: unknown): unknown {
   if (value instanceof Error) return value.message;
   if (typeof value !== "object" || value === null) return value;

@@ -14,7 +14,7 @@ import type { Settings, SettingsTable } from "./settings.ts";
 import type { StorePlace } from "./store-place.ts";
 import type { UpgradeRoute } from "./upgrades.ts";
 
-/** Everything that a service gets from its process. A service uses nothing of the process beyond this. */
+/** Everything that a service gets from its process. A service uses no other part of the process. */
 export interface ServiceDeps {
   readonly log: Logger;
   readonly clock: Clock;
@@ -93,7 +93,7 @@ export interface ServiceInstance {
   readonly routes: (router: ConnectRouter) => void;
   /** Plain HTTP routes in addition to the RPCs. */
   readonly http?: readonly HttpRoute[];
-  /** How these services differ from the platform's own rules, in every call. */
+  /** The differences between these services and the platform's own rules, in every call. */
   readonly manners?: Manners;
   /** Additional ports, each with services of its own. */
   readonly ports?: readonly OwnPort[];

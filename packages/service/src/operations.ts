@@ -6,8 +6,8 @@ import type { HttpRoute } from "./http-routes.ts";
 import type { Registry } from "./metrics.ts";
 
 /**
- * Returns the plain HTTP addresses for operators. `/readyz`, also called `/health`: whether the process should get calls.
- * `/livez`: whether it answers at all. `/metrics`: metrics in the format of Prometheus.
+ * Returns the plain HTTP addresses for operators. `/readyz`, also called `/health`: whether the process should
+ * get calls. `/livez`: whether the process answers at all. `/metrics`: metrics in the format of Prometheus.
  *
  * @param metricsToken the bearer token that `/metrics` requires; empty for none
  */

@@ -38,7 +38,7 @@ export class PeerWatch {
     await this.#done;
   }
 
-  /** Asks until the watch is closed. The promise never rejects. */
+  /** Checks the peer's health until the watch is closed. The promise never rejects. */
   async #run(): Promise<void> {
     const { transport, timers, onServing } = this.#options;
     const { signal } = this.#closing;
@@ -49,7 +49,7 @@ export class PeerWatch {
           onServing(status === Status.SERVING);
         }
       } catch {
-        // The peer did not answer. A silent peer counts as not serving, whatever the reason.
+        // The peer did not answer. A silent peer counts as not serving, for any reason of the silence.
       }
       if (signal.aborted) return;
       onServing(false);

@@ -8,13 +8,14 @@ import { fingerprintOf, SealedSecrets } from "./sealed-secrets.ts";
 import { SettingsError } from "./settings.ts";
 import { explainStore, storeAt } from "./store-place.ts";
 
-/** A key of the platform: the name of its file, and the danger of its loss. */
+/** A key of the platform: the name of its file, and the danger if other users can read the file. */
 export type KeyName = Omit<KeyFile, "dataDir">;
 
 /** The keys of the platform, in files or in the database. */
 export interface KeySource {
   /**
-   * Returns the text of a key, and makes a missing one. A configured file takes precedence and is never made.
+   * Returns the text of a key, and creates a missing key. A configured file takes precedence and is never
+   * created.
    *
    * @param make returns the text of a new key
    * @throws SettingsError when the key cannot be read, opened or stored, or when file and database differ

@@ -143,7 +143,7 @@ async function connectWithReason(
   for await (const chunk of response.body ?? []) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   const header = new Headers(response.header);
-  // Only long errors are compressed. They come from an interceptor and already have a reason.
+  // Only long errors are compressed. Long errors come from an interceptor and already have a reason.
   const error = header.has("content-encoding") ? undefined : parse(bytes);
   if (error === undefined) return { ...response, body: once(bytes) };
   const better = reasonOf(error) === undefined ? withNote(reasoned(error), note) : error;
@@ -155,8 +155,8 @@ async function connectWithReason(
 }
 
 /**
- * Returns the HTTP status of a unary error: Connect's status for its code, but 413 and 408 for a refused body. Connect
- * clients read the code from the JSON error, whatever the status.
+ * Returns the HTTP status of a unary error: Connect's status for its code, but 413 and 408 for a refused body.
+ * Connect clients read the code from the JSON error, and not from the status.
  */
 export function httpStatusOf(error: ConnectError): number {
   const mayBeBody = error.code === Code.ResourceExhausted || error.code === Code.DeadlineExceeded;

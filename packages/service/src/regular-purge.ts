@@ -30,7 +30,10 @@ export abstract class RegularPurge {
     });
   }
 
-  /** Deletes the rows that are due, in short transactions. After close it stops before the next transaction. */
+  /**
+   * Deletes the rows that are due, in short transactions. After `close`, the purge stops before the next
+   * transaction.
+   */
   abstract purge(): Promise<void>;
 
   get isClosed(): boolean {

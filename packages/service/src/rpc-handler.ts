@@ -22,8 +22,8 @@ import { type ErrorNote, type Manners, NO_MANNERS } from "./service-manners.ts";
 import { isBodyUnread } from "./unread-body.ts";
 
 /**
- * The size in bytes from which a response is compressed, if the caller accepts it. Most responses are shorter. To
- * compress one kilobyte costs CPU time and saves no packet.
+ * The size in bytes from which a response is compressed, if the caller accepts compression. Most responses are
+ * shorter. To compress one kilobyte costs CPU time and saves no packet.
  */
 export const COMPRESS_MIN_BYTES = 8192;
 
@@ -41,7 +41,10 @@ export interface RpcHandlerOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
-  /** How services of published contracts differ from the platform's rules; absent when none does. */
+  /**
+   * The differences between services of published contracts and the platform's rules; absent when there are
+   * none.
+   */
   manners?: Manners;
 }
 
@@ -148,7 +151,8 @@ async function answer(
     ...(isHead && { method: "GET" }),
     body: wholeBody(() => readBody(request, limits), note),
   });
-  // Answers to GET must not be cached: a cache could give them to other callers, or give an outdated state.
+  // Answers to GET must not be cached: a cache could give an answer to other callers, or give an outdated
+  // state.
   if (isHead || request.method === "GET") answered.header = withoutStorage(answered.header);
   // An answer to HEAD is sent as a whole, because it has no body. An answer that leaves the request's body
   // unread is a refusal, so such an answer is sent as a whole too.

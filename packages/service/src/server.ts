@@ -24,7 +24,7 @@ import { limitAge } from "./tls/connection-age.ts";
 import { type Place, startListener } from "./tls/listener.ts";
 import { createUpgrades, type UpgradeRoute } from "./upgrades.ts";
 
-/** The beginning of an HTTP/2 connection (RFC 9113 section 3.4); no HTTP/1.1 request begins like it. */
+/** The beginning of an HTTP/2 connection (RFC 9113 section 3.4). No HTTP/1.1 request begins with these bytes. */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n");
 
 export type HttpVersion = 1 | 2;
@@ -76,11 +76,11 @@ const CHECK_INTERVAL_MS = 2000;
 export interface ServerOptions {
   /** The address to listen on. Port 0 is any free port. */
   place: Place;
-  /** Answers RPCs. The server tries it before the routes. */
+  /** Answers RPCs. The server tries this handler before the routes. */
   rpc: RpcHandler;
   /**
-   * The first handler of HTTP/2 streams. The other handlers serve a stream that it declines, and a stream with too long
-   * headers.
+   * The first handler of HTTP/2 streams. The other handlers serve a stream that the first handler declines, and
+   * a stream with too long headers.
    */
   fast?: StreamHandler;
   routes: readonly HttpRoute[];
@@ -97,9 +97,12 @@ export interface ServerOptions {
   certificates?: Certificates;
   log: Logger;
   timers: Timers;
-  /** Varies the ages of connections; the system's source when absent. */
+  /** The random source that varies the maximum ages of connections; the system's source when absent. */
   random?: Random;
-  /** How services of published contracts differ from the platform's rules; absent when none does. */
+  /**
+   * The differences between services of published contracts and the platform's rules; absent when there are
+   * none.
+   */
   manners?: Manners;
 }
 
@@ -108,8 +111,8 @@ export interface Server {
   readonly url: string;
   readonly port: number;
   /**
-   * Stops listening, tells clients to reconnect elsewhere, waits up to `drainMs` milliseconds for open calls, and then
-   * closes all connections.
+   * Stops listening, and asks clients to reconnect elsewhere. Then waits up to `drainMs` milliseconds for open
+   * calls, and closes all connections.
    */
   close(drainMs: number): Promise<void>;
 }
@@ -145,7 +148,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       if (draining) setImmediate(() => http1.closeIdleConnections());
     });
     // The connection has reached its maximum age. The connection closes after this response, and the client
-    // opens another one for its next request.
+    // opens a new connection for its next request.
     if (aged.has(request.socket)) response.shouldKeepAlive = false;
     answer(request, response);
   });
@@ -275,8 +278,8 @@ function createHandler({
 }
 
 /**
- * Whether headers exceed the limit. Node.js enforces the limit for HTTP/1.1, but over HTTP/2 it only advises clients of
- * it.
+ * Whether headers exceed the limit. Node.js enforces the limit for HTTP/1.1, but over HTTP/2 it only announces
+ * the limit to clients.
  */
 function headersTooLong(request: HttpRequest): boolean {
   return "stream" in request && bytesOf(request.rawHeaders) > MAX_HEADER_BYTES;

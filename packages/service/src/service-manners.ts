@@ -5,14 +5,17 @@ import type { ErrorReason } from "@depute/core";
 export interface NotedError {
   /** Metadata of google.rpc.ErrorInfo besides the error's own. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** The names in a second google.rpc.ErrorInfo, which comes first, for clients of a published protocol. */
+  /**
+   * The reason and the domain of a second google.rpc.ErrorInfo, for clients of a published protocol. The second
+   * ErrorInfo precedes the platform's own.
+   */
   readonly info?: { readonly reason: string; readonly domain: string };
 }
 
 /** Returns the data that a service adds to an error with this reason. */
 export type ErrorNote = (reason: ErrorReason) => NotedError;
 
-/** How one service of a published contract differs from the platform's own rules, in every call. */
+/** The differences between one service of a published contract and the platform's own rules, in every call. */
 export interface ServiceManners {
   /**
    * Adds data to the service's errors. The function also applies to errors before a handler runs: for
@@ -28,7 +31,10 @@ export interface ServiceManners {
   prepare?(schema: DescMessage, request: Message): Message;
 }
 
-/** Manners by the full names of services, e.g. `nekte.v1.Nekte`. */
+/**
+ * The ServiceManners of each service that differs from the platform's rules, by the service's full name, e.g.
+ * `nekte.v1.Nekte`.
+ */
 export type Manners = ReadonlyMap<string, ServiceManners>;
 
 export const NO_MANNERS: Manners = new Map();

@@ -10,7 +10,10 @@ interface Common<Type extends string, Default> {
   readonly help: string;
   /** The heading above the setting in --help. */
   readonly group?: string;
-  /** Whether the value is a secret. A file may then contain it: `DEPUTE_NAME_FILE`. */
+  /**
+   * Whether the value is a secret. The variable `DEPUTE_NAME_FILE` may then name a file that contains the
+   * secret.
+   */
   readonly isSecret?: true;
 }
 
@@ -141,8 +144,9 @@ export function readSettings<Table extends SettingsTable>(
 }
 
 /**
- * Returns the message for an unknown flag that is the last part of a known one, such as `--port` of `--gateway-port`;
- * undefined for any other error. Commander would suggest a flag of similar letters, such as `--host`.
+ * Returns the message for an unknown flag that is the last part of a known flag, such as `--port` of
+ * `--gateway-port`. Undefined for any other error. Commander would suggest a flag of similar letters, such as
+ * `--host`.
  */
 function shortenedFlagProblem({ code, message }: CommanderError, table: SettingsTable): string | undefined {
   if (code !== "commander.unknownOption") return undefined;
@@ -161,7 +165,8 @@ function optionOf(name: string, setting: Setting): Option {
   option.default(secret ?? defaultOf(setting), describeDefault(setting));
   if (setting.group !== undefined) option.helpGroup(setting.group);
   if (setting.type === "bool") option.preset("true");
-  // Compose files say "not set" by an empty variable, so it keeps the default, unless the type allows an empty value.
+  // In Compose files, an empty variable means "not set". Such a variable keeps the default, unless the type
+  // allows an empty value.
   const emptyCounts = setting.type === "string" || setting.type === "list" || setting.type === "url";
   option.argParser((text: string, previous: unknown) => {
     if (text === "" && !emptyCounts) return previous;
@@ -176,7 +181,7 @@ function optionOf(name: string, setting: Setting): Option {
   return option;
 }
 
-/** Returns the secret in the file that the environment names; undefined when it names none. */
+/** Returns the secret in the file that the environment names; undefined when the environment names no file. */
 function secretOfFile(name: string, setting: Setting): unknown {
   const variable = secretFileVariable(name);
   const path = process.env[variable] ?? "";

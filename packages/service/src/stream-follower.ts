@@ -65,7 +65,7 @@ export class StreamFollower {
 /**
  * Resolves after some milliseconds, or as soon as the signal aborts.
  *
- * @param untilWoken receives a function that ends the pause early; it has no effect after the pause
+ * @param untilWoken receives a function that ends the pause early; the function has no effect after the pause
  */
 export function pause(
   ms: number,

@@ -24,7 +24,10 @@ export function startTelemetry({ serviceName, endpoint }: TelemetryOptions): Tel
   return startTracing(serviceName, new BatchSpanProcessor({ exporter }));
 }
 
-/** Starts recording spans with a given processor. {@link startTelemetry} uses it with an OTLP receiver. */
+/**
+ * Starts recording spans with a given processor. {@link startTelemetry} passes a processor for an OTLP
+ * receiver.
+ */
 export function startTracing(serviceName: string, processor: SpanProcessor): Telemetry {
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ "service.name": serviceName, "service.namespace": "depute" }),

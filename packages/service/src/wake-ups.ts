@@ -28,7 +28,7 @@ export class WakeUps {
     return this.#waiting.get(key)?.version ?? 0;
   }
 
-  /** Calls `listener` at each wake-up of `key`. The returned function unsubscribes it. */
+  /** Calls `listener` at each wake-up of `key`. The returned function unsubscribes the listener. */
   on(key: string, listener: () => void): () => void {
     const waiting = this.#waiting.get(key) ?? { listeners: new Set(), version: 1 };
     waiting.listeners.add(listener);
@@ -131,9 +131,9 @@ export interface FollowOptions<Item, Position extends number | bigint> {
   /** Milliseconds between reads when no wake-up comes. */
   pollMs: number;
   timers: Timers;
-  /** Ends the following without an error when it aborts. */
+  /** When this signal aborts, `follow` ends without an error. */
   signal: AbortSignal;
-  /** Whether an item is the last one. The following ends after this item was returned. */
+  /** Whether an item is the last one. `follow` ends after it has returned this item. */
   isLast?: (item: Item) => boolean;
   /** Maximum number of items in one read, which limits the memory. */
   batch?: number;

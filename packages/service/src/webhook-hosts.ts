@@ -1,4 +1,7 @@
-/** The setting of the services that call webhooks, or that tell clients whether the platform calls them. */
+/**
+ * The setting of the services that call webhooks, or that report to clients whether the platform calls
+ * webhooks.
+ */
 export const WEBHOOK_HOSTS = {
   type: "list",
   default: [],

@@ -102,7 +102,7 @@ describe.runIf(postgres !== undefined)("on Postgres", () => {
       },
       { isRepeatable: given.isRepeatable },
     );
-    // Another write in the same commit keeps its change, whatever happens to the first one.
+    // Another write in the same commit keeps its change, even if the first write fails.
     const other = store.write((tx) => add(tx, 2), { isRepeatable: true });
     const [outcome] = await Promise.allSettled([writing, other]);
     if (outcome.status === "rejected") expect(outcome.reason).toBeInstanceOf(ConflictError);

@@ -29,10 +29,10 @@ export interface BatchOptions {
 }
 
 /**
- * Runs the functions of one database transaction, one after the other. A function that throws undoes only its own
- * changes, by a savepoint. Repeatable functions share one savepoint, because a savepoint costs a copy of each page that
- * changes after it. If a function throws after a change, which is rare, all functions of the shared savepoint are
- * undone. Then each of them runs again with a separate savepoint.
+ * Runs the functions of one database transaction, one after the other. A function that throws undoes only its
+ * own changes, by a savepoint. Repeatable functions share one savepoint, because a savepoint costs a copy of
+ * each page that changes after it. If a function throws after a change, which is rare, all functions of the
+ * shared savepoint are undone. Then each function runs again with a separate savepoint.
  */
 export class Batch {
   readonly #options: BatchOptions;
@@ -56,7 +56,7 @@ export class Batch {
     this.#ran.push(await this.#runAlone(job));
   }
 
-  /** Ends the shared savepoint. Call it before the commit. */
+  /** Ends the shared savepoint. Call this method before the commit. */
   async end(): Promise<void> {
     if (this.#sharing === undefined) return;
     await this.#options.connection.release();
@@ -83,8 +83,8 @@ export class Batch {
   }
 
   /**
-   * Undoes the functions of the shared savepoint. Then it runs them and the given function again, with a separate
-   * savepoint for each.
+   * Undoes the functions of the shared savepoint. Then the method runs these functions and the given function
+   * again, with a separate savepoint for each.
    */
   async #runAgain(job: Job): Promise<void> {
     const { connection, call } = this.#options;
@@ -144,13 +144,13 @@ export interface GroupCommitOptions {
 }
 
 /**
- * Commits many writes together. Functions run one after the other in one database transaction ({@link Batch}), which
- * has a single commit and a single flush to disk. No caller gets an answer before that commit. This includes a caller
- * whose function failed, because a change that the commit then undoes may have caused the failure. While one batch is
- * flushed, the next one runs. After a failed flush it is unknown which data is on disk. Therefore nothing is read or
- * written until the database is opened again. If a connection breaks during a commit, the callers are refused at once.
- * Their hooks wait until the database says whether the batch committed, because memory must agree with the tables. No
- * other batch runs before that.
+ * Commits many writes together. Functions run one after the other in one database transaction ({@link Batch}),
+ * which has a single commit and a single flush to disk. No caller gets an answer before that commit. Even a
+ * caller whose function failed waits: another function's change may have caused the failure, and a failed
+ * commit undoes that change. While one batch is flushed, the next one runs. After a failed flush, the data on
+ * disk is unknown. Therefore nothing is read or written until the database is opened again. If a connection
+ * breaks during a commit, the callers are refused at once. Their hooks wait until the database reports whether
+ * the batch committed, because memory must agree with the tables. No other batch runs before that report.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;

@@ -3,8 +3,9 @@ export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
 /**
- * Every encoding of the eight points of small order: the canonical encodings, those with y + p in place of y, and those
- * with the sign bit set where x is 0. With such a key or R, one signature is valid for many messages or keys.
+ * Every encoding of the eight points of small order. The list has the canonical encodings, and encodings with y
+ * + p in place of y. For x = 0, the list also has encodings with the sign bit set. With such a key or R, one
+ * signature is valid for many messages or keys.
  */
 const SMALL_ORDER = [
   "0000000000000000000000000000000000000000000000000000000000000000",

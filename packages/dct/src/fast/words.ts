@@ -3,8 +3,8 @@ import { parsePrincipal } from "../principal.ts";
 import { Memo } from "./memo.ts";
 
 /**
- * Half the maximum number of entries in one Memo. The entry of a 256-character pattern takes about 8 KB, that of a key
- * 0.3 KB.
+ * Half the maximum number of entries in one Memo. An entry takes about 8 KB for a 256-character pattern, and
+ * 0.3 KB for a key.
  */
 const MEMO_SIZE = 1024;
 /** Maximum length of a cached pattern, in characters. */

@@ -8,10 +8,10 @@ import { ReplayWindow } from "./replay-window.ts";
 import type { SessionTerms } from "./terms.ts";
 
 /**
- * The verifier's side of a holder session. The holder proved possession of its key once, and a keyed code authenticates
- * each further call. A session is bound to one principal, one token, one audience and an end. It grants no right,
- * because each call verifies the token again. It exists only in memory; a holder whose session is lost proves
- * possession again.
+ * The verifier's side of a holder session. The holder proved possession of its key once, and a keyed code
+ * authenticates each further call. A session is bound to one principal, one token, one audience and an end. The
+ * session grants no right, because each call verifies the token again. Sessions exist only in memory; a holder
+ * whose session is lost proves possession again.
  */
 export class HolderSession {
   readonly terms: SessionTerms;
@@ -27,10 +27,10 @@ export class HolderSession {
   }
 
   /**
-   * Checks the proof of one call, as checkProof does for a standalone proof. It never throws and changes no state. If
-   * the proof is accepted, the caller must pass the call's number to `use`. It denies with proof_required without a
-   * proof, with replayed_proof for a number that was used or is too old, and otherwise with invalid_proof and the
-   * fault.
+   * Checks the proof of one call, as checkProof does for a standalone proof. The method never throws and
+   * changes no state. If the proof is accepted, the caller must pass the call's number to `use`. The denial for
+   * a missing proof is proof_required, and for a number that was used or is too old replayed_proof. Any other
+   * fault of the proof gives invalid_proof with the fault, and a faulty expectation internal_context.
    */
   check(
     engine: CryptoEngine,
@@ -54,7 +54,7 @@ export class HolderSession {
     const { htm, htu, ard } = expected;
     const code = callCode(engine, this.#key, { id, counter, time, htm, htu, ard });
     if (!isSameCode(code, read.code)) return denied("invalid_proof", "code");
-    // Checked after the code, so that only the key's owner can learn which numbers were used.
+    // The number is checked after the code, so that only the key's owner can learn which numbers were used.
     if (!this.#window.isFresh(counter)) return denied("replayed_proof");
     return {
       ok: true,
@@ -70,7 +70,8 @@ export class HolderSession {
   }
 
   /**
-   * Consumes the number of an accepted call; false when it was already used. Call it before the call is carried out.
+   * Consumes the number of an accepted call; false when the number was already used. Call this method before
+   * the call is carried out.
    */
   use(counter: number): boolean {
     return this.#window.use(counter);

@@ -15,7 +15,7 @@ export interface SessionGrant {
   expiresAt: number;
   /** The verifier's key for this session, in the form of a principal id. */
   verifierKey: string;
-  /** The verifier's principal and its signature over the session's terms, if it has a key. */
+  /** The verifier's principal and its signature over the session's terms; absent if the verifier has no key. */
   signer?: string;
   signature?: string;
 }
@@ -34,9 +34,10 @@ export type OpenedSession =
   | { ok: false; denial: DenialReason };
 
 /**
- * Opens a session for the proof's principal (see requestSession), and never throws. `expected` has the values to which
- * the proof must be bound: `opens` is the session's audience, `token` the session's token. Denied as by checkProof. The
- * caller must refuse a proof with a stored jti, verify the token with its holder, and store the session.
+ * Opens a session for the proof's principal (see requestSession), and never throws. `expected` has the values
+ * to which the proof must be bound: `opens` is the session's audience, `token` the session's token. The denials
+ * are those of checkProof. The caller must refuse a proof with a stored jti, verify the token with its holder,
+ * and store the session.
  */
 export function openSession(
   engine: CryptoEngine,

@@ -18,9 +18,9 @@ export interface SessionRequest {
   /** A holder proof in the usual form, with a key for this session. */
   readonly proof: string;
   /**
-   * Accepts the session that a verifier granted. `verifier` is the verifier's principal, whose signature the grant must
-   * then have. Without it, a man in the middle could have opened one session with each side. Throws TokenError
-   * (invalid_proof).
+   * Accepts the session that a verifier granted. If `verifier` names the verifier's principal, the grant must
+   * have that principal's signature. Without the signature, a man in the middle could have opened one session
+   * with each side. Throws TokenError (invalid_proof).
    */
   accept(grant: SessionGrant, verifier?: string): CallerSession;
 }

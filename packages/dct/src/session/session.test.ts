@@ -333,5 +333,5 @@ describe("sessions of one verifier", () => {
   });
 });
 
-/** The sum of a point of prime order and a point of small order, so a key of mixed order. */
+/** A key of mixed order: the sum of a point of prime order and a point of small order. */
 const MIXED = "H9BT0Vlps2Z-HAouZAV0F3n5y8MVxw9UA5EwqjMpzs8";

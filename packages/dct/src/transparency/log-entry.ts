@@ -4,8 +4,8 @@ import { canonicalBytes, encodeBase64Url } from "@depute/core";
 export type LogEntryKind = "attestation" | "verification_result" | "revocation" | "session_head";
 
 /**
- * One leaf. It holds the digest of a document and not its id. The log is public, and the id of an attestation
- * is sufficient to read it.
+ * One leaf. A leaf contains the digest of a document and not the document's id. The log is public, and an
+ * attestation's id is sufficient to read the attestation.
  */
 export interface LogEntry {
   kind: LogEntryKind;

@@ -84,8 +84,8 @@ export function consistencyRanges(first: number, second: number): LeafRange[] {
   if (first === 0 || first === second) return [];
   const path: LeafRange[] = [];
   let [begin, end] = [0, second];
-  // Whether the range still begins at the first leaf. If so, the proof omits its hash, because it is the first tree's
-  // root.
+  // Whether the range still begins at the first leaf. If so, the proof omits the range's hash, because that
+  // hash is the first tree's root.
   let whole = true;
   while (first !== end) {
     const startsAtFirstLeaf = begin + split(end - begin);
@@ -112,7 +112,7 @@ export interface Inclusion {
   proof: readonly Uint8Array[];
 }
 
-/** Whether a leaf's hash is in the tree with that root (RFC 9162 2.1.3.2). Never throws. */
+/** Whether the tree with the root `root` contains a leaf's hash (RFC 9162 2.1.3.2). Never throws. */
 export function verifyInclusion(sha256: Sha256, { index, treeSize, leaf, root, proof }: Inclusion): boolean {
   if (!isCount(index) || !isCount(treeSize) || index >= treeSize || !areHashes([leaf, root, ...proof])) {
     return false;

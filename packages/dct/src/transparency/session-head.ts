@@ -4,7 +4,7 @@ import { canonicalBytes } from "@depute/core";
 export const SESSION_HEAD_FORMAT = "asp-session-head/0.1";
 
 /**
- * A platform's statement of an ASP session at its newest message (asp.v0.TranscriptSeal). A head never
+ * A platform's statement about an ASP session up to its newest message (asp.v0.TranscriptSeal). A head never
  * changes.
  */
 export interface SessionHead {

@@ -1,6 +1,6 @@
 import { isObject } from "@depute/core";
 
-/** What a client can do for a server, as the client declares it (MCP, `ClientCapabilities`). */
+/** The capabilities of a client, as the client declares them to a server (MCP, `ClientCapabilities`). */
 export type Declared = Readonly<Record<string, unknown>>;
 
 /** The capability that each request of a server needs. */

@@ -1,6 +1,6 @@
 /**
- * Lists whose entries run code or instruct a model. A caller may use an entry only with the definition that it was
- * shown.
+ * Lists whose entries run code or instruct a model. A caller may use an entry only with the definition that the
+ * caller was shown.
  */
 export const PINNED = ["tools", "prompts"] as const;
 export type Pinned = (typeof PINNED)[number];
@@ -35,9 +35,10 @@ export function usedBy(method: string, params: Readonly<Record<string, unknown>>
 }
 
 /**
- * Returns the reason why a definition does not allow a request; undefined if it does (threats.md M6). A caller that has
- * not listed the entry may use it if its definition never changed, because then the caller cannot have seen another
- * one. It may also use a definition that the tool map pins.
+ * Returns the reason why a definition does not allow a request; undefined if the request is allowed (threats.md
+ * M6). A caller may use an entry that it has not listed if the entry's definition never changed. The caller
+ * then cannot have seen another definition. An unlisted entry is also allowed if the tool map pins the
+ * definition.
  */
 export function definitionFault(
   list: Pinned,

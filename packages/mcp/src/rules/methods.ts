@@ -14,7 +14,7 @@ export type Treatment =
   | { readonly kind: "passed" }
   | { readonly kind: "refused" };
 
-/** A list: the member of the result that contains it, and the rules for showing its entries. */
+/** A list: the member of the result that contains the list, and the rules for showing its entries. */
 export interface List {
   readonly member: string;
   /** The method with which clients use the entries. */

@@ -17,11 +17,14 @@ const ENCODED = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 const MARKED = /^=\?base64\?.*\?=$/;
 /** Visible ASCII and blanks, without a blank at either end. */
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
-/** Maximum number of headers of one tool. Further ones are ignored. */
+/** Maximum number of headers of one tool. Further headers are ignored. */
 const MAX_HEADERS = 64;
 const MAX_DEPTH = 32;
 
-/** Returns the headers that a tool's inputSchema declares. Only properties of properties count. */
+/**
+ * Returns the headers that a tool's inputSchema declares. Only properties and their nested properties count,
+ * and no array items.
+ */
 export function paramHeadersOf(inputSchema: unknown): readonly ParamHeader[] {
   const found: ParamHeader[] = [];
   collect(inputSchema, [], found);

@@ -77,7 +77,7 @@ const MEMBERS = [
   "serverId",
   "revision",
 ];
-/** Generations of MCP revisions. `modern` means 2026-07-28 and later, `legacy` all earlier ones. */
+/** Generations of MCP revisions. `modern` means 2026-07-28 and later, `legacy` all earlier revisions. */
 const REVISIONS = ["auto", "modern", "legacy"] as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -85,8 +85,8 @@ const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_TTL_MS = 3_600_000;
 const DEFAULT_ANSWER_BYTES = 10_485_760;
 /**
- * The bounds of `maxAnswerBytes`. A server's own description needs the minimum; the maximum keeps below the longest
- * JavaScript string.
+ * The bounds of `maxAnswerBytes`. A server's own description needs the minimum; the maximum is below the length
+ * of the longest JavaScript string.
  */
 const LEAST_ANSWER_BYTES = 65_536;
 const MOST_ANSWER_BYTES = 268_435_456;

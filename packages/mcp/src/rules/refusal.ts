@@ -31,7 +31,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What happened to the money reserved for a failed call. Amounts are in microcents. */
+/** The state of the amount that was reserved for a failed call. Amounts are in microcents. */
 export interface BudgetState {
   /**
    * `none`: the call costs nothing. `charged`: the call counts as carried out. `released`: the call certainly was not
@@ -63,7 +63,7 @@ export function unmapped(name: string): Refusal {
   return new Refusal(DENIED, "DCT verification failed", data);
 }
 
-/** The error for a failure of the server behind the proxy. `reason` is from Depute's vocabulary of reasons. */
+/** The error for a failure of the server behind the proxy. `reason` is the name of an `ErrorReason`. */
 export function upstreamFailed(
   reason: "INTERNAL" | "DEADLINE_EXCEEDED" | "DEPENDENCY_UNAVAILABLE",
   detail: string,

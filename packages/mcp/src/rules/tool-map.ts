@@ -12,7 +12,10 @@ export interface CallRule {
   /** Derives the resource of the requested token capability from the tool call. */
   readonly resource: ResourceRule;
   readonly cost: CostRule;
-  /** Digest that the tool's definition must have (see definitionDigest). If it is absent, any definition is allowed. */
+  /**
+   * Digest that the tool's definition must have (see definitionDigest). Without a digest, any definition is
+   * allowed.
+   */
   readonly definition?: string;
   /** Whether a tool's arguments must fit its input schema; always true for other requests. */
   readonly checkArguments: boolean;
@@ -38,8 +41,8 @@ export type ResourceRule =
  * - `text`: the text itself.
  * - `path`: an absolute path of the file system, in a spelling that every server reads alike.
  * - `real-path`: a path with all links followed; requires that proxy and server see the same files.
- * - `uri`: an address. A `file:` address becomes a path; for others the scheme is the first segment. Unchanged in
- *   namespace `web`.
+ * - `uri`: an address. A `file:` address becomes a path; for others the scheme is the first segment. In
+ * namespace `web`, an address stays unchanged.
  */
 export const RESOURCE_FORMS = ["text", "path", "real-path", "uri"] as const;
 export type ResourceForm = (typeof RESOURCE_FORMS)[number];
@@ -50,7 +53,7 @@ export interface CostRule {
    * The amount that is reserved before the call: the cost or, if the cost varies, the maximum cost. 0 for a free call.
    */
   readonly most: number;
-  /** JSON pointer (RFC 6901) to the actual cost in the result. If it is absent, `most` is charged. */
+  /** JSON pointer (RFC 6901) to the actual cost in the result. Without a pointer, `most` is charged. */
   readonly reported?: string;
 }
 
@@ -64,5 +67,5 @@ export interface ToolMap {
   readonly passed: ReadonlySet<string>;
 }
 
-/** Stands for every resource. Only a token for every resource grants it. */
+/** Stands for every resource. Only a token for every resource grants such a request. */
 export const EVERY_RESOURCE = "*";

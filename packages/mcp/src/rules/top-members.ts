@@ -110,7 +110,10 @@ export class TopMembers {
     this.#name = "";
   }
 
-  /** Parses the collected JSON text of `id` and clears it; returns undefined if there is none or it is no JSON. */
+  /**
+   * Parses the collected JSON text of `id` and clears the text; returns undefined if the text is missing or is
+   * no JSON.
+   */
   #takeId(): unknown {
     const idBytes = this.#idBytes;
     this.#idBytes = undefined;

@@ -21,7 +21,8 @@ export interface Protocol {
   /**
    * Returns the size limit of the body in bytes.
    *
-   * @returns undefined while the received bytes do not decide it, -1 when the adapter must handle the call
+   * @returns undefined while the received bytes do not determine the limit, -1 when the adapter must handle the
+   * call
    */
   limitOf(chunks: readonly Uint8Array[], length: number, maxBytes: number): number | undefined;
   /** Returns the message in a complete body; undefined when the adapter must handle the call. */

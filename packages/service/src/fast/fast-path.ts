@@ -16,7 +16,7 @@ import { collectMethods, type FastMethod } from "./methods.ts";
 import { PlainHeaders, toNodeHeaders } from "./plain-values.ts";
 import { headOf, refusalOf, replace, sendStream, write } from "./send.ts";
 
-/** Answers a stream of HTTP/2. Returns false for a stream that it leaves untouched. */
+/** Answers a stream of HTTP/2. Returns false for a stream that the handler leaves untouched. */
 export type StreamHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => boolean;
 
 // The fast path's protocols by content type. The adapter serves other spellings of these content types.
@@ -130,7 +130,7 @@ function take(stream: ServerHttp2Stream, open: Open, chunk: Buffer): void {
   );
 }
 
-/** Passes a call to the adapter because its body is not plain, or does not arrive. */
+/** Passes a call to the adapter because the fast path cannot serve the body, or the body does not arrive. */
 function refuse(stream: ServerHttp2Stream, open: Open, body: AsyncIterable<Uint8Array>): void {
   open.cancel();
   open.chunks = [];

@@ -19,7 +19,7 @@ export interface FastMethod {
   readonly path: string;
   readonly spec: UnarySpec | ServerStreamSpec;
   readonly serialization: Serialization;
-  /** Maximum number of fields in a request; undefined for any number. */
+  /** Maximum number of fields in a request; undefined for no limit. */
   readonly maxFields: number | undefined;
   /**
    * Connect's handler of the method. The handler serves a call whose body shows that the fast path cannot serve

@@ -110,7 +110,7 @@ export class PlainHeaders {
   }
 }
 
-// This makes `instanceof Headers` true. Every method of Headers is defined above.
+// This prototype makes `instanceof Headers` true. Every method of Headers is defined above.
 Object.setPrototypeOf(PlainHeaders.prototype, Headers.prototype);
 
 /**

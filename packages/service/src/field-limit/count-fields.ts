@@ -10,7 +10,7 @@ const FIXED32 = 5;
 
 /**
  * Whether a message in protobuf's binary form holds more fields than `max`, including the fields of nested
- * messages. The check reads only tags and lengths and stops at the first excess field. This costs a small part
+ * messages. The check reads only tags and lengths and stops at the first excess field. The cost is a small part
  * of decoding. The check reads invalid bytes as the decoder does: a length beyond the enclosing message is
  * followed to the last byte.
  */

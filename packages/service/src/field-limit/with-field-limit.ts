@@ -10,7 +10,7 @@ import { hasMoreFields, hasMoreJsonValues } from "./count-fields.ts";
 type Request = Parameters<UniversalHandler>[0];
 type Handle = (request: Request) => ReturnType<UniversalHandler>;
 
-/** Maximum number of fields in a request of a method; undefined for any number. */
+/** Maximum number of fields in a request of a method; undefined for no limit. */
 export function maxFieldsOf(method: DescMethod): number | undefined {
   return hasOption(method, max_fields) ? getOption(method, max_fields) || undefined : undefined;
 }

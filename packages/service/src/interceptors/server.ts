@@ -26,7 +26,10 @@ import { type Next, observeInterceptor, withHooks } from "./outcome.ts";
 import { serverTracingInterceptor } from "./tracing.ts";
 import { validateInterceptor } from "./validate.ts";
 
-/** Gives each call an id for logs and hops, and adds it to the response, also to an error. */
+/**
+ * Gives each call an id for logs and for further calls between processes. The response contains the id, also
+ * for an error.
+ */
 export function requestIdInterceptor(): Interceptor {
   return (next) => async (request) => {
     const id = requestIdFrom(request.header.get(REQUEST_ID_HEADER));
@@ -131,7 +134,10 @@ export interface ServerInterceptorOptions {
   /** Whether the process records spans. */
   tracing: boolean;
   stopping: AbortSignal;
-  /** How services of published contracts differ from the platform's rules; absent when none does. */
+  /**
+   * The differences between services of published contracts and the platform's rules; absent when there are
+   * none.
+   */
   manners?: Manners;
 }
 

@@ -20,7 +20,10 @@ const getter: TextMapGetter<Headers> = {
 };
 const setter: TextMapSetter<Headers> = { set: (headers, key, value) => headers.set(key, value) };
 
-/** Opens a span for each call that this process answers, below the caller's span if it sent one (W3C `traceparent`). */
+/**
+ * Opens a span for each call that this process answers. If the caller sent a span (W3C `traceparent`), the new
+ * span is its child.
+ */
 export function serverTracingInterceptor(): Interceptor {
   return (next) => (request) => {
     const parent = propagation.extract(context.active(), request.header, getter);
@@ -39,7 +42,7 @@ export function serverTracingInterceptor(): Interceptor {
   };
 }
 
-/** Opens a span for each call that this process makes, and puts its id into the call's headers. */
+/** Opens a span for each call that this process makes, and puts the span's id into the call's headers. */
 export function clientTracingInterceptor(): Interceptor {
   return (next) => (request) => {
     const parent = context.active();

@@ -36,7 +36,7 @@ export interface OutboundRequest {
   readonly body?: string | Uint8Array;
   /** Aborts the request and the reading of its answer. */
   readonly signal: AbortSignal;
-  /** Maximum wait in milliseconds until the answer begins, and between two pieces of it. */
+  /** Maximum wait in milliseconds until the answer begins, and between two pieces of the answer. */
   readonly idleMs: number;
   /** Maximum number of bytes of a body that is read. */
   readonly maxBytes: number;
@@ -64,7 +64,7 @@ export interface PinnedTarget {
 
 /**
  * Sends requests to addresses that come from outside, such as an agent's endpoint or a callback. The class
- * calls only configured hosts. It checks the IP address of a name at connection time. A name that later
+ * calls only configured hosts. The IP address of a name is checked at connection time. A name that later
  * resolves to another address therefore does not evade the check. A redirect is returned as a response and not
  * followed.
  */

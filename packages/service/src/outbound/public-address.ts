@@ -2,8 +2,8 @@ import { isIPv4, isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
- * The only range of IPv6 that is routed today (RFC 4291 2.4). ipaddr.js counts the unassigned ranges outside it as
- * unicast too.
+ * The only range of IPv6 that is routed today (RFC 4291 2.4). ipaddr.js counts the unassigned ranges outside
+ * this range as unicast too.
  */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR("2000::/3");
 

@@ -32,7 +32,7 @@ export interface TestHostOptions<Time extends Clock = ManualClock> {
   dataDir?: string;
   /** The service's clock; by default a clock that only the test moves. */
   clock?: Time;
-  /** Receives each log line of level warn and above. Without it nothing is logged. */
+  /** Receives each log line of level warn and above. Without this function nothing is logged. */
   onLog?: (line: string) => void;
   /** Receives the keys of a topic's wake-ups. */
   onWake?: { topic: string; listener: (key: string) => void };

@@ -85,8 +85,8 @@ export class Certificates {
   }
 
   /**
-   * The context of calls to the platform's other processes: it presents this process's own certificate, and trusts the
-   * configured authorities.
+   * The TLS context of calls to the platform's other processes. The context presents this process's own
+   * certificate, and trusts the configured authorities.
    */
   get caller(): SecureContext {
     this.#loaded.callerContext ??= createSecureContext(this.#loaded.caller);
@@ -138,7 +138,10 @@ interface Loaded {
   readonly text: string;
 }
 
-/** The value of `text` when no file is configured. Such certificates never change, so they need no checks. */
+/**
+ * The value of `text` when no file is configured. Without files, the certificates never change and need no
+ * checks.
+ */
 const NO_FILES = JSON.stringify([null, null, null, null]);
 
 /** Reads and checks all files. */

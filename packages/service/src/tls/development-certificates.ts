@@ -68,8 +68,8 @@ export class DevelopmentAuthority {
   }
 
   /**
-   * Issues a certificate for servers and clients. Processes of a platform call each other with the certificate of their
-   * listeners, so it has both usages.
+   * Issues a certificate for servers and clients. Processes of a platform call each other with the certificate
+   * of their listeners, so the certificate has both usages.
    */
   async issue(
     { hosts = [], uris = [] }: IdentityNames,

@@ -8,7 +8,10 @@ import type { Certificates } from "./certificates.ts";
 export type Place = { readonly host: string; readonly port: number } | { readonly path: string };
 
 export interface ListenerOptions {
-  /** The certificates of the process. The listener has no TLS if this is absent or has no certificate for listeners. */
+  /**
+   * The certificates of the process. The listener has no TLS if this option is absent or has no certificate for
+   * listeners.
+   */
   readonly certificates?: Certificates;
   readonly maxConnections: number;
   /** Milliseconds in which a client must complete its handshake. */
@@ -96,7 +99,7 @@ function createServerFor(options: ListenerOptions): Created {
     ALPNProtocols: ["h2", "http/1.1"],
     handshakeTimeout: handshakeTimeoutMs,
   });
-  // Keyed by the peer's address, because a TLSSocket has no public reference to its TCP socket.
+  // The map is keyed by the peer's address, because a TLSSocket has no public reference to its TCP socket.
   const handshakes = new Map<string, Socket>();
   server.on("connection", (socket: Socket) => {
     onSocket(socket);
