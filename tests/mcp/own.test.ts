@@ -11,7 +11,11 @@ beforeAll(async () => {
   platform = await startPlatform({});
   await introduce(platform, "counter", [["count"]]);
   await introduce(platform, "idler", [["wait"]]);
+  await introduce(platform, "asker");
   platform.work("counter", async (input) => ({ output: input }));
+  platform.work("asker", async (_, { ask }) => ({
+    output: { chosen: await ask("which?", { options: ["a", "b"] }) },
+  }));
 }, 60_000);
 afterAll(() => platform.stop());
 
@@ -32,6 +36,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
       "discover",
       "delegate",
       "watch",
+      "answer",
       "cancel",
       "verify",
       "attenuate",
@@ -50,6 +55,77 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
       agent: "counter",
       output: { to: 3 },
     });
+  });
+
+  test("answers the question of a task", async () => {
+    const model = await client();
+    const { task } = await use(model, "delegate", { agent: "asker", description: "ask" });
+    await expect.poll(async () => (await use(model, "watch", { task })).status).toBe("input_required");
+    const { question } = await use(model, "watch", { task });
+    expect(question).toEqual({ prompt: "which?", details: { options: ["a", "b"] }, asks_for: "input" });
+    await use(model, "answer", { task, value: "b" });
+    expect(await use(model, "watch", { task, wait_ms: 10_000 })).toMatchObject({ output: { chosen: "b" } });
+    const again = await model.callTool({ name: "answer", arguments: { task, value: "a" } });
+    expect(again).toMatchObject({ isError: true, structuredContent: { reason: "TASK_STATE_CONFLICT" } });
+  });
+
+  test("shows tasks, their artifacts and their checks as resources", async () => {
+    const model = await client();
+    const { task } = await use(model, "delegate", {
+      ...{ agent: "counter", capability: "count", input: { to: 3 } },
+      wait_ms: 10_000,
+    });
+    const uri = `depute://tasks/${task}`;
+    const { resources } = await model.listResources();
+    expect(resources[0]).toEqual({
+      uri,
+      name: task,
+      description: "counter: count",
+      mimeType: "application/json",
+    });
+    const read = async (address: string) => {
+      const { contents } = await model.readResource({ uri: address });
+      expect(contents).toHaveLength(1);
+      return JSON.parse((contents[0] as Json).text);
+    };
+    expect(await read(uri)).toMatchObject({ task, status: "completed", output: { to: 3 } });
+    expect(await read(`${uri}/artifacts`)).toMatchObject({
+      task,
+      artifacts: [{ artifactId: "result", parts: [{ data: { to: 3 } }] }],
+    });
+    expect(await read(`${uri}/verification`)).toEqual({ task });
+    const { resourceTemplates } = await model.listResourceTemplates();
+    expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toContain(
+      "depute://tasks/{task}/artifacts",
+    );
+  });
+
+  test.each([
+    "depute://tasks/none",
+    "depute://tasks/none/artifacts",
+    "depute://tasks/none/secrets",
+    "depute://sessions/none/transcript",
+    "depute://agents/counter",
+    "file:///etc/passwd",
+    "nonsense",
+  ])("has no resource %s", async (uri) => {
+    const model = await client();
+    // The client gives both eras' codes the newer number.
+    await expect(model.readResource({ uri })).rejects.toMatchObject({ code: -32602 });
+  });
+
+  test("has prompts for the main jobs", async () => {
+    const model = await client();
+    const { prompts } = await model.listPrompts();
+    expect(prompts.map(({ name }) => name)).toEqual(["delegate", "follow", "verify"]);
+    const { messages } = await model.getPrompt({ name: "delegate", arguments: { work: "count words" } });
+    expect(messages).toMatchObject([
+      { role: "user", content: { text: expect.stringContaining("count words") } },
+    ]);
+    await expect(model.getPrompt({ name: "delegate", arguments: {} })).rejects.toMatchObject({
+      code: -32602,
+    });
+    await expect(model.getPrompt({ name: "none" })).rejects.toMatchObject({ code: -32602 });
   });
 
   test("cancels a queued task", async () => {
@@ -118,4 +194,11 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
     const result = await (await client()).callTool({ name, arguments: args });
     expect(result).toMatchObject({ isError: true, structuredContent: { reason } });
   });
+});
+
+test("an absent resource has the older code in earlier revisions", async () => {
+  const body = { jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri: "depute://tasks/none" } };
+  const headers = { accept: "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25" };
+  const text = await (await platform.post("/mcp", body, headers)).text();
+  expect(JSON.parse(text.slice(text.indexOf("{")))).toMatchObject({ error: { code: -32002 } });
 });

@@ -2,6 +2,7 @@ import type { OwnTool } from "@depute/mcp";
 import type { WireCall } from "../../edge/wire-call.ts";
 import { Arguments } from "./arguments.ts";
 import {
+  answer,
   attenuate,
   cancel,
   delegate,
@@ -15,8 +16,8 @@ import {
 
 /** Describes the platform to language models. */
 export const INSTRUCTIONS =
-  "Depute delegates work to other agents. discover finds agents and their capabilities; delegate creates a task and answers with it;" +
-  "watch waits for it; cancel ends it; verify checks a result; attenuate narrows a token for your delegate.";
+  "Depute delegates work to other agents. discover finds agents and their capabilities; delegate creates a task and answers with it; " +
+  "watch waits for it; answer answers its question; cancel ends it; verify checks a result; attenuate narrows a token for your delegate.";
 
 const text = (description: string) => ({ type: "string", description });
 const count = (description: string, maximum?: number) => ({
@@ -84,6 +85,20 @@ const DOCUMENTS = [
     },
     required: ["task"],
     method: watch,
+  },
+  {
+    name: "answer",
+    description: "Answers the question of a task whose status is input_required.",
+    isReadOnly: false,
+    properties: {
+      task: text("id of the task"),
+      value: {
+        description: "the answer: a text, or a value in the form that the question's details describe",
+      },
+      request_id: text("the same id again counts once"),
+    },
+    required: ["task", "value"],
+    method: answer,
   },
   {
     name: "cancel",

@@ -3,7 +3,7 @@ import { durationFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import { AttenuationSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import type { DiscoveredCapability } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
-import { type Task, TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { type Task, TaskQuestionKind, TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { VerifyAttestationResponseSchema } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import {
   CheckOutputResponseSchema,
@@ -98,6 +98,18 @@ export const watch: Method = async ({ tasks }, args, call) => {
   return toView(task);
 };
 
+/** Answers the question of a task that waits for input. */
+export const answer: Method = async ({ tasks }, args, call) => {
+  const input = args.value("value");
+  if (input === undefined) throw invalid("/value", "the answer is wanted");
+  const requestId = args.text("request_id") || randomUuid();
+  const { task } = await tasks.provideInput(
+    { taskId: args.requiredText("task"), requestId, input },
+    call.asCaller,
+  );
+  return toView(task);
+};
+
 /** Cancels a task. */
 export const cancel: Method = async ({ tasks }, args, call) => {
   const answer = await tasks.cancelTask(
@@ -171,9 +183,10 @@ export const attenuate: Method = async ({ tokens }, args, call) => {
 };
 
 /** Returns a task in the form for models. */
-function toView(task: Task | undefined): JsonObject {
+export function toView(task: Task | undefined): JsonObject {
   if (task === undefined) throw new Error("the answer has the task");
-  const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId } = task;
+  const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId, question } =
+    task;
   const status = TaskSchema.field.status.enum?.value[task.status]?.name ?? "";
   return {
     task: id,
@@ -187,6 +200,15 @@ function toView(task: Task | undefined): JsonObject {
     ...(output?.minimal === undefined ? {} : { summary: output.minimal }),
     ...(failure === undefined ? {} : { failure: { reason: failure.reason, message: failure.message } }),
     ...(attestationId === "" ? {} : { attestation: attestationId }),
+    ...(question === undefined
+      ? {}
+      : {
+          question: {
+            prompt: question.prompt,
+            ...(question.details === undefined ? {} : { details: toJson(ValueSchema, question.details) }),
+            asks_for: question.kind === TaskQuestionKind.AUTHORIZATION ? "authorization" : "input",
+          },
+        }),
     after: Number(lastSequence),
   };
 }

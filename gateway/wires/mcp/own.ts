@@ -4,6 +4,8 @@ import type { WireDeps } from "../../edge/wire-deps.ts";
 import { INSTRUCTIONS, ownTools } from "./documents.ts";
 import { challenge, refusalForModel } from "./errors.ts";
 import type { OwnClients } from "./methods.ts";
+import { OWN_PROMPTS } from "./prompts.ts";
+import { ownResources } from "./resources.ts";
 
 /** Serves Depute itself as an MCP server, so that every MCP client can delegate. */
 export function ownServer(clients: OwnClients, { log, timers }: WireDeps): ToolServer<WireCall> {
@@ -12,6 +14,8 @@ export function ownServer(clients: OwnClients, { log, timers }: WireDeps): ToolS
     version: "0.1.0",
     instructions: INSTRUCTIONS,
     tools: ownTools(clients),
+    resources: ownResources(clients),
+    prompts: OWN_PROMPTS,
     refusalOf: (thrown, { requestId }) => refusalForModel(thrown, requestId),
     httpRefusalOf: challenge,
     timers,

@@ -23,6 +23,14 @@ export { type PlatformSchemaCheckOptions, platformSchemaCheck, type SchemaCheck 
 export { type StdioFace, type StdioFaceOptions, stdioFace } from "./serve-stdio.ts";
 export { SHIPPED_MAPS } from "./shipped-maps.ts";
 export type { ListName } from "./subscription.ts";
-export { type OwnTool, type ToolServer, type ToolServerOptions, toolServer } from "./tool-server.ts";
+export {
+  type OwnPrompt,
+  type OwnResource,
+  type OwnResources,
+  type OwnTool,
+  type ToolServer,
+  type ToolServerOptions,
+  toolServer,
+} from "./tool-server.ts";
 export { type Ask, Upstream, type UpstreamOptions } from "./upstream.ts";
 export { UpstreamError } from "./upstream-fault.ts";

@@ -1,8 +1,10 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Timers } from "@depute/core";
-import { createMcpHandler, Server, type Tool } from "@modelcontextprotocol/server";
+import { createMcpHandler, Server, type ServerContext, type Tool } from "@modelcontextprotocol/server";
 import { held } from "./held-answer.ts";
-import { INVALID_PARAMS, Refusal } from "./rules/refusal.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal } from "./rules/refusal.ts";
+
+const JSON_TYPE = "application/json";
 
 /** A tool that this process itself implements. `Call` is the type of the request's context. */
 export interface OwnTool<Call> {
@@ -15,11 +17,53 @@ export interface OwnTool<Call> {
   run(args: Readonly<Record<string, unknown>>, call: Call): Promise<JsonObject>;
 }
 
+/** A resource that a list shows. (MCP, Resources) */
+export interface OwnResource {
+  readonly uri: string;
+  readonly name: string;
+  readonly description?: string;
+  readonly mimeType: string;
+}
+
+/** The resources that this process itself serves. */
+export interface OwnResources<Call> {
+  /** URI templates of all resources. (RFC 6570) */
+  readonly templates: readonly {
+    readonly uriTemplate: string;
+    readonly name: string;
+    readonly description: string;
+    readonly mimeType: string;
+  }[];
+  /** Lists the resources that the caller may read, the newest first. */
+  list(call: Call, cursor: string): Promise<{ resources: OwnResource[]; nextCursor: string }>;
+  /**
+   * Reads a resource.
+   *
+   * @returns undefined for a URI without a resource that the caller may see
+   */
+  read(uri: string, call: Call): Promise<JsonObject | undefined>;
+}
+
+/** A prompt that this process itself serves. (MCP, Prompts) */
+export interface OwnPrompt {
+  readonly name: string;
+  readonly description: string;
+  readonly arguments: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly required: boolean;
+  }[];
+  /** Returns the text for the model. All required arguments are present. */
+  text(args: Readonly<Record<string, string>>): string;
+}
+
 export interface ToolServerOptions<Call> {
   readonly name: string;
   readonly version: string;
   readonly instructions: string;
   readonly tools: readonly OwnTool<Call>[];
+  readonly resources: OwnResources<Call>;
+  readonly prompts: readonly OwnPrompt[];
   /** Returns the refusal that the model reads after a tool has thrown. */
   refusalOf(thrown: unknown, call: Call): JsonObject;
   /** Returns the HTTP answer after a tool has thrown, if the client must act before the model; undefined otherwise. */
@@ -57,14 +101,17 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
   }));
   const handler = createMcpHandler(
     () => {
-      const server = new Server({ name, version }, { capabilities: { tools: {} }, instructions });
+      const capabilities = { tools: {}, resources: {}, prompts: {} };
+      const server = new Server({ name, version }, { capabilities, instructions });
       server.onerror = onError;
+      serveResources(server, options);
+      servePrompts(server, options.prompts);
       server.setRequestHandler("tools/list", () => ({ tools: listed }));
       server.setRequestHandler("tools/call", async ({ params }, { http, mcpReq }) => {
         const tool = tools.get(params.name);
         if (tool === undefined)
           throw new Refusal(INVALID_PARAMS, "no such tool: list the tools for their names", {});
-        const exchange = http?.authInfo?.extra?.[CALL] as Exchange<Call>;
+        const exchange = exchangeOf<Call>(http);
         const { call } = exchange;
         try {
           const result = await tool.run(params.arguments ?? {}, call);
@@ -97,6 +144,66 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
     },
     close: () => handler.close(),
   };
+}
+
+function exchangeOf<Call>(http: ServerContext["http"]): Exchange<Call> {
+  return http?.authInfo?.extra?.[CALL] as Exchange<Call>;
+}
+
+function serveResources<Call>(server: Server, options: ToolServerOptions<Call>): void {
+  const { resources } = options;
+  /** Runs a request on resources. A refusal of the platform becomes the error of the call. */
+  const refused = async <T>(call: Call, run: () => Promise<T>): Promise<T> => {
+    try {
+      return await run();
+    } catch (thrown) {
+      if (thrown instanceof Refusal) throw thrown;
+      throw new Refusal(INTERNAL_ERROR, "the resource cannot be read", options.refusalOf(thrown, call));
+    }
+  };
+  server.setRequestHandler("resources/templates/list", () => ({
+    resourceTemplates: [...resources.templates],
+  }));
+  server.setRequestHandler("resources/list", async ({ params }, { http }) => {
+    const { call } = exchangeOf<Call>(http);
+    const { resources: listed, nextCursor } = await refused(call, () =>
+      resources.list(call, params?.cursor ?? ""),
+    );
+    return { resources: listed, ...(nextCursor === "" ? {} : { nextCursor }) };
+  });
+  server.setRequestHandler("resources/read", async ({ params: { uri } }, { http, mcpReq }) => {
+    const { call } = exchangeOf<Call>(http);
+    const document = await refused(call, () => resources.read(uri, call));
+    if (document === undefined) {
+      const code = mcpReq.envelope === undefined ? RESOURCE_NOT_FOUND : INVALID_PARAMS;
+      throw new Refusal(code, "no such resource: list the resources for their addresses", { uri });
+    }
+    return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(document) }] };
+  });
+}
+
+function servePrompts(server: Server, prompts: readonly OwnPrompt[]): void {
+  const byName = new Map(prompts.map((prompt) => [prompt.name, prompt]));
+  server.setRequestHandler("prompts/list", () => ({
+    prompts: prompts.map(({ name, description, arguments: args }) => ({
+      name,
+      description,
+      arguments: [...args],
+    })),
+  }));
+  server.setRequestHandler("prompts/get", ({ params }) => {
+    const prompt = byName.get(params.name);
+    if (prompt === undefined)
+      throw new Refusal(INVALID_PARAMS, "no such prompt: list the prompts for their names", {});
+    const args = params.arguments ?? {};
+    const missing = prompt.arguments.find(({ name, required }) => required && args[name] === undefined);
+    if (missing !== undefined)
+      throw new Refusal(INVALID_PARAMS, `the argument ${missing.name} is missing: give it`, {
+        argument: missing.name,
+      });
+    const content = { type: "text" as const, text: prompt.text(args) };
+    return { description: prompt.description, messages: [{ role: "user" as const, content }] };
+  });
 }
 
 function isToolCall(body: unknown): boolean {
