@@ -1,6 +1,5 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { ErrorReason, reasonName } from "@depute/core";
-import { type HttpRequest, type HttpResponse, reasonOf } from "@depute/service";
+import { certificateOfRequest, type HttpRequest, type HttpResponse, reasonOf } from "@depute/service";
 import { refusalIn } from "./fault.ts";
 import type { CallNote } from "./json-rpc.ts";
 import type { WireCall } from "./wire-call.ts";
@@ -52,7 +51,7 @@ export function beginLog(
         status: response.statusCode,
         ms: Math.round((clock.monotonic() - begin) * 100) / 100,
         request_id: call.requestId,
-        ...callerOf(request.headers, call, line, principalOf),
+        ...callerOf(request, call, line, principalOf),
         ...(line.thrown !== undefined && { reason: reasonName(refusalIn(line.thrown).reason) }),
         ...(level === "error" && { err: line.thrown }),
       };
@@ -76,12 +75,12 @@ function levelOf(thrown: unknown, hasLeft: boolean): "debug" | "info" | "error" 
  * claims.
  */
 function callerOf(
-  headers: IncomingHttpHeaders,
+  request: HttpRequest,
   { viewer, wasPresented }: WireCall,
   { thrown, code = 0 }: Partial<CallNote>,
   principalOf: WireDeps["principalOf"],
 ) {
-  const principal = principalOf(headers);
+  const principal = principalOf(request.headers, certificateOfRequest(request));
   if (principal !== "") return { caller: principal };
   if (viewer && wasPresented() && thrown === undefined && code === 0) return { caller: viewer };
   return { caller: "unproven", ...(viewer && { claims: viewer }) };

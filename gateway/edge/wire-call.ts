@@ -2,6 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import { type Clock, decodeBase64Url, isObject } from "@depute/core";
 import {
+  certificateOfRequest,
   forwardOptions,
   forwardWireHeaders,
   type HttpRequest,
@@ -64,7 +65,7 @@ export function wireCall(
   const requestId = requestIdFrom(String(response.getHeader(REQUEST_ID_HEADER) ?? ""));
   const path = request.url?.split("?", 1)[0] ?? "";
   const wire = { htm: request.method ?? "", htu: `${publicUrl}${path}` };
-  const headers = forwardWireHeaders(received, wire, requestId);
+  const headers = forwardWireHeaders(received, wire, requestId, certificateOfRequest(request));
   const signal = untilClosed(response);
   let isPresented = false;
   const common = { signal, ...(timeoutMs !== undefined && { timeoutMs }) };

@@ -17,5 +17,5 @@ export interface WireDeps {
   /** The limits for request bodies. */
   readonly bodies: BodyLimits;
   /** Returns the principal that a request's headers claim, for the log; empty for a token or a holder proof. */
-  readonly principalOf: (headers: IncomingHttpHeaders) => string;
+  readonly principalOf: (headers: IncomingHttpHeaders, certificate?: string) => string;
 }

@@ -66,7 +66,7 @@ export const gateway = defineService({
       clock,
       timers,
       stopping,
-      principalOf: (headers) => deps.principalOf(headers),
+      principalOf: (headers, certificate) => deps.principalOf(headers, certificate),
       bodies: { maxBytes: settings.maxBodyBytes, timeoutMs: settings.bodyTimeout, timers },
       get publicUrl() {
         return deps.publicUrl;

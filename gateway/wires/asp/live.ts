@@ -5,7 +5,13 @@ import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import type { Session } from "@depute/contracts/asp/v0/session_pb";
 import type { WatchSessionResponse } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { DeputeError, ErrorReason, formatTime, invalid } from "@depute/core";
-import { forwardWireHeaders, refuseUpgrade, requestIdFrom, type UpgradeRoute } from "@depute/service";
+import {
+  certificateOfSocket,
+  forwardWireHeaders,
+  refuseUpgrade,
+  requestIdFrom,
+  type UpgradeRoute,
+} from "@depute/service";
 import { WebSocket, WebSocketServer } from "ws";
 import type { Clients } from "../../edge/clients.ts";
 import type { WireDeps } from "../../edge/wire-deps.ts";
@@ -69,6 +75,8 @@ export function aspUpgrades(clients: Clients, deps: WireDeps): UpgradeRoute[] {
 class LiveSession {
   readonly #peer: WebSocket;
   readonly #received: Headers;
+  /** The SPIFFE id of the client's certificate, as `certificateOfSocket` returns it. */
+  readonly #certificate: string | undefined;
   readonly #requestId: string;
   readonly #sessionId: string;
   readonly #clients: Clients;
@@ -85,7 +93,7 @@ class LiveSession {
 
   constructor(
     peer: WebSocket,
-    { headers }: IncomingMessage,
+    { headers, socket }: IncomingMessage,
     sessionId: string,
     clients: Clients,
     deps: WireDeps,
@@ -96,6 +104,7 @@ class LiveSession {
       const value = headers[name];
       if (typeof value === "string") this.#received.set(name, value);
     }
+    this.#certificate = certificateOfSocket(socket);
     this.#requestId = requestIdFrom(undefined);
     this.#sessionId = sessionId;
     this.#clients = clients;
@@ -264,7 +273,7 @@ class LiveSession {
     if (proof !== undefined) received.set("dpop", proof);
     const htu = `${this.#deps.publicUrl}/v1/asp/sessions/${this.#sessionId}/${place}`;
     return {
-      headers: forwardWireHeaders(received, { htm, htu }, this.#requestId),
+      headers: forwardWireHeaders(received, { htm, htu }, this.#requestId, this.#certificate),
       signal: this.#closed.signal,
     };
   }

@@ -16,6 +16,15 @@ export const deadlineKey: ContextKey<number | undefined> = createContextKey<numb
 /** True for a call that did not cross a socket. Only the direct transport sets this value. */
 export const inProcessKey: ContextKey<boolean> = createContextKey(false, { description: "in process" });
 
+/**
+ * The SPIFFE id of the client certificate of the call's connection; empty for a certificate without one, undefined
+ * without certificate.
+ */
+export const clientCertificateKey: ContextKey<string | undefined> = createContextKey<string | undefined>(
+  undefined,
+  { description: "client certificate" },
+);
+
 /** True when the transport checks the answer's size itself, so that the interceptor skips its check. */
 export const answerCheckedKey: ContextKey<boolean> = createContextKey(false, {
   description: "answer checked",

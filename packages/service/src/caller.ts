@@ -4,14 +4,17 @@ import { getOption, hasOption } from "@bufbuild/protobuf";
 import { type ContextKey, createContextKey, type Interceptor } from "@connectrpc/connect";
 import { message_proves_caller } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { inProcessKey, principalKey, type WithValues } from "./call-values.ts";
+import { clientCertificateKey, inProcessKey, principalKey, type WithValues } from "./call-values.ts";
 import { type Credentials, noCredentials } from "./credentials.ts";
+import type { Identities } from "./identities/identities.ts";
+import type { IdentityHolder } from "./identities/identities-file.ts";
+import type { RoleName } from "./identities/identities-schema.ts";
 
 /** The caller of a method. */
 export interface Caller {
   /**
-   * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret; the
-   * principal is its owner. `bound`: an unverified token or holder proof; the principal stays empty until the tokens
+   * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret, a token
+   * of a trusted issuer or a client certificate; the principal is its owner. `bound`: an unverified token or holder proof; the principal stays empty until the tokens
    * service verifies it. `message`: no credentials, at a method whose request can prove its sender
    * (depute.rpc.v1.message_proves_caller); the method itself identifies the caller.
    */
@@ -23,6 +26,13 @@ export interface Caller {
    * works on. For a public key see {@link organizationOf}.
    */
   readonly organization?: string;
+  /** The roles that the identities file gives to the caller; absent for other credentials. */
+  readonly roles?: readonly RoleName[];
+  /**
+   * The SPIFFE id of the client certificate that authenticated the caller; absent for other credentials. A hop passes it
+   * on.
+   */
+  readonly spiffeId?: string;
   /** The token of `Authorization: DPoP <token>`, for kind `bound`. */
   readonly token?: string;
   /** The holder proof of the `DPoP` header (RFC 9449), for kind `bound`. */
@@ -56,7 +66,17 @@ export const HOP = {
    * caller's request.
    */
   organization: "depute-organization",
+  /** The SPIFFE id of the client's certificate; `none` for a certificate without one, absent without certificate. */
+  certificate: "depute-client-certificate",
 } as const;
+
+/** The value of {@link HOP.certificate} for a certificate without a SPIFFE id. */
+const NO_SPIFFE_ID = "none";
+
+/** Sets the header with the client's certificate. */
+export function forwardCertificate(headers: Headers, spiffeId: string | undefined): void {
+  if (spiffeId !== undefined) headers.set(HOP.certificate, spiffeId || NO_SPIFFE_ID);
+}
 
 export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller | undefined>(undefined, {
   description: "caller",
@@ -96,6 +116,8 @@ export interface AuthenticationOptions {
   /** `open` treats a caller without credentials as `local`; `required` refuses it. */
   mode: "open" | "required";
   credentials: Credentials;
+  /** The identities that others attest; absent for none. */
+  identities?: Identities;
 }
 
 /** The parts of a request that authentication reads. */
@@ -107,14 +129,65 @@ export interface Presented {
   trusted: boolean;
   /** Whether the method's request can prove its sender. */
   messageProves?: boolean;
+  /**
+   * The SPIFFE id of the client certificate of the connection; empty for a certificate without one, undefined without
+   * certificate. It does not count for a trusted call, because its connection is another process's.
+   */
+  certificate?: string | undefined;
+}
+
+/** A presented identity whose holder the identities file names. */
+export interface ProvenIdentity {
+  readonly holder: IdentityHolder;
+  readonly spiffeId?: string;
+}
+
+/**
+ * Verifies an identity that others attest: a JSON Web Token as Bearer credential, or a client certificate beside no other
+ * credentials. A presented identity counts or is refused; the call never continues without it.
+ *
+ * @returns undefined where the request presents none
+ * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
+ */
+export function proveIdentity(
+  { credentials, identities }: AuthenticationOptions,
+  presented: Presented,
+): Promise<ProvenIdentity> | ProvenIdentity | undefined {
+  if (identities === undefined) return undefined;
+  const { header, trusted } = presented;
+  if (header.has("x-api-key") || header.has("dpop")) return undefined;
+  const authorization = header.get("authorization");
+  if (authorization !== null) {
+    const [scheme, token] = split(authorization);
+    if (scheme !== "bearer" || !identities.takes(token) || credentials.holderOf(token) !== undefined)
+      return undefined;
+    return identities.verify(token).then((holder) => ({ holder }));
+  }
+  if (!identities.hasCertificates) return undefined;
+  if (trusted && header.get(HOP.origin) === "service") return undefined;
+  const spiffeId = certificateOf(presented);
+  if (spiffeId === undefined) return undefined;
+  return { holder: identities.holderOfCertificate(spiffeId), spiffeId };
+}
+
+/** Returns the SPIFFE id of the client's certificate, from another process of the platform or from the connection. */
+function certificateOf({ header, trusted, certificate }: Presented): string | undefined {
+  if (!trusted) return certificate;
+  const passed = header.get(HOP.certificate) ?? undefined;
+  return passed === NO_SPIFFE_ID ? "" : passed;
 }
 
 /**
  * Authenticates a caller. Presented credentials must be valid, even where none are required.
  *
+ * @param proven the result of {@link proveIdentity} for the same request
  * @throws DeputeError UNAUTHENTICATED
  */
-export function authenticate({ mode, credentials }: AuthenticationOptions, presented: Presented): Caller {
+export function authenticate(
+  { mode, credentials }: Pick<AuthenticationOptions, "mode" | "credentials">,
+  presented: Presented,
+  proven?: ProvenIdentity,
+): Caller {
   const { header, trusted, messageProves = false } = presented;
   const htm = (trusted ? header.get(HOP.htm) : null) ?? presented.htm;
   const htu = (trusted ? header.get(HOP.htu) : null) ?? presented.htu;
@@ -125,6 +198,7 @@ export function authenticate({ mode, credentials }: AuthenticationOptions, prese
   if (apiKey !== null && (authorization !== null || proof !== null)) {
     throw unauthenticated("present one kind of credentials, not two");
   }
+  if (proven !== undefined) return callerOfIdentity(proven, { htm, htu });
   const [scheme, credential] = apiKey === null ? split(authorization) : ["bearer", apiKey.trim()];
   switch (scheme) {
     case "": {
@@ -152,6 +226,20 @@ export function authenticate({ mode, credentials }: AuthenticationOptions, prese
   }
 }
 
+function callerOfIdentity({ holder, spiffeId }: ProvenIdentity, wire: Pick<Caller, "htm" | "htu">): Caller {
+  const { principal, organization = "", roles } = holder;
+  return withOrganization(
+    {
+      kind: "credential",
+      principal,
+      ...wire,
+      ...(roles !== undefined && { roles }),
+      ...(spiffeId !== undefined && { spiffeId }),
+    },
+    organization,
+  );
+}
+
 function withOrganization(caller: Caller, organization: string): Caller {
   return organization === "" ? caller : { ...caller, organization };
 }
@@ -172,17 +260,28 @@ function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
 /**
  * Returns the principal of a request, for a log line: the owner of a configured credential, `local`, `none`
  * when required credentials are missing, or `unknown` for invalid credentials. The text is empty for a token or
- * a holder proof, which only the tokens service can verify.
+ * a holder proof, which only the tokens service can verify, and for a token of an issuer that this process has not
+ * verified.
+ *
+ * @param certificate as in {@link Presented}
  */
-export function presentedPrincipal(options: AuthenticationOptions, headers: IncomingHttpHeaders): string {
+export function presentedPrincipal(
+  options: AuthenticationOptions,
+  headers: IncomingHttpHeaders,
+  certificate?: string,
+): string {
   const header = new Headers();
   for (const name of ["authorization", "x-api-key", "dpop"]) {
     const value = headers[name];
     if (typeof value === "string") header.set(name, value);
   }
   try {
-    const presented = { header, htm: "", htu: "", trusted: false, messageProves: true };
-    const { kind, principal } = authenticate(options, presented);
+    const presented = { header, htm: "", htu: "", trusted: false, messageProves: true, certificate };
+    const [scheme, token] = split(header.get("authorization"));
+    if (scheme === "bearer" && options.identities?.takes(token) === true)
+      return options.identities.known(token)?.principal ?? "";
+    const proven = proveIdentity(options, presented) as ProvenIdentity | undefined;
+    const { kind, principal } = authenticate(options, presented, proven);
     return kind === "message" ? "none" : principal;
   } catch {
     return "unknown";
@@ -229,13 +328,16 @@ export function callerInterceptor(options: CallerOptions): Interceptor {
     const { header, contextValues, requestMethod, method } = request;
     const trusted =
       contextValues.get(inProcessKey) || isSecret(options.internalSecret, header.get(HOP.internal));
-    const caller = authenticate(options, {
+    const presented = {
       header,
       htm: requestMethod,
       htu: `${options.reach.publicUrl}/${method.parent.typeName}/${method.name}`,
       trusted,
       messageProves: hasOption(method, message_proves_caller) && getOption(method, message_proves_caller),
-    });
+      certificate: contextValues.get(clientCertificateKey),
+    };
+    const proving = proveIdentity(options, presented);
+    const caller = authenticate(options, presented, proving instanceof Promise ? await proving : proving);
     contextValues.set(callerKey, caller);
     contextValues.set(credentialsKey, options.credentials);
     return next(request);

@@ -9,7 +9,7 @@ import {
 } from "@connectrpc/connect";
 import { type Clock, DeputeError, ErrorReason, type Owned, randomUuid, type Timers } from "@depute/core";
 import { deadlineKey, requestIdKey, type WithValues } from "./call-values.ts";
-import { callerKey, HOP, organizationOfCaller } from "./caller.ts";
+import { callerKey, forwardCertificate, HOP, organizationOfCaller } from "./caller.ts";
 import { type Manners, NO_MANNERS } from "./service-manners.ts";
 
 /**
@@ -249,8 +249,15 @@ export interface WireRequest {
  *
  * @param received the request's own headers
  * @param wire the method and the public address that the client used
+ * @param spiffeId the SPIFFE id of the client's certificate; empty for a certificate without one, absent without
+ *   certificate
  */
-export function forwardWireHeaders(received: Headers, wire: WireRequest, requestId: string): Headers {
+export function forwardWireHeaders(
+  received: Headers,
+  wire: WireRequest,
+  requestId: string,
+  spiffeId?: string,
+): Headers {
   const headers = new Headers();
   for (const name of FORWARDED) {
     const value = received.get(name);
@@ -259,6 +266,7 @@ export function forwardWireHeaders(received: Headers, wire: WireRequest, request
   headers.set(HOP.htm, wire.htm);
   headers.set(HOP.htu, wire.htu);
   headers.set(REQUEST_ID_HEADER, requestId);
+  forwardCertificate(headers, spiffeId);
   return headers;
 }
 
@@ -271,7 +279,12 @@ type CallContext = Pick<HandlerContext, "requestHeader" | "values" | "signal">;
 export function forwardHeaders(context: Pick<CallContext, "requestHeader" | "values">): Headers {
   const caller = context.values.get(callerKey);
   const wire = { htm: caller?.htm ?? "POST", htu: caller?.htu ?? "" };
-  const headers = forwardWireHeaders(context.requestHeader, wire, context.values.get(requestIdKey));
+  const headers = forwardWireHeaders(
+    context.requestHeader,
+    wire,
+    context.values.get(requestIdKey),
+    caller?.spiffeId,
+  );
   if (caller === undefined) {
     headers.delete(HOP.htm);
     headers.delete(HOP.htu);

@@ -116,6 +116,12 @@ export const commonSettings = defineSettings({
     help: "JSON array of {principal, sha256} for Bearer and X-API-Key secrets",
     group: ACCESS,
   },
+  identitiesFile: {
+    type: "string",
+    default: "",
+    help: "JSON file that maps tokens of OpenID Connect issuers and SPIFFE ids to principals; see docs/identities.md",
+    group: ACCESS,
+  },
   internalSecret: {
     type: "string",
     default: "",

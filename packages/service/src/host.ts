@@ -23,6 +23,7 @@ import { createFastPath } from "./fast/fast-path.ts";
 import { followReadiness, forwardedServices } from "./follow-readiness.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
 import { observeRoutes } from "./http-routes.ts";
+import { Identities, type IdentitiesOptions } from "./identities/identities.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
 import { serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 import type { Logger } from "./log.ts";
@@ -127,7 +128,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const direct = new Map<ModuleName, Transport>();
   const remote = new Map<ServiceName, ServiceTransport>();
   const { internalSecret } = common;
-  const certificates = Certificates.open({ settings: common, timers, log });
+  const { certificates, identities } = openWatched(common, { credentials, clock, timers, log });
   const secureContext = () => certificates.caller;
   const connect = (name: ServiceName): Transport => {
     if (hosted.has(name)) return createLateTransport<ModuleName>(name, direct);
@@ -159,6 +160,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       if (result.status === "rejected") log.error({ err: result.reason }, "closing failed");
     for (const transport of remote.values()) transport.close();
     certificates.close();
+    identities.close();
     await telemetry
       ?.shutdown()
       .catch((err: unknown) => log.warn({ err }, "the last traces could not be sent"));
@@ -179,8 +181,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         connect,
         authority: createAuthority(connect("tokens"), clock),
         auth: common.auth,
-        hasCredential: (principal) => credentials.names(principal),
-        principalOf: (headers) => presentedPrincipal({ mode: common.auth, credentials }, headers),
+        hasCredential: (principal) => credentials.names(principal) || identities.names(principal),
+        issuers: () => identities.issuers,
+        principalOf: (headers, certificate) =>
+          presentedPrincipal({ mode: common.auth, credentials, identities }, headers, certificate),
         keys: platformKeys(common, { clock, timers, log: moduleLog }),
         dataDir: common.dataDir,
         storeAt: (name, fingerprints) => ({
@@ -208,6 +212,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         clock,
         timers,
         credentials,
+        identities,
         reach: deps,
         tracing,
         stopping: stopping.signal,
@@ -306,6 +311,22 @@ export async function hostServices(options: HostOptions): Promise<Host> {
 }
 
 /**
+ * Opens the files that are read again when they change.
+ *
+ * @throws SettingsError when one is malformed; then none stays open
+ */
+function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path">) {
+  const { timers, log } = deps;
+  const certificates = Certificates.open({ settings: common, timers, log });
+  try {
+    return { certificates, identities: Identities.open({ path: common.identitiesFile, ...deps }) };
+  } catch (error) {
+    certificates.close();
+    throw error;
+  }
+}
+
+/**
  * Returns the HTTP URL for a listener's URL: `http://localhost` for a UNIX socket, because clients need some host name;
  * any other URL unchanged.
  */
@@ -320,11 +341,15 @@ type More = Pick<ServerOptions, "routes" | "upgrades">;
  * Refuses settings without a shared secret if services run in several processes. Each service must recognize
  * calls of the other services by this secret.
  */
-function assertTrust(modules: readonly HostedModule[], { auth, internalSecret }: CommonSettings): void {
+function assertTrust(
+  modules: readonly HostedModule[],
+  { auth, identitiesFile, internalSecret }: CommonSettings,
+): void {
   const apart = SERVICES.some((name) => !modules.some(({ module }) => module.name === name));
-  if (auth === "open" || !apart || internalSecret !== "") return;
+  if ((auth === "open" && identitiesFile === "") || !apart || internalSecret !== "") return;
+  const setting = auth === "required" ? "DEPUTE_AUTH is required" : "DEPUTE_IDENTITIES_FILE is set";
   throw new SettingsError(
-    "DEPUTE_AUTH is required and the services run in several processes: set DEPUTE_INTERNAL_SECRET, the same for all",
+    `${setting} and the services run in several processes: set DEPUTE_INTERNAL_SECRET, the same for all`,
   );
 }
 

@@ -116,6 +116,7 @@ export { onStopSignal } from "./signals.ts";
 export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { startTelemetry, startTracing, type Telemetry } from "./telemetry.ts";
 export { readAuthorities } from "./tls/certificates.ts";
+export { certificateOfRequest, certificateOfSocket } from "./tls/client-certificate.ts";
 export { createServiceTransport, type ServiceTransport, type ServiceTransportOptions } from "./transport.ts";
 export { refuseUpgrade, type UpgradeRoute } from "./upgrades.ts";
 export { DEFAULT_BATCH, type FollowOptions, follow, type WaitOptions, WakeUps, waitFor } from "./wake-ups.ts";

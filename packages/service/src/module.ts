@@ -34,7 +34,9 @@ export interface ServiceDeps {
   /** Whether a configured credential belongs to the principal. */
   hasCredential(principal: string): boolean;
   /** Returns the principal in a request's headers, for a log line; see `presentedPrincipal`. */
-  principalOf(headers: IncomingHttpHeaders): string;
+  principalOf(headers: IncomingHttpHeaders, certificate?: string): string;
+  /** Returns the issuers whose tokens are accepted as Bearer credentials (DEPUTE_IDENTITIES_FILE). */
+  issuers(): readonly string[];
   /** The keys of the platform, in files or in the database. */
   readonly keys: KeySource;
   /** The folder for the service's files; it exists. */

@@ -3,12 +3,14 @@ import {
   ConnectError,
   type ConnectRouter,
   createConnectRouter,
+  createContextValues,
   type Interceptor,
 } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Clock, Timers } from "@depute/core";
 import { hostOfUrl } from "./authority-host.ts";
+import { clientCertificateKey } from "./call-values.ts";
 import { COMPRESSIONS, encodingGate } from "./encodings.ts";
 import { toConnectError, withNote } from "./errors-on-wire.ts";
 import { withFieldLimit } from "./field-limit/with-field-limit.ts";
@@ -19,6 +21,7 @@ import { type JsonOptions, LENIENT, refusesUnknownFields, STRICT } from "./json-
 import type { Logger } from "./log.ts";
 import { type ReasonedHandler, withReasons } from "./protocol-errors.ts";
 import { type ErrorNote, type Manners, NO_MANNERS } from "./service-manners.ts";
+import { certificateOfRequest } from "./tls/client-certificate.ts";
 import { isBodyUnread } from "./unread-body.ts";
 
 /**
@@ -142,7 +145,8 @@ async function answer(
   options: RpcHandlerOptions,
 ): Promise<void> {
   nameHost(request);
-  const universal = universalRequestFromNodeRequest(request, response, undefined, undefined);
+  const values = createContextValues().set(clientCertificateKey, certificateOfRequest(request));
+  const universal = universalRequestFromNodeRequest(request, response, undefined, values);
   if (!isWhole) return universalResponseToNodeResponse(await handle(universal), response);
   const limits = bodyLimitsOf(options, request.headers["content-type"]);
   const isHead = takesGet && request.method === "HEAD";

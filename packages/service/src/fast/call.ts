@@ -56,4 +56,6 @@ export interface Call {
   /** The caller's deadline in epoch milliseconds. */
   readonly due: number | undefined;
   readonly clock: Clock;
+  /** The SPIFFE id of the connection's client, as `clientCertificateKey` has it. */
+  readonly certificate: string | undefined;
 }

@@ -1,12 +1,15 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
+import { createContextValues } from "@connectrpc/connect";
 import { bytesOf, checkAnswer, MAX_ANSWER_BYTES } from "../answer-limit.ts";
 import { hostOfUrl } from "../authority-host.ts";
+import { clientCertificateKey } from "../call-values.ts";
 import { CallEnd } from "../calls.ts";
 import { toConnectError } from "../errors-on-wire.ts";
 import { decodingFault } from "../field-limit/with-field-limit.ts";
 import { bodyTooSlow, readBody } from "../http-body.ts";
 import { bodyLimitsOf, logUnsent, type RpcHandlerOptions, wholeBody } from "../rpc-handler.ts";
+import { certificateOfStream } from "../tls/client-certificate.ts";
 import { discardStream } from "../unread-body.ts";
 import type { Answer, Call, Protocol } from "./call.ts";
 import { connectBinary, connectJson } from "./connect.ts";
@@ -49,7 +52,7 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
     const due = timeoutMs === undefined ? undefined : options.clock.now() + timeoutMs;
     serve(
       stream,
-      { headers, url, method, protocol, due, clock: options.clock },
+      { headers, url, method, protocol, due, clock: options.clock, certificate: certificateOfStream(stream) },
       new CallEnd({ timeoutMs, timers: options.timers }),
       options,
     );
@@ -256,6 +259,7 @@ export async function handOver(call: Call, end: CallEnd, body: AsyncIterable<Uin
     header: new Headers([...PlainHeaders.received(call.headers)]),
     body,
     signal: end.signal,
+    contextValues: createContextValues().set(clientCertificateKey, call.certificate),
   });
   const chunks: Uint8Array[] = [];
   for await (const chunk of answered.body ?? []) chunks.push(chunk);

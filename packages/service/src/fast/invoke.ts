@@ -2,6 +2,7 @@ import { create, type DescMethodStreaming, type DescMethodUnary, type Message } 
 import {
   Code,
   ConnectError,
+  type ContextValues,
   type HandlerContext,
   type Interceptor,
   type StreamRequest,
@@ -9,7 +10,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { answerCheckedKey } from "../call-values.ts";
+import { answerCheckedKey, clientCertificateKey } from "../call-values.ts";
 import type { CallEnd } from "../calls.ts";
 import { callEndKey } from "../calls.ts";
 import type { AnswerHead, Call } from "./call.ts";
@@ -40,7 +41,7 @@ export function invoke(
     requestMethod: "POST",
     url: call.url,
     header: PlainHeaders.received(call.headers),
-    contextValues: new PlainValues().set(callEndKey, end).set(answerCheckedKey, true),
+    contextValues: valuesOf(call).set(callEndKey, end).set(answerCheckedKey, true),
     signal: end.signal,
   };
   const implemented: Next = (passed) => implement(call, passed as UnaryRequest, head);
@@ -68,11 +69,16 @@ export function invokeStream(
     requestMethod: "POST",
     url: call.url,
     header: PlainHeaders.received(call.headers),
-    contextValues: new PlainValues(),
+    contextValues: valuesOf(call),
     signal: end.signal,
   };
   const implemented: Next = (passed) => implementStream(call, passed as StreamRequest, head);
   return through(interceptors, implemented)(request) as Promise<StreamResponse>;
+}
+
+function valuesOf({ certificate }: Call): ContextValues {
+  const values = new PlainValues();
+  return certificate === undefined ? values : values.set(clientCertificateKey, certificate);
 }
 
 function through(interceptors: readonly Interceptor[], innermost: Next): Next {

@@ -19,6 +19,7 @@ import {
 } from "../calls.ts";
 import type { Credentials } from "../credentials.ts";
 import { toConnectError, withNote } from "../errors-on-wire.ts";
+import type { Identities } from "../identities/identities.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
@@ -129,6 +130,8 @@ export interface ServerInterceptorOptions {
   maxDeadline: number;
   auth: "open" | "required";
   credentials: Credentials;
+  /** The identities that others attest; absent for none. */
+  identities?: Identities;
   internalSecret: string;
   reach: Reach;
   /** Whether the process records spans. */

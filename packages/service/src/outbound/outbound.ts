@@ -27,6 +27,8 @@ export interface OutboundOptions {
    * connection.
    */
   readonly maxConnections?: number;
+  /** The authorities of the hosts' certificates, in PEM; those of Node.js when absent. */
+  readonly authorities?: string;
 }
 
 export interface OutboundRequest {
@@ -77,12 +79,13 @@ export class Outbound {
     hosts,
     lookup = (name) => systemLookup(name, { all: true }),
     maxConnections: maxSockets = MAX_CONNECTIONS,
+    authorities: ca,
   }: OutboundOptions) {
     this.#hosts = hosts;
     this.#lookup = lookup;
     this.#agents = {
       "http:": new HttpAgent({ keepAlive: true, maxSockets }),
-      "https:": new HttpsAgent({ keepAlive: true, maxSockets }),
+      "https:": new HttpsAgent({ keepAlive: true, maxSockets, ...(ca !== undefined && { ca }) }),
     };
   }
 

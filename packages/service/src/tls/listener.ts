@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, isIP, type Server, type Socket
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import type { Logger } from "../log.ts";
 import type { Certificates } from "./certificates.ts";
+import { rememberCertificate } from "./client-certificate.ts";
 
 /** The address of a listener: a host and a port, or the path of a UNIX socket. */
 export type Place = { readonly host: string; readonly port: number } | { readonly path: string };
@@ -111,6 +112,7 @@ function createServerFor(options: ListenerOptions): Created {
   });
   server.on("secureConnection", (socket: TLSSocket) => {
     handshakes.delete(peerOf(socket));
+    if (requestCert) rememberCertificate(socket);
     onConnection(socket);
   });
   server.on("tlsClientError", (error) => log.debug({ err: error }, "a handshake of TLS failed"));

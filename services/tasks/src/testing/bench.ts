@@ -106,6 +106,7 @@ export async function openBench(
       authority: authorityNoting(rights),
       hasCredential: () => false,
       principalOf: () => "local",
+      issuers: () => [],
       keys: keyFiles(dataDir),
       dataDir,
       metrics: createMetrics(),

@@ -1,0 +1,174 @@
+/** Maximum number of characters of an organization's name, as in the registry's contracts. */
+const MAX_ORGANIZATION = 128;
+
+/** The roles that an identity may have: the roles of depute.rpc.v1.Role that callers have, in lower case. */
+export const ROLES = [
+  "user",
+  "agent",
+  "orchestrator",
+  "reviewer",
+  "spender",
+  "minter",
+  "auditor",
+  "operator",
+] as const;
+
+export type RoleName = (typeof ROLES)[number];
+
+/** Asymmetric algorithms of signatures. (RFC 7518 section 3.1, RFC 8037, RFC 9864) Symmetric ones are never accepted. */
+export const ALGORITHMS = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+] as const;
+
+const HOLDER = {
+  principal: {
+    description:
+      "The principal in whose name the identity calls. {subject} stands for the subject of the token.",
+    type: "string",
+    pattern: "^[^\\s{}]+(?::\\{subject\\})?$",
+    maxLength: 256,
+  },
+  organization: {
+    description: "The organization that owns the records of the principal.",
+    type: "string",
+    minLength: 1,
+    maxLength: MAX_ORGANIZATION,
+  },
+  roles: {
+    description: "The roles of the identity.",
+    type: "array",
+    items: { type: "string", enum: ROLES },
+    uniqueItems: true,
+    maxItems: ROLES.length,
+  },
+} as const;
+
+const TOKEN_IDENTITY = {
+  description:
+    "The tokens of one subject, or of all subjects with a prefix. The first identity that matches counts.",
+  type: "object",
+  properties: {
+    subject: {
+      description: "The claim `sub`. A final * stands for any further characters.",
+      type: "string",
+      minLength: 1,
+      maxLength: 256,
+      pattern: "^[^*]*\\*?$",
+    },
+    claims: {
+      description: "Claims that the token must have. A claim that is an array must contain the value.",
+      type: "object",
+      additionalProperties: { type: "string", minLength: 1, maxLength: 256 },
+      minProperties: 1,
+      maxProperties: 16,
+    },
+    ...HOLDER,
+  },
+  required: ["subject", "principal"],
+  additionalProperties: false,
+} as const;
+
+const ISSUER = {
+  description:
+    "An issuer of OpenID Connect or OAuth whose JSON Web Tokens are accepted as Bearer credentials.",
+  type: "object",
+  properties: {
+    issuer: {
+      description: "The claim `iss`, and the address of the discovery document. https, or http on loopback.",
+      type: "string",
+      maxLength: 512,
+    },
+    audiences: {
+      description: "The claim `aud` has to name one of these audiences.",
+      type: "array",
+      items: { type: "string", minLength: 1, maxLength: 512 },
+      minItems: 1,
+      maxItems: 64,
+    },
+    jwksUri: {
+      description: "The address of the public keys. Default: the one in the discovery document.",
+      type: "string",
+      maxLength: 512,
+    },
+    caFile: {
+      description: "PEM file with the authorities of the issuer's certificate. Default: those of Node.js.",
+      type: "string",
+      minLength: 1,
+    },
+    tokenFile: {
+      description:
+        "File with the Bearer token that the issuer requires, such as a service account token of Kubernetes.",
+      type: "string",
+      minLength: 1,
+    },
+    algorithms: {
+      description: "The accepted algorithms. Default: RS256, PS256, ES256, ES384, EdDSA, Ed25519.",
+      type: "array",
+      items: { type: "string", enum: ALGORITHMS },
+      minItems: 1,
+      uniqueItems: true,
+    },
+    clockSkewSeconds: {
+      description: "Seconds by which the issuer's clock may differ. Default: 30.",
+      type: "integer",
+      minimum: 0,
+      maximum: 300,
+    },
+    identities: {
+      description: "The identities that the issuer's tokens prove.",
+      type: "array",
+      items: TOKEN_IDENTITY,
+      minItems: 1,
+      maxItems: 10_000,
+    },
+  },
+  required: ["issuer", "audiences", "identities"],
+  additionalProperties: false,
+} as const;
+
+/** The JSON Schema of the file of DEPUTE_IDENTITIES_FILE. docs/identities.schema.json has the same text. */
+export const IDENTITIES_SCHEMA = {
+  $schema: "http://json-schema.org/draft-07/schema#",
+  title: "Identities of a Depute platform",
+  description: "Maps identities that others attest to principals, organizations and roles.",
+  type: "object",
+  properties: {
+    $schema: { description: "The address of this schema, for editors.", type: "string" },
+    issuers: { type: "array", items: ISSUER, maxItems: 32 },
+    certificates: {
+      description: "The client certificates that authenticate their callers.",
+      type: "array",
+      items: {
+        type: "object",
+        properties: {
+          spiffeId: {
+            description: "The SPIFFE id in the certificate: its only URI as subject alternative name.",
+            type: "string",
+            pattern: "^spiffe://[a-z0-9._-]{1,255}(/[A-Za-z0-9._-]+)+$",
+            maxLength: 2048,
+          },
+          ...HOLDER,
+          principal: {
+            ...HOLDER.principal,
+            description: "The principal in whose name the identity calls.",
+            pattern: "^[^\\s{}]+$",
+          },
+        },
+        required: ["spiffeId", "principal"],
+        additionalProperties: false,
+      },
+      maxItems: 10_000,
+    },
+  },
+  additionalProperties: false,
+} as const;

@@ -1,0 +1,45 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+
+/** The faults of a presented identity. Clients read them in the metadata `fault` of the error. */
+export type IdentityFault =
+  | "malformed"
+  | "type"
+  | "algorithm"
+  | "issuer"
+  | "issuer_unavailable"
+  | "key"
+  | "signature"
+  | "audience"
+  | "claim"
+  | "expired"
+  | "not_yet_valid"
+  | "sender_constrained"
+  | "not_mapped"
+  | "no_spiffe_id";
+
+const MESSAGES: Readonly<Record<IdentityFault, string>> = {
+  malformed: "the bearer token is no JSON Web Token with a subject: get a new one",
+  type: "the typ of the bearer token is not one of JWT, at+jwt: send an access token",
+  algorithm: "the bearer token's algorithm is not accepted from its issuer: sign with an asymmetric one",
+  issuer: "the bearer token's issuer is not trusted here: use a configured issuer",
+  issuer_unavailable: "the keys of the bearer token's issuer cannot be read: try again later",
+  key: "the issuer has no key of the bearer token's kid: get a new token",
+  signature: "the bearer token's signature is not its issuer's: get a new token",
+  audience: "the bearer token is for another audience: request one for this platform",
+  claim: "a claim of the bearer token is missing or malformed: iss, aud, sub and exp are required",
+  expired: "the bearer token has expired: get a new one",
+  not_yet_valid: "the bearer token is not valid yet, or comes from the future: compare the clocks",
+  sender_constrained:
+    "the bearer token is bound to a key (cnf): it does not count without a proof of the key",
+  not_mapped: "the identity is valid, but stands for no principal here: ask the operator to add it",
+  no_spiffe_id:
+    "the client certificate has no SPIFFE id as its only URI: present another one, or a credential",
+};
+
+/** Returns the refusal of an identity. It says what is wrong, and repeats nothing of the credential. */
+export function identityRefused(fault: IdentityFault, cause?: unknown): DeputeError {
+  return new DeputeError(ErrorReason.UNAUTHENTICATED, MESSAGES[fault], {
+    metadata: { fault },
+    ...(cause !== undefined && { cause }),
+  });
+}

@@ -1,0 +1,152 @@
+import { createHash } from "node:crypto";
+import type { Clock } from "@depute/core";
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
+import { holderOfClaims, type IdentityHolder, type IssuerEntry } from "./identities-file.ts";
+import { type IssuerKeys, KeysUnavailable } from "./issuer-keys.ts";
+import { type IdentityFault, identityRefused } from "./refusals.ts";
+
+/** An issuer with its keys. */
+export interface TrustedIssuer {
+  readonly entry: IssuerEntry;
+  readonly keys: Pick<IssuerKeys, "find">;
+}
+
+/** Maximum number of characters of a token. */
+const MAX_TOKEN = 16_384;
+/** Maximum number of verified tokens that are remembered. */
+export const MAX_VERIFIED = 10_000;
+/** Maximum milliseconds for which a verified token is not verified again, so that a withdrawn key stops to count. */
+export const REMEMBER_MS = 60_000;
+
+const DEFAULT_SKEW_SECONDS = 30;
+const DEFAULT_ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"];
+/** The types of tokens that prove a caller. (RFC 9068 section 2.1) ID tokens and those of Kubernetes are `JWT` or none. */
+const TYPES = new Set(["", "jwt", "at+jwt", "application/at+jwt"]);
+
+/** The form of a signed JSON Web Token. (RFC 7515 section 3.1) An empty signature is in it, so that alg none is refused. */
+const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
+
+interface Verified {
+  readonly holder: IdentityHolder;
+  /** Epoch milliseconds between which the result counts. A clock that steps out of them causes a new verification. */
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Whether a Bearer credential has the form of a JSON Web Token. */
+export function isJwt(credential: string): boolean {
+  return COMPACT.test(credential);
+}
+
+/** Verifies tokens of trusted issuers. It remembers verified tokens, by digest, and none beyond its expiry. */
+export class TokenVerifier {
+  readonly #issuers: ReadonlyMap<string, TrustedIssuer>;
+  readonly #clock: Clock;
+  readonly #verified = new Map<string, Verified>();
+
+  constructor(issuers: readonly TrustedIssuer[], clock: Clock) {
+    this.#issuers = new Map(issuers.map((each) => [each.entry.issuer, each]));
+    this.#clock = clock;
+  }
+
+  /** Returns the holder of a token that was verified before and still counts; undefined for every other token. */
+  known(token: string): IdentityHolder | undefined {
+    const found = this.#verified.get(digestOf(token));
+    if (found === undefined) return undefined;
+    const now = this.#clock.now();
+    return now >= found.from && now < found.until ? found.holder : undefined;
+  }
+
+  /**
+   * Returns the holder of a token.
+   *
+   * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
+   */
+  async verify(token: string): Promise<IdentityHolder> {
+    const known = this.known(token);
+    if (known !== undefined) return known;
+    const issuer = this.#issuerOf(token);
+    const { payload } = await this.#check(token, issuer);
+    const now = this.#clock.now();
+    const holder = this.#holderOf(issuer.entry, payload);
+    const until = Math.min(now + REMEMBER_MS, (payload.exp ?? 0) * 1000);
+    this.#remember(token, { holder, from: now, until });
+    return holder;
+  }
+
+  #issuerOf(token: string): TrustedIssuer {
+    if (token.length > MAX_TOKEN) throw identityRefused("malformed");
+    let issuer: string | undefined;
+    try {
+      const { typ } = decodeProtectedHeader(token);
+      if (!TYPES.has(String(typ ?? "").toLowerCase())) throw identityRefused("type");
+      ({ iss: issuer } = decodeJwt(token));
+    } catch (error) {
+      throw error instanceof TypeError || error instanceof errors.JOSEError
+        ? identityRefused("malformed", error)
+        : error;
+    }
+    const found = this.#issuers.get(issuer ?? "");
+    if (found === undefined) throw identityRefused("issuer");
+    return found;
+  }
+
+  async #check(token: string, { entry, keys }: TrustedIssuer) {
+    const skewSeconds = entry.clockSkewSeconds ?? DEFAULT_SKEW_SECONDS;
+    try {
+      return await jwtVerify(token, keys.find, {
+        issuer: entry.issuer,
+        audience: [...entry.audiences],
+        algorithms: [...(entry.algorithms ?? DEFAULT_ALGORITHMS)],
+        clockTolerance: skewSeconds,
+        currentDate: new Date(this.#clock.now()),
+        requiredClaims: ["iss", "aud", "sub", "exp"],
+      });
+    } catch (error) {
+      throw identityRefused(faultOf(error), error);
+    }
+  }
+
+  #holderOf(
+    { identities, clockSkewSeconds = DEFAULT_SKEW_SECONDS }: IssuerEntry,
+    claims: JWTPayload,
+  ): IdentityHolder {
+    const { sub, iat } = claims;
+    if (typeof sub !== "string" || sub === "") throw identityRefused("claim");
+    if (typeof iat === "number" && iat > this.#clock.now() / 1000 + clockSkewSeconds)
+      throw identityRefused("not_yet_valid");
+    // Without the proof of its key, such a token would count as less than its issuer demands. (RFC 7800, RFC 9449)
+    if (claims.cnf !== undefined) throw identityRefused("sender_constrained");
+    const holder = holderOfClaims(identities, sub, claims);
+    if (holder === undefined) throw identityRefused("not_mapped");
+    return holder;
+  }
+
+  #remember(token: string, verified: Verified): void {
+    const digest = digestOf(token);
+    this.#verified.delete(digest);
+    if (this.#verified.size >= MAX_VERIFIED) {
+      const oldest = this.#verified.keys().next().value;
+      if (oldest !== undefined) this.#verified.delete(oldest);
+    }
+    this.#verified.set(digest, verified);
+  }
+}
+
+function faultOf(error: unknown): IdentityFault {
+  if (error instanceof KeysUnavailable) return "issuer_unavailable";
+  if (error instanceof errors.JWTExpired) return "expired";
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    if (error.claim === "aud" && error.reason === "check_failed") return "audience";
+    return error.claim === "nbf" && error.reason === "check_failed" ? "not_yet_valid" : "claim";
+  }
+  if (error instanceof errors.JOSEAlgNotAllowed) return "algorithm";
+  if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
+    return "key";
+  if (error instanceof errors.JWSSignatureVerificationFailed) return "signature";
+  return "malformed";
+}
+
+function digestOf(token: string): string {
+  return createHash("sha256").update(token).digest("base64url");
+}

@@ -1,0 +1,55 @@
+import type { Http2Stream, ServerHttp2Stream } from "node:http2";
+import type { Duplex } from "node:stream";
+import type { TLSSocket } from "node:tls";
+import type { HttpRequest } from "../http-routes.ts";
+
+/** The form of a SPIFFE id with a path. (SPIFFE-ID section 2) */
+const SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/[A-Za-z0-9._-]+)+$/;
+/** Maximum number of characters of a SPIFFE id. (SPIFFE-ID section 2.3) */
+const MAX_SPIFFE_ID = 2048;
+
+/**
+ * The member of a socket with the SPIFFE id of its client. A member, because the socket of an HTTP/2 session is a proxy
+ * that passes members on and is another object.
+ */
+const CERTIFICATE: unique symbol = Symbol("client certificate");
+
+interface WithCertificate {
+  [CERTIFICATE]?: string;
+}
+
+/** Remembers the client certificate of a connection after its handshake. */
+export function rememberCertificate(socket: TLSSocket): void {
+  const certificate = socket.getPeerX509Certificate();
+  if (certificate === undefined) return;
+  (socket as WithCertificate)[CERTIFICATE] = socket.authorized ? spiffeIdIn(certificate.subjectAltName) : "";
+}
+
+/**
+ * Returns the SPIFFE id among the alternative names of a certificate; empty if it is not its only URI. (X509-SVID
+ * section 2)
+ *
+ * @param names as Node.js prints them, e.g. `DNS:host, URI:spiffe://example.org/worker`
+ */
+export function spiffeIdIn(names: string | undefined): string {
+  // Node.js quotes names with separators, and only such names. A certificate with one could imitate a list.
+  if (names === undefined || names.includes('"')) return "";
+  const uris = names.split(", ").filter((name) => name.startsWith("URI:"));
+  const id = uris.length === 1 ? (uris[0] ?? "").slice("URI:".length) : "";
+  return id.length <= MAX_SPIFFE_ID && SPIFFE_ID.test(id) ? id : "";
+}
+
+/** Returns the SPIFFE id of a connection's client; empty for a certificate without one, undefined without certificate. */
+export function certificateOfSocket(socket: Duplex | undefined): string | undefined {
+  return (socket as WithCertificate | undefined)?.[CERTIFICATE];
+}
+
+/** Returns the same for the connection of an HTTP/2 stream. */
+export function certificateOfStream(stream: Http2Stream | ServerHttp2Stream): string | undefined {
+  return certificateOfSocket(stream.session?.socket);
+}
+
+/** Returns the same for the connection of a request. */
+export function certificateOfRequest(request: HttpRequest): string | undefined {
+  return "stream" in request ? certificateOfStream(request.stream) : certificateOfSocket(request.socket);
+}
