@@ -110,7 +110,6 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
     "nonsense",
   ])("has no resource %s", async (uri) => {
     const model = await client();
-    // The client gives both eras' codes the newer number.
     await expect(model.readResource({ uri })).rejects.toMatchObject({ code: -32602 });
   });
 
@@ -194,11 +193,4 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
     const result = await (await client()).callTool({ name, arguments: args });
     expect(result).toMatchObject({ isError: true, structuredContent: { reason } });
   });
-});
-
-test("an absent resource has the older code in earlier revisions", async () => {
-  const body = { jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri: "depute://tasks/none" } };
-  const headers = { accept: "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25" };
-  const text = await (await platform.post("/mcp", body, headers)).text();
-  expect(JSON.parse(text.slice(text.indexOf("{")))).toMatchObject({ error: { code: -32002 } });
 });

@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Timers } from "@depute/core";
 import { createMcpHandler, Server, type ServerContext, type Tool } from "@modelcontextprotocol/server";
 import { held } from "./held-answer.ts";
-import { INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal } from "./rules/refusal.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, Refusal } from "./rules/refusal.ts";
 
 const JSON_TYPE = "application/json";
 
@@ -171,13 +171,11 @@ function serveResources<Call>(server: Server, options: ToolServerOptions<Call>):
     );
     return { resources: listed, ...(nextCursor === "" ? {} : { nextCursor }) };
   });
-  server.setRequestHandler("resources/read", async ({ params: { uri } }, { http, mcpReq }) => {
+  server.setRequestHandler("resources/read", async ({ params: { uri } }, { http }) => {
     const { call } = exchangeOf<Call>(http);
     const document = await refused(call, () => resources.read(uri, call));
-    if (document === undefined) {
-      const code = mcpReq.envelope === undefined ? RESOURCE_NOT_FOUND : INVALID_PARAMS;
-      throw new Refusal(code, "no such resource: list the resources for their addresses", { uri });
-    }
+    if (document === undefined)
+      throw new Refusal(INVALID_PARAMS, "no such resource: list the resources for their addresses", { uri });
     return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(document) }] };
   });
 }

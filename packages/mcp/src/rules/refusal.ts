@@ -15,8 +15,6 @@ export const HEADER_MISMATCH = -32020;
 export const MISSING_CAPABILITY = -32021;
 /** The JSON-RPC error code of a limit that is reached, as on all JSON wires of Depute. */
 export const LIMIT_REACHED = -32056;
-/** The JSON-RPC error code of an unknown resource, before MCP 2026-07-28. */
-export const RESOURCE_NOT_FOUND = -32002;
 export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 
