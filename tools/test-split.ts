@@ -32,7 +32,7 @@ export const SLOW: readonly string[] = [
   // Published third-party programs.
   "tests/a2a/**",
   "tests/nekte/published.test.ts",
-  "tests/mcp/conformance/**",
+  "tests/mcp/{clients,conformance}/**",
   "tests/mcp/{changed-definitions,credentials,everything,filesystem,http-upstream,large-answers,limits,prompts,stdio}.test.ts",
   // Hostile parties, schemas and outputs.
   "tests/asp/hostile.test.ts",
