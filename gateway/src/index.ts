@@ -4,7 +4,7 @@ import { DelegateosService } from "@depute/contracts/depute/gateway/v1/delegateo
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { A2AService } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
-import { defineService, SERVICES } from "@depute/service";
+import { defineService, HealthParts, SERVICES } from "@depute/service";
 import { createClients } from "../edge/clients.ts";
 import type { Wire } from "../edge/route.ts";
 import { serveWire } from "../edge/serve-wire.ts";
@@ -72,7 +72,8 @@ export const gateway = defineService({
         return deps.publicUrl;
       },
     };
-    const mcp = mcpWire(settings.mcpConfig, deps.connect, clients, wire, deps.metrics);
+    const parts = new HealthParts();
+    const mcp = mcpWire(settings.mcpConfig, deps.connect, clients, wire, { metrics: deps.metrics, parts });
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const delegateos = new DelegateosMethods(clients, clock);
     const a2a = new A2aMethods({ clients, needsCredentials: settings.auth === "required" });
@@ -124,6 +125,7 @@ export const gateway = defineService({
       })),
       hosts: () => hosts().flatMap((name) => [name, `*.${name}`]),
       upgrades: aspUpgrades(clients, wire),
+      parts,
       close: () => mcp.close(),
     };
   },

@@ -33,7 +33,7 @@ let platform: McpPlatform;
 beforeAll(async () => {
   const nowhere = { ...upstream, stdio: { command: "/nowhere/at/all" } };
   const { revision, ...unknown } = upstream;
-  platform = await startPlatform({ odd: upstream, nowhere, unknown });
+  platform = await startPlatform({ odd: upstream, crashing: upstream, nowhere, unknown });
 }, 60_000);
 afterAll(() => platform.stop());
 
@@ -87,4 +87,36 @@ test("a server that cannot be started costs nothing", async () => {
     token: { token: holder.token, format: "delegateos-sjt-v1" },
   });
   expect(remainingMicrocents).toBe(1000n);
+});
+
+test("a server that crashes again is started later, and health shows it", async () => {
+  const holder = await grant(platform, [["compute", "execute", "odd"]], 1000);
+  const client = await connect(platform.mcp("crashing"), "2026-07-28", holderFetch(holder));
+  const call = (name: string) => client.callTool({ name, arguments: {} });
+  const health = async () => {
+    const answer = await fetch(`${platform.url}/readyz`);
+    const { parts } = (await answer.json()) as { parts: Record<string, string> };
+    return [answer.status, parts["mcp/crashing"]];
+  };
+  const failures = async () => {
+    const text = await (await fetch(`${platform.url}/metrics`)).text();
+    return /depute_mcp_server_failures_total\{server="crashing"\} (\d+)/.exec(text)?.[1];
+  };
+  expect(await health()).toEqual([200, "SERVING"]);
+  await refusal(call("die"));
+  expect(textOf(await call("answer"))).toBe("there");
+  await refusal(call("die"));
+
+  // The call that comes too early reaches no server.
+  expect(await refusal(call("answer"))).toMatchObject({
+    code: -32603,
+    data: {
+      reason: "DEPENDENCY_UNAVAILABLE",
+      detail: expect.stringMatching(/failed 2 times in a row; it is started again in \d+ ms/),
+    },
+  });
+  expect([await health(), await failures()]).toEqual([[200, "NOT_SERVING"], "2"]);
+  await expect.poll(() => call("answer").then(textOf, () => ""), { timeout: 10_000 }).toBe("there");
+  expect(await health()).toEqual([200, "SERVING"]);
+  await client.close();
 });

@@ -1,11 +1,32 @@
-import type { ProxyOptions } from "@depute/mcp";
-import { Counter, DURATION_BUCKETS_S, Histogram, type Registry } from "@depute/service";
+import type { ObservedCall, ServerState } from "@depute/mcp";
+import {
+  Counter,
+  DURATION_BUCKETS_S,
+  Gauge,
+  type HealthParts,
+  Histogram,
+  type Registry,
+} from "@depute/service";
 
 /** The label of calls whose tool or method has no rule in the map, so that callers cannot make new labels. */
 const NO_RULE = "other";
 
-/** Registers the metrics of calls through the proxy. Returns the observer of one server's calls. */
-export function mcpMetrics(registry: Registry): (server: string) => NonNullable<ProxyOptions["onCall"]> {
+/** Observes one server: its calls, and its state. */
+export interface ServerObserver {
+  onCall(call: ObservedCall): void;
+  onState(state: ServerState): void;
+  /** Called when the server is configured, and counts as usable until it fails. */
+  added(): void;
+  /** Called when the server is no longer configured. */
+  removed(): void;
+}
+
+/**
+ * Registers the metrics of the servers behind the proxy.
+ *
+ * @param parts receives the state of each server as `mcp/{server}`
+ */
+export function mcpObservers(registry: Registry, parts: HealthParts): (server: string) => ServerObserver {
   const registers = [registry];
   const calls = new Counter({
     name: "depute_mcp_calls_total",
@@ -20,10 +41,38 @@ export function mcpMetrics(registry: Registry): (server: string) => NonNullable<
     buckets: DURATION_BUCKETS_S,
     registers,
   });
-  return (server) =>
-    ({ name, outcome, ms }) => {
-      const tool = name === "" ? NO_RULE : name;
-      calls.inc({ server, tool, outcome });
-      duration.observe({ server, tool }, ms / 1000);
+  const failures = new Counter({
+    name: "depute_mcp_server_failures_total",
+    help: "Crashes and failed starts of the servers behind the MCP proxy.",
+    labelNames: ["server"],
+    registers,
+  });
+  const up = new Gauge({
+    name: "depute_mcp_server_up",
+    help: "1 for a server behind the MCP proxy that is usable, 0 after a crash or a failed start until the next start.",
+    labelNames: ["server"],
+    registers,
+  });
+  return (server) => {
+    const show = (isUp: boolean) => {
+      up.set({ server }, isUp ? 1 : 0);
+      parts.set(`mcp/${server}`, isUp);
     };
+    return {
+      onCall({ name, outcome, ms }) {
+        const tool = name === "" ? NO_RULE : name;
+        calls.inc({ server, tool, outcome });
+        duration.observe({ server, tool }, ms / 1000);
+      },
+      onState(state) {
+        if (state.kind === "failed") failures.inc({ server });
+        show(state.kind === "up");
+      },
+      added: () => show(true),
+      removed() {
+        up.remove({ server });
+        parts.set(`mcp/${server}`, undefined);
+      },
+    };
+  };
 }

@@ -3,6 +3,7 @@ import { VerificationService } from "@depute/contracts/depute/verifier/v1/verifi
 import { PlatformAuthoriser, platformSchemaCheck } from "@depute/mcp";
 import {
   fromConnectError,
+  type HealthParts,
   ownHeaders,
   type PathParameters,
   type Registry,
@@ -17,7 +18,7 @@ import { McpConfigFile, MESSAGE } from "./config.ts";
 import { answerMcp } from "./endpoint.ts";
 import { mcpErrors } from "./errors.ts";
 import { answerMessage } from "./message.ts";
-import { mcpMetrics } from "./metrics.ts";
+import { mcpObservers } from "./metrics.ts";
 import { ownServer } from "./own.ts";
 import { presentedBy } from "./presented.ts";
 import { McpServers } from "./servers.ts";
@@ -40,7 +41,7 @@ export function mcpWire(
   connect: ServiceDeps["connect"],
   clients: Clients,
   deps: WireDeps,
-  metrics: Registry,
+  { metrics, parts }: { readonly metrics: Registry; readonly parts: HealthParts },
 ): McpWire {
   const { clock, timers, log } = deps;
   const tokens = connect("tokens");
@@ -51,10 +52,10 @@ export function mcpWire(
     callOptions,
     refusalIn: fromConnectError,
   });
-  const observer = mcpMetrics(metrics);
   const servers = new McpServers({
     deps,
-    decisions: ({ name, timeoutMs: longestCallMs }) => ({
+    observer: mcpObservers(metrics, parts),
+    decisions: ({ timeoutMs: longestCallMs }) => ({
       authoriser: new PlatformAuthoriser({
         tokens,
         registry,
@@ -64,7 +65,6 @@ export function mcpWire(
         longestCallMs,
       }),
       schemaCheck,
-      onCall: observer(name),
     }),
   });
   const file = new McpConfigFile({

@@ -9,16 +9,16 @@ import {
 } from "@depute/mcp";
 import type { WireDeps } from "../../edge/wire-deps.ts";
 import type { ServableUpstream } from "./config.ts";
+import type { ServerObserver } from "./metrics.ts";
 
 /** Milliseconds in which the last answers of a removed server reach their clients. */
 const SEND_MS = 1000;
 
 export interface McpServersOptions {
   readonly deps: WireDeps;
-  /** Returns the dependencies of a server's proxy that decide and observe. */
-  readonly decisions: (config: UpstreamConfig) => Pick<ProxyOptions, "authoriser" | "schemaCheck"> & {
-    readonly onCall: NonNullable<ProxyOptions["onCall"]>;
-  };
+  readonly observer: (server: string) => ServerObserver;
+  /** Returns the dependencies of a server's proxy that decide. */
+  readonly decisions: (config: UpstreamConfig) => Pick<ProxyOptions, "authoriser" | "schemaCheck">;
 }
 
 interface RunningServer {
@@ -64,7 +64,10 @@ export class McpServers {
         return [name, isSame ? known : this.#start(name, upstream)];
       }),
     );
-    for (const [name, server] of before) if (this.#running.get(name) !== server) this.#retire(server);
+    for (const [name, server] of before) {
+      if (!this.#running.has(name)) this.#options.observer(name).removed();
+      if (this.#running.get(name) !== server) this.#retire(server);
+    }
   }
 
   /** Closes all servers, also those that are draining. */
@@ -74,18 +77,25 @@ export class McpServers {
   }
 
   #start(name: string, config: ServableUpstream): RunningServer {
-    const { deps, decisions } = this.#options;
+    const { deps, decisions, observer } = this.#options;
+    const { added, onCall, onState } = observer(name);
     const { clock, timers, log } = deps;
     const path = `/mcp/${name}`;
     const audience = () => config.audience ?? `${deps.publicUrl}${path}`;
     const proxy = new McpProxy({
       ...decisions(config),
       config,
+      onCall,
       upstream: new Upstream({
         config,
         address: config.address,
         clock,
         timers,
+        onState: (state) => {
+          if (this.#running.get(name)?.proxy === proxy) onState(state);
+          if (state.kind === "failed")
+            log.warn({ path, ...state }, "mcp: the server crashed, or did not start");
+        },
         onListChanged: (list) => face.changed(list),
         onResourceChanged: (uri) => face.resourceChanged(uri),
       }),
@@ -96,6 +106,7 @@ export class McpServers {
     });
     const onError = (err: Error) => log.debug({ err, path }, "mcp");
     const face = new HttpFace({ proxy, clock, audience, onError });
+    added();
     return { config, proxy, face };
   }
 

@@ -21,6 +21,7 @@ export { MEMBER } from "./rules/strip.ts";
 export type { CallRule, ToolMap } from "./rules/tool-map.ts";
 export { type PlatformSchemaCheckOptions, platformSchemaCheck, type SchemaCheck } from "./schema-check.ts";
 export { type StdioFace, type StdioFaceOptions, stdioFace } from "./serve-stdio.ts";
+export type { ServerState } from "./server-state.ts";
 export { SHIPPED_MAPS } from "./shipped-maps.ts";
 export type { ListName } from "./subscription.ts";
 export {

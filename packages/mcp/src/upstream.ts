@@ -16,6 +16,7 @@ import { ResourceWatch } from "./resource-watch.ts";
 import { type Declared, missingCapability, shownCapabilities } from "./rules/client-capabilities.ts";
 import type { Pinned } from "./rules/definition.ts";
 import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
+import { ServerStarts, type ServerState } from "./server-state.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 import { LISTS, type ListName, Subscription } from "./subscription.ts";
 import { transportTo } from "./transports.ts";
@@ -54,6 +55,8 @@ export interface UpstreamOptions {
   readonly onResourceChanged?: (uri: string) => void;
   /** Called when a list of the server has changed, either as announced or as found by comparison. */
   readonly onListChanged?: (list: ListName) => void;
+  /** Called when the server has started, has crashed, or could not be started. */
+  readonly onState?: (state: ServerState) => void;
   readonly clock: Clock;
   readonly timers: Timers;
   /**
@@ -100,10 +103,12 @@ export class Upstream {
    */
   readonly #calls = new AsyncLocalStorage<Receivers>();
   readonly #bridge: AskBridge;
+  readonly #starts: ServerStarts;
   #closed = false;
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
+    this.#starts = new ServerStarts(options.clock, options.onState);
     this.#bridge = new AskBridge({
       timers: options.timers,
       timeoutMs: options.config.timeoutMs,
@@ -261,12 +266,20 @@ export class Upstream {
 
   async #connected(): Promise<Connection> {
     if (this.#closed) throw new UpstreamError({ kind: "unsent", detail: "the proxy is closing" });
+    const { waitMs, failures } = this.#starts;
+    if (this.#connection === undefined && waitMs > 0) {
+      const detail = `the server failed ${failures} times in a row; it is started again in ${waitMs} ms`;
+      throw new UpstreamError({ kind: "unsent", detail });
+    }
     this.#connection ??= this.#connect();
     const connecting = this.#connection;
     try {
       return await connecting;
     } catch (thrown) {
-      if (this.#connection === connecting) this.#forget();
+      if (this.#connection === connecting) {
+        this.#forget();
+        if (!this.#closed) this.#starts.notStarted();
+      }
       if (thrown instanceof UpstreamError) throw thrown;
       throw new UpstreamError({ kind: "unsent", detail: `cannot be reached: ${messageOf(thrown)}` });
     }
@@ -283,6 +296,7 @@ export class Upstream {
     });
     const { client } = connection;
     this.#live = client;
+    this.#starts.started();
     // The proxy requests messages of all levels, and filters them by the level that each client sets. A server
     // that refuses the request chooses its messages itself.
     if (client.getProtocolEra() !== "modern" && client.getServerCapabilities()?.logging !== undefined) {
@@ -329,7 +343,9 @@ export class Upstream {
     // The next call starts the server again. A newer connection may already exist; the close of an older client
     // must not discard the newer one.
     client.onclose = () => {
-      if (this.#live === client) this.#forget();
+      if (this.#live !== client) return;
+      this.#forget();
+      if (!this.#closed) this.#starts.crashed();
     };
     const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
     await client.connect(transport, { timeout: CONNECT_MS });

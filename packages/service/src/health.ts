@@ -5,6 +5,32 @@ import {
 } from "@depute/contracts/grpc/health/v1/health_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 
+/**
+ * The states of a service's parts, by name. A part that does not serve is reported, and does not make the service unready:
+ * a replica with the same part would fail alike.
+ */
+export class HealthParts {
+  readonly #states = new Map<string, boolean>();
+  readonly #listeners = new Set<() => void>();
+
+  get states(): ReadonlyMap<string, boolean> {
+    return this.#states;
+  }
+
+  /** Sets the state of a part; undefined removes the part. */
+  set(name: string, serving: boolean | undefined): void {
+    if (this.#states.get(name) === serving) return;
+    if (serving === undefined) this.#states.delete(name);
+    else this.#states.set(name, serving);
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls the listener after each change. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+}
+
 /** Whether this process serves, as a whole and service by service. */
 export interface HealthState {
   /** Sets the status of services by their full names, or of all services when no name is given. */
@@ -12,26 +38,32 @@ export interface HealthState {
   /** Whether all services serve. */
   readonly serving: boolean;
   readonly services: ReadonlyMap<string, boolean>;
+  /** The states of the parts, by name. */
+  readonly parts: ReadonlyMap<string, boolean>;
   /** Calls the listener after each change. Returns a function that removes the listener. */
   onChange(listener: () => void): () => void;
 }
 
 /** Creates a state in which no service serves yet. */
-export function createHealth(services: readonly string[]): HealthState {
+export function createHealth(services: readonly string[], parts = new HealthParts()): HealthState {
   const states = new Map(services.map((name) => [name, false]));
   const listeners = new Set<() => void>();
+  const changed = () => {
+    for (const listener of listeners) listener();
+  };
+  parts.onChange(changed);
   return {
     services: states,
+    parts: parts.states,
     get serving() {
       return [...states.values()].every(Boolean);
     },
     set(serving, ...serviceNames) {
-      const changed = (serviceNames.length === 0 ? [...states.keys()] : serviceNames).filter(
+      const changedNames = (serviceNames.length === 0 ? [...states.keys()] : serviceNames).filter(
         (name) => states.get(name) !== serving,
       );
-      for (const name of changed) states.set(name, serving);
-      if (changed.length === 0) return;
-      for (const listener of listeners) listener();
+      for (const name of changedNames) states.set(name, serving);
+      if (changedNames.length > 0) changed();
     },
     onChange(listener) {
       listeners.add(listener);
@@ -43,7 +75,8 @@ export function createHealth(services: readonly string[]): HealthState {
 /** Implements the gRPC Health Checking Protocol. The empty service name means the process as a whole. */
 export function healthService(state: HealthState): ServiceImpl<typeof Health> {
   const statusOf = (service: string): Status | undefined => {
-    const serving = service === "" ? state.serving : state.services.get(service);
+    const serving =
+      service === "" ? state.serving : (state.services.get(service) ?? state.parts.get(service));
     if (serving === undefined) return undefined;
     return serving ? Status.SERVING : Status.NOT_SERVING;
   };
@@ -56,7 +89,10 @@ export function healthService(state: HealthState): ServiceImpl<typeof Health> {
       return { status };
     },
     list() {
-      const entries = ["", ...state.services.keys()].map((name) => [name, { status: statusOf(name) ?? 0 }]);
+      const entries = ["", ...state.services.keys(), ...state.parts.keys()].map((name) => [
+        name,
+        { status: statusOf(name) ?? 0 },
+      ]);
       return { statuses: Object.fromEntries(entries) };
     },
     async *watch({ service }, { signal }) {

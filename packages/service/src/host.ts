@@ -232,7 +232,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     }
     for (const { module, instance, interceptors } of running) {
       if (!modules.some((each) => each.module === module && each.listen)) continue;
-      const health = createHealth(module.descriptors.map((service) => service.typeName));
+      const health = createHealth(
+        module.descriptors.map((service) => service.typeName),
+        instance.parts,
+      );
       const { maxRequestBytes, bodyTimeout: bodyTimeoutMs, maxConnections, maxConcurrentStreams } = common;
       const listen = (place: Place, served: Pick<OwnPort, "descriptors" | "routes">, more: More) => {
         const routes = (router: ConnectRouter) => {

@@ -51,7 +51,7 @@ export { fromConnectError, reasonOf, toConnectError, toStatus, toWire } from "./
 export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
 export { countJsonValues } from "./field-limit/count-fields.ts";
 export * from "./files.ts";
-export { createHealth, type HealthState, healthService } from "./health.ts";
+export { createHealth, HealthParts, type HealthState, healthService } from "./health.ts";
 export { type Host, type HostedModule, type HostOptions, hostServices, isServiceName } from "./host.ts";
 export { errorAnswer, sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
 export {
@@ -70,7 +70,7 @@ export { assertValid, planRules } from "./interceptors/validate.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
-export { Counter, createMetrics, DURATION_BUCKETS_S, Histogram, Registry } from "./metrics.ts";
+export { Counter, createMetrics, DURATION_BUCKETS_S, Gauge, Histogram, Registry } from "./metrics.ts";
 export {
   defineService,
   type OwnPort,

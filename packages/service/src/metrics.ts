@@ -1,6 +1,6 @@
-import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
-export { Counter, Histogram, Registry };
+export { Counter, Gauge, Histogram, Registry };
 
 /** Bounds of the histogram of call durations, from a call within a process to one that waits for its deadline. */
 export const DURATION_BUCKETS_S = [

@@ -4,6 +4,7 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import type { Clock, Random, Timers } from "@depute/core";
 import type { Authority } from "./authority.ts";
+import type { HealthParts } from "./health.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
@@ -101,6 +102,8 @@ export interface ServiceInstance {
   readonly ports?: readonly OwnPort[];
   /** Virtual hosts that clients may name, in the form of DEPUTE_ALLOWED_HOSTS. */
   readonly hosts?: () => readonly string[];
+  /** Parts whose states the health of the service reports. */
+  readonly parts?: HealthParts;
   /** Addresses where a connection becomes a WebSocket. */
   readonly upgrades?: readonly UpgradeRoute[];
   /** Called once when no call is open any more. Ends background work and closes stores. */

@@ -11,7 +11,7 @@ import { ErrorReason, systemClock, systemTimers } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromConnectError } from "./errors-on-wire.ts";
-import { createHealth, healthService } from "./health.ts";
+import { createHealth, HealthParts, healthService } from "./health.ts";
 import { errorsInterceptor } from "./interceptors/server.ts";
 import { createLogger } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
@@ -23,7 +23,8 @@ import { EchoService } from "./testing/echo.ts";
 
 const log = createLogger({ level: "silent", name: "test" });
 const METRICS_TOKEN = "scrape";
-const health = createHealth(["a.A", "b.B"]);
+const parts = new HealthParts();
+const health = createHealth(["a.A", "b.B"], parts);
 let server: Server;
 let transport: Transport & { close(): void };
 
@@ -88,6 +89,31 @@ describe("health", () => {
       status: "SERVING",
       services: { "a.A": "SERVING", "b.B": "SERVING" },
     });
+  });
+
+  it("reports a part that fails, and stays ready", async () => {
+    health.set(true);
+    parts.set("part/one", false);
+    const client = createClient(Health, transport);
+    const abort = new AbortController();
+    const watch = client.watch({ service: "part/one" }, { signal: abort.signal });
+    const seen: number[] = [];
+    for await (const { status } of watch) {
+      seen.push(status);
+      if (seen.length === 1) parts.set("part/one", true);
+      else break;
+    }
+    abort.abort();
+    expect(seen).toEqual([Status.NOT_SERVING, Status.SERVING]);
+    parts.set("part/one", false);
+    expect((await client.check({ service: "" })).status).toBe(Status.SERVING);
+    const answer = await fetch(`${server.url}/readyz`);
+    expect([answer.status, await answer.json()]).toMatchObject([
+      200,
+      { parts: { "part/one": "NOT_SERVING" } },
+    ]);
+    parts.set("part/one", undefined);
+    expect(Object.keys((await client.list({})).statuses)).toEqual(["", "a.A", "b.B"]);
   });
 
   it("does not know a service that is not served", async () => {

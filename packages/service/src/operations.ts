@@ -13,8 +13,9 @@ import type { Registry } from "./metrics.ts";
  */
 export function operationsRoutes(health: HealthState, metrics: Registry, metricsToken = ""): HttpRoute[] {
   const readiness: HttpRoute["handle"] = async (_, response) => {
-    const services = Object.fromEntries([...health.services].map(([name, serving]) => [name, word(serving)]));
-    sendJson(response, health.serving ? 200 : 503, { status: word(health.serving), services });
+    const services = wordsOf(health.services);
+    const parts = health.parts.size === 0 ? {} : { parts: wordsOf(health.parts) };
+    sendJson(response, health.serving ? 200 : 503, { status: word(health.serving), services, ...parts });
   };
   return [
     { methods: ["GET"], path: "/health", handle: readiness },
@@ -50,6 +51,10 @@ function isBearer(authorization: string | undefined, token: string): boolean {
 
 function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
+}
+
+function wordsOf(states: ReadonlyMap<string, boolean>): Record<string, string> {
+  return Object.fromEntries([...states].map(([name, serving]) => [name, word(serving)]));
 }
 
 function word(serving: boolean): string {

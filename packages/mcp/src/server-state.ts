@@ -1,0 +1,49 @@
+import type { Clock } from "@depute/core";
+import { restartDelayMs, STABLE_MS } from "./rules/restarts.ts";
+
+/** Whether a server can be used: it started, or it crashed or could not be started. */
+export type ServerState =
+  | { readonly kind: "up" }
+  /** `failures` counts crashes and failed starts in a row; `retryAfterMs` is the time until the next possible start. */
+  | { readonly kind: "failed"; readonly failures: number; readonly retryAfterMs: number };
+
+/** Follows the starts and failures of one server, and spaces its starts. */
+export class ServerStarts {
+  readonly #clock: Clock;
+  readonly #onState: ((state: ServerState) => void) | undefined;
+  #failures = 0;
+  #startedMs = 0;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, onState: ((state: ServerState) => void) | undefined) {
+    this.#clock = clock;
+    this.#onState = onState;
+  }
+
+  /** The number of crashes and failed starts in a row. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** Returns the milliseconds until the server may be started; 0 if it may be now. */
+  get waitMs(): number {
+    return Math.max(0, Math.ceil(this.#notBeforeMs - this.#clock.monotonic()));
+  }
+
+  started(): void {
+    this.#startedMs = this.#clock.monotonic();
+    this.#onState?.({ kind: "up" });
+  }
+
+  crashed(): void {
+    if (this.#clock.monotonic() - this.#startedMs >= STABLE_MS) this.#failures = 0;
+    this.notStarted();
+  }
+
+  notStarted(): void {
+    this.#failures++;
+    const retryAfterMs = restartDelayMs(this.#failures);
+    this.#notBeforeMs = this.#clock.monotonic() + retryAfterMs;
+    this.#onState?.({ kind: "failed", failures: this.#failures, retryAfterMs });
+  }
+}
