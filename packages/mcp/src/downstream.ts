@@ -9,7 +9,8 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Presentation } from "./presentation.ts";
-import type { McpProxy, ProxyRequest } from "./proxy.ts";
+import type { McpProxy } from "./proxy.ts";
+import type { ProxyRequest } from "./proxy-request.ts";
 import type { AskedClient } from "./rounds.ts";
 import {
   HEADER_MISMATCH,
@@ -39,6 +40,8 @@ export interface DownstreamOptions {
    * resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
    */
   readonly watchers?: Map<Server, WatchedResources>;
+  /** Whether clients of 2026-07-28 can listen to single resources. */
+  readonly listens?: boolean;
   /** Receives faults that are not reported in any answer. */
   readonly onError: (error: Error) => void;
 }
@@ -52,15 +55,18 @@ export async function downstream({
   presentation,
   session,
   watchers,
+  listens = watchers !== undefined,
   onError,
 }: DownstreamOptions): Promise<Server> {
   const { info, capabilities, instructions } = await proxy.upstream.description();
   const server = new Server(info, {
-    capabilities: capabilitiesOf(capabilities, watchers !== undefined),
+    capabilities: capabilitiesOf(capabilities, listens),
     ...(instructions === undefined ? {} : { instructions }),
   });
   server.onerror = onError;
-  const watched = watchers === undefined ? undefined : watchedBy(server, proxy, onError);
+  const notify = (uri: string) =>
+    server.notification({ method: "notifications/resources/updated", params: { uri } });
+  const watched = watchers === undefined ? undefined : watchedResources(proxy, notify, onError);
   if (watched !== undefined) watchers?.set(server, watched);
   server.fallbackRequestHandler = async (request, context) => {
     const exchange = context.http?.authInfo?.extra?.[EXCHANGE] as Exchange | undefined;
@@ -92,14 +98,18 @@ export async function downstream({
   return server;
 }
 
-/** Creates the subscriptions of one session. */
-function watchedBy(server: Server, proxy: McpProxy, onError: (error: Error) => void): WatchedResources {
+/** Creates the subscriptions of one session or stream. */
+export function watchedResources(
+  proxy: McpProxy,
+  notify: (uri: string) => Promise<void>,
+  onError: (error: Error) => void,
+): WatchedResources {
   const { watch } = proxy.upstream;
   return new WatchedResources({
     add: (uri) => watch.add(uri),
     remove: (uri) => watch.remove(uri),
     admit: (uri, { presentation }) => proxy.admitUpdate(uri, presentation),
-    notify: (uri) => server.notification({ method: "notifications/resources/updated", params: { uri } }),
+    notify,
     onError,
   });
 }

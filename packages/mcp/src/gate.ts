@@ -49,9 +49,10 @@ export async function admit(
 ): Promise<Admitted> {
   const { rule, right, rights } = await needed(options, gatedRequest, presentation);
   if (presentation === undefined) return { rule, right };
-  const digest = digestOf(gatedRequest.args);
+  const { args, proved = args } = gatedRequest;
+  const digest = digestOf(proved);
   const verdict = await options.authoriser.verify(
-    await createPresented(presentation, gatedRequest.args),
+    await createPresented(presentation, proved),
     rights,
     digest,
   );

@@ -1,4 +1,4 @@
-import { type Clock, randomUuid } from "@depute/core";
+import { type Clock, isObject, randomUuid } from "@depute/core";
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -6,9 +6,11 @@ import {
   type Server,
 } from "@modelcontextprotocol/server";
 import { tokenKey } from "./digest.ts";
-import { downstream, type Exchange, withExchange } from "./downstream.ts";
+import { downstream, type Exchange, watchedResources, withExchange } from "./downstream.ts";
+import { ListenBus } from "./listen-bus.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
+import { listenedResources } from "./rules/methods.ts";
 import { strip } from "./rules/strip.ts";
 import { Sessions } from "./sessions.ts";
 import type { ListName } from "./subscription.ts";
@@ -28,12 +30,16 @@ export class HttpFace {
   readonly #sessions: Sessions;
   /** The subscriptions of each session, by its server. */
   readonly #watchers = new Map<Server, WatchedResources>();
+  readonly #bus = new ListenBus();
   readonly #handler: McpHttpHandler;
 
   constructor(options: HttpFaceOptions) {
     this.#options = options;
     this.#sessions = new Sessions(options.clock);
-    this.#handler = createMcpHandler(() => this.#server(undefined), { onerror: options.onError });
+    this.#handler = createMcpHandler(() => this.#server(undefined), {
+      onerror: options.onError,
+      bus: this.#bus,
+    });
   }
 
   /**
@@ -53,7 +59,8 @@ export class HttpFace {
     // Only older revisions have sessions. For a request without a session, the SDK detects the revision.
     const mayHaveOne = session !== null || isInitialize(body);
     if (!mayHaveOne || !(await isLegacyRequest(request, body))) {
-      return withStatus(await this.#handler.fetch(request, beside), exchange);
+      const answered = () => this.#handler.fetch(request, beside);
+      return withStatus(await this.#listening(body, presentation, answered), exchange);
     }
     const caller = presentation === undefined ? "" : tokenKey(presentation.token);
     if (session !== null) {
@@ -71,6 +78,32 @@ export class HttpFace {
     return this.#sessions.begin(server, caller, request, beside, end);
   }
 
+  /** Answers a request of 2026-07-28, whose stream may listen to single resources. */
+  #listening(
+    body: unknown,
+    presentation: Presentation | undefined,
+    answer: () => Promise<Response>,
+  ): Promise<Response> {
+    const { method, params } = isObject(body) ? body : {};
+    const given = isObject(params) ? params : {};
+    const uris = listenedResources(method, given);
+    if (uris.length === 0) return answer();
+    const { proxy, onError } = this.#options;
+    const watch = async (notify: (uri: string) => Promise<void>) => {
+      const admitted = await proxy.admitListen(given, uris, presentation);
+      const authority = admitted === undefined ? {} : { presentation: admitted };
+      const watched = watchedResources(proxy, notify, onError);
+      try {
+        for (const uri of uris) await watched.subscribe(uri, authority);
+      } catch (thrown) {
+        watched.end();
+        throw thrown;
+      }
+      return watched;
+    };
+    return this.#bus.open(watch, answer);
+  }
+
   /** Notifies every client that a list has changed. */
   changed(list: ListName): void {
     const { notify } = this.#handler;
@@ -85,6 +118,7 @@ export class HttpFace {
   /** Notifies the sessions that subscribed to a resource of its change. */
   resourceChanged(uri: string): void {
     for (const watched of this.#watchers.values()) watched.changed(uri);
+    this.#bus.resourceChanged(uri);
   }
 
   async close(): Promise<void> {
@@ -110,7 +144,7 @@ export class HttpFace {
       onError,
       presentation: (attached) => attached ?? ofSession,
       // Only a session lasts longer than its request.
-      ...(session === undefined ? {} : { session, watchers: this.#watchers }),
+      ...(session === undefined ? { listens: true } : { session, watchers: this.#watchers }),
     });
   }
 }

@@ -7,7 +7,8 @@ export type { ObservedCall, ObservedOutcome } from "./observed-call.ts";
 export { PlatformAuthoriser, type PlatformAuthoriserOptions } from "./platform-authoriser.ts";
 export { once, type Presentation } from "./presentation.ts";
 export { provingTransport } from "./proving-transport.ts";
-export { McpProxy, type ProxyOptions, type ProxyRequest } from "./proxy.ts";
+export { McpProxy, type ProxyOptions } from "./proxy.ts";
+export type { ProxyRequest } from "./proxy-request.ts";
 export { type DraftedTool, draftMap } from "./rules/draft-map.ts";
 export {
   ConfigError,

@@ -5,8 +5,6 @@ import { callOwner, UnknownState } from "./ask-bridge.ts";
 import type { Authoriser } from "./authoriser.ts";
 import { callHeaders } from "./call-headers.ts";
 import { CallLimiter, type CountedCall } from "./call-limiter.ts";
-import type { CallOptions } from "./call-options.ts";
-import { tokenKey } from "./digest.ts";
 import {
   type Admitted,
   admit,
@@ -19,8 +17,9 @@ import {
 import { Listed } from "./listed.ts";
 import { type ObservedCall, observed } from "./observed-call.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
+import { callerOf, type ProxyRequest } from "./proxy-request.ts";
 import { realPath } from "./real-path.ts";
-import { type AskedClient, fulfil } from "./rounds.ts";
+import { fulfil } from "./rounds.ts";
 import type { Declared } from "./rules/client-capabilities.ts";
 import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
 import { invalidArguments } from "./rules/invalid-arguments.ts";
@@ -41,28 +40,6 @@ import { type CallReservation, NOTHING, settle } from "./settle.ts";
 import { toldOf } from "./told-fault.ts";
 import type { Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
-import type { WatchedResources } from "./watched-resources.ts";
-
-/** A client's request, and the authority that was presented outside of the request's `_delegateos`. */
-export interface ProxyRequest extends CallOptions {
-  readonly method: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  /** The token from the header, the session, or the proxy's own files. */
-  readonly presentation?: Presentation;
-  /** The request's connection or session, which identifies a caller without a token; absent if unknown. */
-  readonly session?: string;
-  /** The subscriptions of the request's session; absent if the revision or the session has none. */
-  readonly watched?: WatchedResources;
-  /**
-   * The client, for a revision before 2026-07-28: each request of the server reaches such a client as a
-   * separate request.
-   */
-  readonly client?: AskedClient;
-  /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
-  readonly revision?: string;
-  /** The headers of a request of 2026-07-28 over HTTP, which must repeat the arguments that the tool declares. */
-  readonly httpHeaders?: Pick<Headers, "get">;
-}
 
 /** An admitted call, the name of its tool or method, and its count. */
 interface AdmittedCall extends Admitted {
@@ -160,6 +137,29 @@ export class McpProxy {
     if (map.passed.has(method)) return;
     try {
       await admit(this.#gate, gatedRequestOf(method, params, map), presentation);
+    } catch (thrown) {
+      throw this.#refusal(thrown);
+    }
+  }
+
+  /**
+   * Decides whether a request may listen to resources, all of which it needs the right to read.
+   *
+   * @returns the authority of the subscriptions, whose proof is used up; undefined without a token
+   * @throws Refusal
+   */
+  async admitListen(
+    rawParams: Readonly<Record<string, unknown>>,
+    uri: readonly string[],
+    presented: Presentation | undefined,
+  ): Promise<Presentation | undefined> {
+    try {
+      const { params, member } = strip(rawParams);
+      const presentation = member === undefined ? presented : fromMember(member, this.#options.audience());
+      const { _meta, ...proved } = params;
+      const gated = gatedRequestOf(SUBSCRIBE, { uri }, this.#options.config.map);
+      await admit(this.#gate, { ...gated, proved }, presentation);
+      return presentation;
     } catch (thrown) {
       throw this.#refusal(thrown);
     }
@@ -398,14 +398,6 @@ export class McpProxy {
     const reason = thrown instanceof DeputeError ? thrown.reason : ErrorReason.DEPENDENCY_UNAVAILABLE;
     return new Refusal(INTERNAL_ERROR, "Internal error", { reason: reasonName(reason) });
   }
-}
-
-/**
- * Returns the key under which a caller's listed definitions are stored: one for each token or, without a token, for
- * each connection.
- */
-function callerOf({ session = "" }: ProxyRequest, presentation: Presentation | undefined): string {
-  return presentation === undefined ? `session ${session}` : `token ${tokenKey(presentation.token)}`;
 }
 
 /** Makes caches keep an answer that depends on a token private to its caller (revision 2026-07-28, `cacheScope`). */

@@ -69,3 +69,60 @@ describe.each(["fixture", "legacy"])("subscriptions to resources, server %s", (s
     await other.client.close();
   });
 });
+
+describe.each(["fixture", "legacy"])(
+  "a stream of 2026-07-28 that listens to resources, server %s",
+  (server) => {
+    /** Connects a client whose stream collects the addresses of changed resources. */
+    async function listening(uris: string[], holder?: Grant) {
+      const owner = holder ?? (await grantAll(started.platform));
+      const client = await connect(started.platform.mcp(server), "2026-07-28", holderFetch(owner));
+      const changed: string[] = [];
+      client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
+        changed.push(params.uri);
+      });
+      const stream = await client.listen({ resourceSubscriptions: uris });
+      const change = (uri: string) => client.callTool({ name: "change_resource", arguments: { uri } });
+      return { client, stream, changed, change };
+    }
+
+    test("gets the changes of its resources alone, until it ends", async () => {
+      const [one, two] = [await listening([WATCHED]), await listening([OTHER])];
+      expect(one.stream.honoredFilter).toEqual({ resourceSubscriptions: [WATCHED] });
+      await one.change(WATCHED);
+      await one.change(OTHER);
+      await vi.waitFor(() => expect([one.changed, two.changed]).toEqual([[WATCHED], [OTHER]]));
+      await one.stream.close();
+      await two.change(WATCHED);
+      await two.change(OTHER);
+      await vi.waitFor(() => expect(two.changed).toEqual([OTHER, OTHER]));
+      expect(one.changed).toEqual([WATCHED]);
+      for (const { client } of [one, two]) await client.close();
+    });
+
+    test("needs the right to read each of its resources", async () => {
+      const holder = await grant(started.platform, [
+        ["compute", "execute", "fixture/**"],
+        ["docs", "read", "test/static-text"],
+      ]);
+      const { client } = await listening([OTHER], holder);
+      expect((await refusal(client.listen({ resourceSubscriptions: [OTHER, WATCHED] }))).code).toBe(-32001);
+      await client.close();
+    });
+
+    test("gets nothing more after its token is revoked", async () => {
+      const holder = await grantAll(started.platform);
+      const [revoked, other] = [await listening([WATCHED], holder), await listening([WATCHED])];
+      const revocation = createRevocation(engine, holder.revocationId, "block", holder.keypair);
+      const params = { revocation, dct: holder.token };
+      await result(started.platform.post("/delegateos", call("delegateos/revoke", params)));
+      await other.change(WATCHED);
+      await vi.waitFor(() => expect(other.changed).toEqual([WATCHED]));
+      await other.change(WATCHED);
+      await vi.waitFor(() => expect(other.changed).toEqual([WATCHED, WATCHED]));
+      expect(revoked.changed).toEqual([]);
+      await revoked.client.close();
+      await other.client.close();
+    });
+  },
+);

@@ -1,3 +1,4 @@
+import { isObject } from "@depute/core";
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
 /** How the proxy treats a client's request. */
@@ -38,6 +39,8 @@ export const TOOLS_CALL = "tools/call";
 
 /** The methods of subscriptions before revision 2026-07-28. */
 export const SUBSCRIBE = "resources/subscribe";
+/** The method of subscriptions from 2026-07-28 on. */
+const LISTEN = "subscriptions/listen";
 const UNSUBSCRIBE = "resources/unsubscribe";
 const READ = "resources/read";
 
@@ -59,6 +62,18 @@ export interface GatedRequest {
   readonly args: unknown;
   /** The name of the tool, or the method of any other request. */
   readonly name: string;
+  /** The values that the proof covers, if they are not `args`. */
+  readonly proved?: unknown;
+}
+
+/**
+ * Returns the addresses of resources to which a request listens; empty for any other request (MCP 2026-07-28,
+ * `subscriptions/listen`). The SDK refuses values that are no addresses.
+ */
+export function listenedResources(method: unknown, params: Readonly<Record<string, unknown>>): string[] {
+  const { notifications } = params;
+  const uris = method === LISTEN && isObject(notifications) ? notifications.resourceSubscriptions : undefined;
+  return Array.isArray(uris) ? [...new Set(uris.filter((uri) => typeof uri === "string"))] : [];
 }
 
 /**

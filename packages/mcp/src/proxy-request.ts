@@ -1,0 +1,34 @@
+import type { CallOptions } from "./call-options.ts";
+import { tokenKey } from "./digest.ts";
+import type { Presentation } from "./presentation.ts";
+import type { AskedClient } from "./rounds.ts";
+import type { WatchedResources } from "./watched-resources.ts";
+
+/** A client's request, and the authority that was presented outside of the request's `_delegateos`. */
+export interface ProxyRequest extends CallOptions {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  /** The token from the header, the session, or the proxy's own files. */
+  readonly presentation?: Presentation;
+  /** The request's connection or session, which identifies a caller without a token; absent if unknown. */
+  readonly session?: string;
+  /** The subscriptions of the request's session; absent if the revision or the session has none. */
+  readonly watched?: WatchedResources;
+  /**
+   * The client, for a revision before 2026-07-28: each request of the server reaches such a client as a
+   * separate request.
+   */
+  readonly client?: AskedClient;
+  /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
+  readonly revision?: string;
+  /** The headers of a request of 2026-07-28 over HTTP, which must repeat the arguments that the tool declares. */
+  readonly httpHeaders?: Pick<Headers, "get">;
+}
+
+/**
+ * Returns the key under which a caller's listed definitions are stored: one for each token or, without a token, for
+ * each connection.
+ */
+export function callerOf({ session = "" }: ProxyRequest, presentation: Presentation | undefined): string {
+  return presentation === undefined ? `session ${session}` : `token ${tokenKey(presentation.token)}`;
+}
