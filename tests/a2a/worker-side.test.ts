@@ -92,28 +92,51 @@ describe.each(BINDINGS)("over %s", (binding) => {
     expect(updates).toMatchObject([{ artifact: { parts: [{ content }] } }]);
   });
 
-  test("a list by AUTH_REQUIRED has full pages, although questions for input lie between", async () => {
+  test("lists by AUTH_REQUIRED and INPUT_REQUIRED have full pages, and count their own tasks", async () => {
     const client = await connect();
     const contextId = crypto.randomUUID();
     const ids: string[] = [];
-    for (const text of ["authorization", "input", "input", "input", "authorization", "input"]) {
+    for (const text of [
+      "authorization",
+      "input",
+      "input",
+      "input",
+      "authorization",
+      "input",
+      "authorization",
+    ]) {
       const task = await client.sendMessage(request(userMessage(text, { contextId })));
       ids.push((task as { id: string }).id);
     }
-    const page = await client.listTasks({
-      tenant: "",
-      contextId,
-      status: TaskState.TASK_STATE_AUTH_REQUIRED,
-      pageSize: 2,
-      pageToken: "",
-      statusTimestampAfter: undefined,
-    });
-    expect(page.tasks.map(({ status }) => status?.state)).toEqual([
-      TaskState.TASK_STATE_AUTH_REQUIRED,
-      TaskState.TASK_STATE_AUTH_REQUIRED,
-    ]);
+    const list = (status: TaskState, pageToken = "") =>
+      client.listTasks({
+        tenant: "",
+        contextId,
+        status,
+        pageSize: 2,
+        pageToken,
+        statusTimestampAfter: undefined,
+      });
+    const { TASK_STATE_AUTH_REQUIRED, TASK_STATE_INPUT_REQUIRED } = TaskState;
+    for (const [state, places] of [
+      [TASK_STATE_AUTH_REQUIRED, [0, 4, 6]],
+      [TASK_STATE_INPUT_REQUIRED, [1, 2, 3, 5]],
+    ] as const) {
+      const first = await list(state);
+      const second = await list(state, first.nextPageToken);
+      const tasks = [...first.tasks, ...second.tasks];
+      expect(first.tasks).toHaveLength(2);
+      expect(tasks.map(({ status }) => status?.state)).toEqual(places.map(() => state));
+      expect(tasks.map(({ id }) => ids.indexOf(id)).toSorted()).toEqual([...places]);
+      expect([first.totalSize, second.totalSize]).toEqual([places.length, places.length]);
+      expect(second.nextPageToken).toBe("");
+    }
+    // An answered question leaves the list.
+    const answer = userMessage("yes", { taskId: ids[0] ?? "", contextId });
+    await client.sendMessage(request(answer));
+    expect(await list(TASK_STATE_AUTH_REQUIRED)).toMatchObject({ totalSize: 2 });
     // The questions occupy the worker.
-    for (const taskId of ids) await platform.clients.tasks.cancelTask({ taskId });
+    for (const taskId of ids.slice(1)) await platform.clients.tasks.cancelTask({ taskId });
   });
 });
 

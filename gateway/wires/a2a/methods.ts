@@ -27,6 +27,7 @@ import { ownHeaders } from "@depute/service";
 import {
   createdTask,
   inModes,
+  isInterrupted,
   isTerminal,
   statusesOf,
   toA2aTask,
@@ -115,41 +116,30 @@ export class A2aMethods {
     const { contextId, status, pageSize = DEFAULT_PAGE_SIZE, pageToken, historyLength = 0 } = request;
     const { statusTimestampAfter: updatedFrom, includeArtifacts = false } = request;
     const { conversations } = this.#context.clients;
+    const agentId = agentOf(request, a2aCall);
+    const statuses = status === TaskState.UNSPECIFIED ? [] : statusesOf(status);
+    // No status of a task maps to this state, so the list is empty.
+    if (status !== TaskState.UNSPECIFIED && statuses.length === 0) {
+      return create(ListTasksResponseSchema, { pageSize });
+    }
     const listed = {
-      agentId: agentOf(request, a2aCall),
+      agentId,
       correlationId: contextId,
-      statuses: status === TaskState.UNSPECIFIED ? [] : statusesOf(status),
+      statuses,
+      // Questions for input and for an authorization have one status.
+      ...(isInterrupted(status) && { awaitsAuthorization: status === TaskState.AUTH_REQUIRED }),
       ...(updatedFrom && { updatedFrom }),
       pageSize,
       pageToken,
       maxMessages: Math.min(historyLength, MAX_HISTORY),
       includeOutputs: includeArtifacts,
     };
-    // No status of a task maps to this state, so the list is empty.
-    if (status !== TaskState.UNSPECIFIED && listed.statuses.length === 0) {
-      return create(ListTasksResponseSchema, { pageSize });
-    }
-    // Questions for input and for an authorization have one status, so the states of the tasks decide.
-    const isListed = (task: A2aTask) => status === TaskState.UNSPECIFIED || stateIn(task) === status;
-    const tasks: A2aTask[] = [];
-    let page = await conversations.listConversations(listed, a2aCall.call.asCaller);
-    const { totalSize } = page;
-    for (let reads = 1; ; reads++) {
-      const read = await Promise.all(
-        page.conversations.map((each) => this.#metadata.addTo(toConversation(each), a2aCall, each.task)),
-      );
-      tasks.push(...read.filter(isListed));
-      const { nextPageToken } = page;
-      if (
-        tasks.length === pageSize ||
-        nextPageToken === "" ||
-        reads === MAX_PAGE_READS ||
-        a2aCall.call.viewer !== ""
-      )
-        return create(ListTasksResponseSchema, { tasks, nextPageToken, pageSize, totalSize });
-      const rest = { ...listed, pageSize: pageSize - tasks.length, pageToken: nextPageToken };
-      page = await conversations.listConversations(rest, a2aCall.call.aside);
-    }
+    const page = await conversations.listConversations(listed, a2aCall.call.asCaller);
+    const { nextPageToken, totalSize } = page;
+    const tasks = await Promise.all(
+      page.conversations.map((each) => this.#metadata.addTo(toConversation(each), a2aCall, each.task)),
+    );
+    return create(ListTasksResponseSchema, { tasks, nextPageToken, pageSize, totalSize });
   }
 
   /** CancelTask. (A2A 3.1.5) A repeated call returns the cancelled task. */
@@ -331,9 +321,6 @@ const MAX_WEBHOOK_ID = 32;
 
 /** Greatest number of messages in an answer; fewer than requested are allowed. (A2A 3.2.4) */
 const MAX_HISTORY = 100;
-
-/** Greatest number of reads for one page of a list by state, of which each may give tasks of another state. */
-const MAX_PAGE_READS = 10;
 
 /** The size of a page if the request states none. (A2A 3.1.4) */
 const DEFAULT_PAGE_SIZE = 50;

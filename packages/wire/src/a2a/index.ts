@@ -10,7 +10,7 @@ export {
   textsOf,
   valueOfParts,
 } from "./parts.ts";
-export { isSettled, isTerminal, STATES, statusesOf } from "./states.ts";
+export { isInterrupted, isSettled, isTerminal, STATES, statusesOf } from "./states.ts";
 export {
   type Change,
   changed,

@@ -57,7 +57,12 @@ export function isTerminal(state: TaskState): boolean {
   return TERMINAL.has(state);
 }
 
+/** Whether a task in this state waits for its caller. */
+export function isInterrupted(state: TaskState): boolean {
+  return INTERRUPTED.has(state);
+}
+
 /** Whether a waiting SendMessage returns in this state: the task ended, or needs the caller. (A2A 3.2.2) */
 export function isSettled(state: TaskState): boolean {
-  return TERMINAL.has(state) || INTERRUPTED.has(state);
+  return isTerminal(state) || isInterrupted(state);
 }

@@ -49,11 +49,18 @@ function reads({
 }
 
 async function pageOf(tx: ReadTx, engine: TaskEngine, delegator: string, request: ListConversationsRequest) {
-  const { agentId, correlationId, updatedFrom, maxMessages, includeOutputs } = request;
+  const { agentId, correlationId, awaitsAuthorization, updatedFrom, maxMessages, includeOutputs } = request;
   const statuses = request.statuses.filter((status) => status !== 0).toSorted((a, b) => a - b);
   const fromMs = updatedFrom && fromTimestamp(updatedFrom);
-  const filter: ConversationFilter = { delegator, agentId, correlationId, statuses, fromMs };
-  const filters = { delegator, agentId, correlationId, statuses, fromMs };
+  const filter: ConversationFilter = {
+    delegator,
+    agentId,
+    correlationId,
+    statuses,
+    awaitsAuthorization,
+    fromMs,
+  };
+  const filters = { ...filter };
   const size = pageSize(request.pageSize);
   const position = placeOf(decodePageToken(request.pageToken, filters));
   // Reads one more conversation than the page holds, to find out whether another page follows.

@@ -41,8 +41,17 @@ CREATE INDEX conversation_webhooks_due ON conversation_webhooks (next_ms, task_i
   WHERE sent_sequence < known_sequence;
 `;
 
+/**
+ * Whether the worker waits for an authorization, so that a list by this state needs no reading of tasks. A task that
+ * waited before this migration counts as one that waits for input, until its next change.
+ */
+const AUTHORIZATIONS = `
+ALTER TABLE conversations ADD COLUMN awaits_authorization BIGINT NOT NULL DEFAULT 0;
+`;
+
 /** The tables of conversations. */
 export const CONVERSATION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "conversations", sql: CONVERSATIONS },
   { id: 2, name: "webhooks of conversations", sql: WEBHOOKS },
+  { id: 3, name: "authorizations of conversations", sql: AUTHORIZATIONS },
 ];

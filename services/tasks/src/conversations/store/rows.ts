@@ -1,4 +1,4 @@
-import type { Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { type Task, TaskQuestionKind, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { fromTimestamp } from "@depute/core";
 import { integer, type ReadTx, row, type SqlValue, text, type WriteTx } from "@depute/store";
 import { deleteWebhooks } from "./webhook-rows.ts";
@@ -13,9 +13,18 @@ const MAX_COUNTED = 100_000;
 
 export async function insertConversation(tx: WriteTx, task: Task): Promise<void> {
   await tx.run(
-    `INSERT INTO conversations (task_id, delegator, agent_id, correlation_id, status, update_ms)
-     VALUES (?, ?, ?, ?, ?, ?)`,
-    [task.id, task.delegator, task.agentId, task.correlationId, task.status, updateMs(task)],
+    `INSERT INTO conversations
+       (task_id, delegator, agent_id, correlation_id, status, awaits_authorization, update_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    [
+      task.id,
+      task.delegator,
+      task.agentId,
+      task.correlationId,
+      task.status,
+      awaitsAuthorization(task),
+      updateMs(task),
+    ],
   );
 }
 
@@ -23,10 +32,17 @@ export async function insertConversation(tx: WriteTx, task: Task): Promise<void>
 export async function updateConversation(tx: WriteTx, task: Task): Promise<boolean> {
   const updated = await tx.get(
     WEBHOOKS_ROW,
-    "UPDATE conversations SET status = ?, update_ms = ? WHERE task_id = ? RETURNING has_webhooks",
-    [task.status, updateMs(task), task.id],
+    `UPDATE conversations SET status = ?, awaits_authorization = ?, update_ms = ?
+     WHERE task_id = ? RETURNING has_webhooks`,
+    [task.status, awaitsAuthorization(task), updateMs(task), task.id],
   );
   return updated?.has_webhooks === 1;
+}
+
+/** 1 for a task whose worker waits for an authorization, otherwise 0. */
+function awaitsAuthorization({ status, question }: Task): 0 | 1 {
+  const isOpen = status === TaskStatus.INPUT_REQUIRED;
+  return isOpen && question?.kind === TaskQuestionKind.AUTHORIZATION ? 1 : 0;
 }
 
 function updateMs({ updateTime }: Task): number {
@@ -62,6 +78,8 @@ export interface ConversationFilter {
   readonly correlationId: string;
   /** Empty for every status. */
   readonly statuses: readonly TaskStatus[];
+  /** Whether the worker waits for an authorization; undefined for both. */
+  readonly awaitsAuthorization: boolean | undefined;
   /** Epoch milliseconds; undefined for every time. */
   readonly fromMs: number | undefined;
 }
@@ -101,10 +119,12 @@ export async function countConversations(tx: ReadTx, filter: ConversationFilter)
   return counted?.number ?? 0;
 }
 
-function clauseOf({ delegator, agentId, correlationId, statuses, fromMs }: ConversationFilter) {
+function clauseOf(filter: ConversationFilter) {
+  const { delegator, agentId, correlationId, statuses, awaitsAuthorization: awaits, fromMs } = filter;
   const terms: [string, readonly SqlValue[]][] = [["delegator = ? AND agent_id = ?", [delegator, agentId]]];
   if (correlationId !== "") terms.push(["correlation_id = ?", [correlationId]]);
   if (statuses.length > 0) terms.push([`status IN (${statuses.map(() => "?").join(", ")})`, statuses]);
+  if (awaits !== undefined) terms.push(["awaits_authorization = ?", [awaits ? 1 : 0]]);
   if (fromMs !== undefined) terms.push(["update_ms >= ?", [fromMs]]);
   return {
     where: terms.map(([term]) => term).join(" AND "),
