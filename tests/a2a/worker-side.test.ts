@@ -1,5 +1,6 @@
-import { TaskState } from "@a2a-js/sdk";
+import { type StreamResponse, type Task, TaskState } from "@a2a-js/sdk";
 import type { JsonObject } from "@bufbuild/protobuf";
+import { WorkFailure } from "@depute/client";
 import { beforeAll, describe, expect, test } from "vitest";
 import { introduce, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { all, BINDINGS, clientOver, request, userMessage } from "./scene.ts";
@@ -13,6 +14,13 @@ beforeAll(async () => {
   await introduce(platform, "worker");
   platform.work("worker", async (input, { message, partial, ask }) => {
     seen.set(String(message?.messageId), message);
+    if (input === "wait") {
+      await partial({ artifacts: [{ artifactId: "log", parts: [{ text: "one" }] }] });
+      await partial({ artifacts: [{ artifactId: "log", parts: [{ text: "two" }], append: true }] });
+      await ask("go on?");
+      await partial({ artifacts: [{ artifactId: "log", parts: [{ text: "three" }], append: true }] });
+      throw new WorkFailure("NO_LUCK", "there was no luck", false);
+    }
     if (input === "log") {
       const log = (text: string, more: object) =>
         partial({ artifacts: [{ artifactId: "log", parts: [{ text }], ...more }] });
@@ -31,6 +39,12 @@ const configured = (text: string, configuration: object) => ({
   ...request(userMessage(text)),
   configuration: { acceptedOutputModes: [], returnImmediately: false, ...configuration } as never,
 });
+
+/** Returns the texts of a task's artifact `log`. */
+const logOf = ({ artifacts }: Task) =>
+  artifacts
+    .find(({ artifactId }) => artifactId === "log")
+    ?.parts.map(({ content }) => (content?.$case === "text" ? content.value : undefined));
 
 describe.each(BINDINGS)("over %s", (binding) => {
   const connect = () => clientOver(platform.url, "worker", binding);
@@ -74,6 +88,27 @@ describe.each(BINDINGS)("over %s", (binding) => {
       ["log", "three", true, true],
       ["log", "one two three", false, true],
     ]);
+  });
+
+  test("a later reader gets the artifact so far, and then only the parts that follow", async () => {
+    const client = await connect();
+    const asked = (await client.sendMessage(request(userMessage("wait")))) as Task;
+    const soFar = await client.getTask({ tenant: "", id: asked.id });
+    expect(logOf(soFar)).toEqual(["one", "two"]);
+    const subscribed = client.resubscribeTask({ tenant: "", id: asked.id });
+    const first = await subscribed.next();
+    const payload = (first.value as StreamResponse).payload;
+    expect(payload?.$case === "task" && logOf(payload.value)).toEqual(["one", "two"]);
+    const answer = userMessage("yes", { taskId: asked.id, contextId: asked.contextId });
+    const ended = (await client.sendMessage(request(answer))) as Task;
+    const updates = (await all(subscribed)).flatMap(({ payload }) =>
+      payload?.$case === "artifactUpdate" ? [payload.value] : [],
+    );
+    expect(updates).toMatchObject([{ append: true, artifact: { parts: [{ content: { value: "three" } }] } }]);
+    // The task failed without a result, so it keeps its preliminary artifacts, in every answer alike.
+    expect(ended.status?.state).toBe(TaskState.TASK_STATE_FAILED);
+    expect(logOf(ended)).toEqual(["one", "two", "three"]);
+    expect(logOf(await client.getTask({ tenant: "", id: asked.id }))).toEqual(["one", "two", "three"]);
   });
 
   test.each([

@@ -161,8 +161,9 @@ export class A2aMethods {
   ): Promise<AsyncGenerator<StreamResponse>> {
     const agentId = agentOf(request, a2aCall);
     const { conversation, task } = await this.#read(request.id, agentId, undefined, a2aCall.call.asCaller);
-    const now = toConversation(conversation);
     const { afterSequence = task.lastSequence } = a2aCall;
+    // The later chunks of artifacts follow in the stream, so that none is appended twice.
+    const now = toConversation(conversation, afterSequence);
     // An ended task gets no new events. So only a client that resumes from an earlier event may still subscribe.
     if (isTerminal(stateIn(now)) && afterSequence >= task.lastSequence) {
       throw new DeputeError(ErrorReason.OPERATION_UNSUPPORTED, "the task has ended: read it with GetTask");
@@ -204,7 +205,8 @@ export class A2aMethods {
   async #read(taskId: string, agentId: string, length: number | undefined, options: CallOptions) {
     const { conversations } = this.#context.clients;
     const maxMessages = Math.min(length ?? MAX_HISTORY, MAX_HISTORY);
-    const { conversation } = await conversations.getConversation({ taskId, agentId, maxMessages }, options);
+    const asked = { taskId, agentId, maxMessages, maxPartials: MAX_PARTIALS };
+    const { conversation } = await conversations.getConversation(asked, options);
     if (conversation?.task === undefined) throw new Error("GetConversation answered without a task");
     return { conversation, task: conversation.task };
   }
@@ -321,6 +323,9 @@ const MAX_WEBHOOK_ID = 32;
 
 /** Greatest number of messages in an answer; fewer than requested are allowed. (A2A 3.2.4) */
 const MAX_HISTORY = 100;
+
+/** Greatest number of preliminary results that an answer combines into artifacts. */
+const MAX_PARTIALS = 100;
 
 /** The size of a page if the request states none. (A2A 3.1.4) */
 const DEFAULT_PAGE_SIZE = 50;

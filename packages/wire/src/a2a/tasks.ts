@@ -41,14 +41,21 @@ export function toA2aTask(task: Task, history: readonly Message[] = []): A2aTask
   });
 }
 
-/** A task with its messages in the form of A2A. */
-export function toConversation({ task, messages }: Conversation): A2aTask {
+/**
+ * A task with its messages, and with the artifacts of its preliminary results until it has a result, in the form of A2A.
+ *
+ * @param until the sequence of the last event whose preliminary result counts; absent for all
+ */
+export function toConversation({ task, messages, partials }: Conversation, until?: bigint): A2aTask {
   if (task === undefined) throw new Error("a conversation without a task");
   const place = { taskId: task.id, contextId: task.correlationId };
-  return toA2aTask(
-    task,
-    messages.flatMap((event) => messageIn(event, place) ?? []),
-  );
+  const history = messages.flatMap((event) => messageIn(event, place) ?? []);
+  const shown = toA2aTask(task, history);
+  if (task.output?.full !== undefined) return shown;
+  return partials
+    .filter(({ sequence }) => until === undefined || sequence <= until)
+    .map((event) => changeOf(event, place))
+    .reduce(changed, shown);
 }
 
 /** Returns the message that an event contains; undefined if it contains none. */

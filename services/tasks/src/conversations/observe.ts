@@ -1,6 +1,6 @@
 import type { WriteTx } from "@depute/store";
 import type { TaskChange, TaskEventName } from "../core/index.ts";
-import { insertConversation, insertMessage, updateConversation } from "./store/rows.ts";
+import { insertConversation, insertPlace, updateConversation } from "./store/rows.ts";
 import { noteEvent } from "./store/webhook-rows.ts";
 
 /** The events that contain a message of the delegator or of the worker. */
@@ -24,6 +24,7 @@ export async function noteChange(
     tx.afterCommit(wakeSender);
   }
   for (const { payload, sequence } of events) {
-    if (SAID.has(payload.case)) await insertMessage(tx, task.id, sequence);
+    if (SAID.has(payload.case)) await insertPlace(tx, "conversation_messages", task.id, sequence);
+    if (payload.case === "partial") await insertPlace(tx, "conversation_partials", task.id, sequence);
   }
 }

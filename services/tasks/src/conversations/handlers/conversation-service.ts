@@ -5,7 +5,8 @@ import {
   type ConversationService,
   type ListConversationsRequest,
 } from "@depute/contracts/depute/tasks/v1/conversation_service_pb";
-import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { decodePageToken, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
 import { AnswerRoom, bytesOf } from "@depute/service";
 import type { ReadTx } from "@depute/store";
@@ -15,7 +16,7 @@ import {
   type ConversationPlace,
   countConversations,
   listConversations,
-  newestMessages,
+  newestPlaces,
 } from "../store/rows.ts";
 import { type WebhookContext, webhookCalls } from "./webhooks.ts";
 
@@ -30,14 +31,16 @@ function reads({
   authority,
 }: WebhookContext): Pick<ServiceImpl<typeof ConversationService>, "getConversation" | "listConversations"> {
   return {
-    async getConversation({ taskId, agentId, maxMessages }, context) {
+    async getConversation({ taskId, agentId, maxMessages, maxPartials }, context) {
       const caller = asCaller(await authority.identify(context));
       return engine.store.read(async (tx) => {
         const record = await engine.find(tx, taskId);
         if (record === undefined || !isVisible(caller, record)) throw taskNotFound(taskId);
         if (agentId !== "" && record.task.agentId !== agentId) throw taskNotFound(taskId);
         const task = await engine.wholeTask(tx, record);
-        return { conversation: { task, messages: await messagesOf(tx, engine, record, maxMessages) } };
+        const messages = await messagesOf(tx, engine, record, maxMessages);
+        const partials = await partialsOf(tx, engine, record, maxPartials);
+        return { conversation: { task, messages, partials } };
       });
     },
 
@@ -101,8 +104,31 @@ async function messagesOf(
 ): Promise<TaskEvent[]> {
   if (!isConversation || limit === 0) return [];
   const events: TaskEvent[] = [];
-  for (const sequence of await newestMessages(tx, id, limit)) {
+  for (const sequence of await newestPlaces(tx, "conversation_messages", id, limit)) {
     events.push(...(await engine.events(tx, id, sequence - 1n, 1)));
   }
-  return events;
+  return events.reverse();
+}
+
+/** Maximum total size of the preliminary results in an answer, in bytes. */
+const MAX_PARTIALS_BYTES = 1024 * 1024;
+
+/** Returns the newest preliminary results of a task that has not completed, in order. */
+async function partialsOf(
+  tx: ReadTx,
+  engine: TaskEngine,
+  { task: { id, isConversation, status } }: TaskRecord,
+  limit: number,
+): Promise<TaskEvent[]> {
+  if (!isConversation || limit === 0 || status === TaskStatus.COMPLETED) return [];
+  const events: TaskEvent[] = [];
+  let bytes = 0;
+  for (const sequence of await newestPlaces(tx, "conversation_partials", id, limit)) {
+    const [event] = await engine.events(tx, id, sequence - 1n, 1);
+    if (event === undefined) continue;
+    bytes += bytesOf(TaskEventSchema, event);
+    if (bytes > MAX_PARTIALS_BYTES) break;
+    events.push(event);
+  }
+  return events.reverse();
 }

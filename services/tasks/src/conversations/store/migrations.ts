@@ -49,9 +49,19 @@ const AUTHORIZATIONS = `
 ALTER TABLE conversations ADD COLUMN awaits_authorization BIGINT NOT NULL DEFAULT 0;
 `;
 
+/** The places of the preliminary results in the log of a task. */
+const PARTIALS = `
+CREATE TABLE conversation_partials (
+  task_id TEXT NOT NULL,
+  sequence BIGINT NOT NULL,
+  PRIMARY KEY (task_id, sequence)
+);
+`;
+
 /** The tables of conversations. */
 export const CONVERSATION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "conversations", sql: CONVERSATIONS },
   { id: 2, name: "webhooks of conversations", sql: WEBHOOKS },
   { id: 3, name: "authorizations of conversations", sql: AUTHORIZATIONS },
+  { id: 4, name: "preliminary results of conversations", sql: PARTIALS },
 ];

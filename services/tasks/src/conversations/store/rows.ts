@@ -49,24 +49,38 @@ function updateMs({ updateTime }: Task): number {
   return updateTime === undefined ? 0 : fromTimestamp(updateTime);
 }
 
-/** Records that an event of a task holds a message. */
-export async function insertMessage(tx: WriteTx, taskId: string, sequence: bigint): Promise<void> {
-  await tx.run("INSERT INTO conversation_messages (task_id, sequence) VALUES (?, ?)", [taskId, sequence]);
+/** The tables of the places of a task's events: those that hold messages, and preliminary results. */
+export type PlacesTable = "conversation_messages" | "conversation_partials";
+
+/** Records the place of an event in a task's log. */
+export async function insertPlace(
+  tx: WriteTx,
+  table: PlacesTable,
+  taskId: string,
+  sequence: bigint,
+): Promise<void> {
+  await tx.run(`INSERT INTO ${table} (task_id, sequence) VALUES (?, ?)`, [taskId, sequence]);
 }
 
-/** The sequences of a task's newest messages, the oldest first. */
-export async function newestMessages(tx: ReadTx, taskId: string, limit: number): Promise<bigint[]> {
+/** The sequences of a task's newest events in a table, the newest first. */
+export async function newestPlaces(
+  tx: ReadTx,
+  table: PlacesTable,
+  taskId: string,
+  limit: number,
+): Promise<bigint[]> {
   const rows = await tx.all(
     SEQUENCE_ROW,
-    "SELECT sequence FROM conversation_messages WHERE task_id = ? ORDER BY sequence DESC LIMIT ?",
+    `SELECT sequence FROM ${table} WHERE task_id = ? ORDER BY sequence DESC LIMIT ?`,
     [taskId, limit],
   );
-  return rows.map(({ sequence }) => BigInt(sequence)).reverse();
+  return rows.map(({ sequence }) => BigInt(sequence));
 }
 
 export async function deleteConversation(tx: WriteTx, taskId: string): Promise<void> {
   await deleteWebhooks(tx, taskId);
   await tx.run("DELETE FROM conversation_messages WHERE task_id = ?", [taskId]);
+  await tx.run("DELETE FROM conversation_partials WHERE task_id = ?", [taskId]);
   await tx.run("DELETE FROM conversations WHERE task_id = ?", [taskId]);
 }
 
