@@ -1,6 +1,7 @@
 import { type StreamResponse, type Task, TaskState } from "@a2a-js/sdk";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { WorkFailure } from "@depute/client";
+import { A2A_EXTENSIONS } from "@depute/core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { introduce, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { all, BINDINGS, clientOver, request, userMessage } from "./scene.ts";
@@ -14,6 +15,14 @@ beforeAll(async () => {
   await introduce(platform, "worker");
   platform.work("worker", async (input, { message, partial, ask }) => {
     seen.set(String(message?.messageId), message);
+    if (input === "many" || input === "large") {
+      const [count, text] = input === "many" ? [101, ""] : [5, "x".repeat(250_000)];
+      for (let place = 0; place < count; place++) {
+        const part = { text: `${place}${text}` };
+        await partial({ artifacts: [{ artifactId: "log", parts: [part], append: true }] });
+      }
+      return { output: await ask("go on?") };
+    }
     if (input === "wait") {
       await partial({ artifacts: [{ artifactId: "log", parts: [{ text: "one" }] }] });
       await partial({ artifacts: [{ artifactId: "log", parts: [{ text: "two" }], append: true }] });
@@ -111,6 +120,35 @@ describe.each(BINDINGS)("over %s", (binding) => {
     expect(logOf(await client.getTask({ tenant: "", id: asked.id }))).toEqual(["one", "two", "three"]);
   });
 
+  test("a reader that resumes gets the artifact as of its event, and no part twice", async () => {
+    const client = await connect();
+    const { id, contextId } = (await client.sendMessage(request(userMessage("wait")))) as Task;
+    await client.sendMessage(request(userMessage("yes", { taskId: id, contextId })));
+    const { uri } = A2A_EXTENSIONS.RESUMABLE_STREAMS;
+    const readAfter = async (sequence: number) => {
+      const serviceParameters = { "A2A-Extensions": uri, "A2A-After-Sequence": String(sequence) };
+      const events = await all(client.resubscribeTask({ tenant: "", id }, { serviceParameters }));
+      const first = events[0]?.payload;
+      const chunks = events.flatMap(({ payload }) =>
+        payload?.$case === "artifactUpdate"
+          ? [
+              {
+                text: payload.value.artifact?.parts[0]?.content?.value,
+                sequence: payload.value.metadata?.[uri]?.sequence as number,
+              },
+            ]
+          : [],
+      );
+      return { before: first?.$case === "task" ? logOf(first.value) : undefined, chunks };
+    };
+    const { before, chunks } = await readAfter(1);
+    expect(before).toBeUndefined();
+    expect(chunks.map(({ text }) => text)).toEqual(["one", "two", "three"]);
+    const rest = await readAfter(chunks[1]?.sequence ?? 0);
+    expect(rest.before).toEqual(["one", "two"]);
+    expect(rest.chunks).toEqual(chunks.slice(2));
+  });
+
   test.each([
     { modes: [], content: { $case: "data", value: { words: 3 } } },
     { modes: ["text/plain"], content: { $case: "text", value: '{"words":3}' } },
@@ -173,6 +211,18 @@ describe.each(BINDINGS)("over %s", (binding) => {
     // The questions occupy the worker.
     for (const taskId of ids.slice(1)) await platform.clients.tasks.cancelTask({ taskId });
   });
+});
+
+test.each([
+  { work: "many", first: "1", count: 100 },
+  { work: "large", first: `1${"x".repeat(250_000)}`, count: 4 },
+])("GetTask shows the newest of $work preliminary results: at most 100, and 1 MiB", async (expected) => {
+  const client = await clientOver(platform.url, "worker", "JSONRPC");
+  const { id } = (await client.sendMessage(request(userMessage(expected.work)))) as Task;
+  const texts = logOf(await client.getTask({ tenant: "", id }));
+  expect(texts).toHaveLength(expected.count);
+  expect(texts?.[0]).toBe(expected.first);
+  await platform.clients.tasks.cancelTask({ taskId: id });
 });
 
 test("a task that began otherwise has no message", async () => {
