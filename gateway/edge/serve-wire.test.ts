@@ -41,6 +41,8 @@ async function serve(route: Route) {
     publicUrl: "http://depute.example",
     stopping: new AbortController().signal,
     bodies: { maxBytes: 1_000, timeoutMs: 1_000, timers: systemTimers },
+    loginOf: async () => "local",
+    issuers: () => [],
     principalOf: ({ authorization }) => (authorization === undefined ? "local" : "agent-key"),
   });
   server = createServer((request, response) => {

@@ -16,6 +16,14 @@ export interface WireDeps {
   readonly stopping: AbortSignal;
   /** The limits for request bodies. */
   readonly bodies: BodyLimits;
+  /**
+   * Returns the principal of a request's login; see `ServiceDeps.loginOf`.
+   *
+   * @throws DeputeError UNAUTHENTICATED
+   */
+  readonly loginOf: (headers: IncomingHttpHeaders, certificate?: string) => Promise<string>;
+  /** Returns the issuers whose tokens are logins. */
+  readonly issuers: () => readonly string[];
   /** Returns the principal that a request's headers claim, for the log; empty for a token or a holder proof. */
   readonly principalOf: (headers: IncomingHttpHeaders, certificate?: string) => string;
 }

@@ -66,6 +66,8 @@ export const gateway = defineService({
       clock,
       timers,
       stopping,
+      loginOf: (headers, certificate) => deps.loginOf(headers, certificate),
+      issuers: () => deps.issuers(),
       principalOf: (headers, certificate) => deps.principalOf(headers, certificate),
       bodies: { maxBytes: settings.maxBodyBytes, timeoutMs: settings.bodyTimeout, timers },
       get publicUrl() {

@@ -32,6 +32,10 @@ export function upstreamOf(
   const known = config === "" ? bare(upstream) : chosen(config, upstream);
   const address =
     command === undefined ? known.address : ({ kind: "stdio", command, args, env: {} } as const);
+  if (known.login)
+    throw new SettingsError(
+      `${known.name}: login is for /mcp/${known.name} of the gateway; over stdio leave it out`,
+    );
   if (address !== undefined) return { ...known, address };
   throw new SettingsError("name the MCP server: `-- COMMAND ARGS`, or stdio or http in the file");
 }

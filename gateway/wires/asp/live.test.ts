@@ -48,6 +48,8 @@ beforeEach(async () => {
     timers: clock,
     publicUrl: "http://127.0.0.1",
     stopping: stopping.signal,
+    loginOf: async () => "local",
+    issuers: () => [],
     principalOf: () => "local",
     bodies: { maxBytes: 1024, timeoutMs: 1000, timers: clock },
   });

@@ -31,7 +31,8 @@ export async function answerMcp(
   }
 }
 
-function idOf(body: JsonValue | undefined): JsonValue {
+/** Returns the id of a request; null for none. */
+export function idOf(body: JsonValue | undefined): JsonValue {
   const id = typeof body === "object" && body !== null && !Array.isArray(body) ? body.id : null;
   return typeof id === "string" || typeof id === "number" ? id : null;
 }

@@ -1,12 +1,15 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ErrorReason, reasonName } from "@depute/core";
 import { Refusal, UpstreamError } from "@depute/mcp";
-import { CHALLENGE, HttpRefusal } from "@depute/service";
+import { certificateOfRequest, HttpRefusal } from "@depute/service";
 import { errorTable } from "../../edge/error-table.ts";
 import { refusalIn, toRpcError, violationsOf } from "../../edge/fault.ts";
 import { jsonRpcErrors } from "../../edge/json-rpc-errors.ts";
 import { type ErrorRow, JSON_RPC } from "../../edge/own-codes.ts";
+import type { WebWireRequest } from "../../edge/route.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
+import type { WireDeps } from "../../edge/wire-deps.ts";
+import { challengeHeaders } from "./login.ts";
 
 const ERRORS = errorTable({});
 
@@ -42,13 +45,41 @@ export function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {
 }
 
 /**
- * Answers missing or invalid credentials with 401 and the challenge (RFC 9449 7.1), because only the client can handle
- * that.
+ * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1), because only
+ * the client can handle that.
  */
-export function challenge(thrown: unknown, id: unknown, { requestId }: WireCall): Response | undefined {
+export function challenge(
+  path: string,
+  thrown: unknown,
+  id: unknown,
+  { requestId }: Pick<WireCall, "requestId">,
+  deps: WireDeps,
+): Response | undefined {
   if (refusalIn(thrown).reason !== ErrorReason.UNAUTHENTICATED) return undefined;
   const error = toRpcError(ERRORS, thrown, requestId);
-  return Response.json({ jsonrpc: "2.0", id, error }, { status: 401, headers: CHALLENGE });
+  const headers = challengeHeaders(path, thrown, deps);
+  return Response.json({ jsonrpc: "2.0", id, error }, { status: 401, headers });
+}
+
+/**
+ * Returns the principal of a request's login, or the answer that asks for a login.
+ *
+ * @param path the address of the MCP server
+ * @param id the id of the request
+ */
+export async function loginOrChallenge(
+  path: string,
+  { received, call }: WebWireRequest,
+  id: JsonValue,
+  deps: WireDeps,
+): Promise<string | Response> {
+  try {
+    return await deps.loginOf(received.headers, certificateOfRequest(received));
+  } catch (thrown) {
+    const refused = challenge(path, thrown, id, call, deps);
+    if (refused === undefined) throw thrown;
+    return refused;
+  }
 }
 
 /**

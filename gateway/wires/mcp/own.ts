@@ -7,8 +7,12 @@ import type { OwnClients } from "./methods.ts";
 import { OWN_PROMPTS } from "./prompts.ts";
 import { ownResources } from "./resources.ts";
 
+/** The address of Depute's own tools. */
+const PATH = "/mcp";
+
 /** Serves Depute itself as an MCP server, so that every MCP client can delegate. */
-export function ownServer(clients: OwnClients, { log, timers }: WireDeps): ToolServer<WireCall> {
+export function ownServer(clients: OwnClients, deps: WireDeps): ToolServer<WireCall> {
+  const { log, timers } = deps;
   return toolServer({
     name: "depute",
     version: "0.1.0",
@@ -17,8 +21,8 @@ export function ownServer(clients: OwnClients, { log, timers }: WireDeps): ToolS
     resources: ownResources(clients),
     prompts: OWN_PROMPTS,
     refusalOf: (thrown, { requestId }) => refusalForModel(thrown, requestId),
-    httpRefusalOf: challenge,
+    httpRefusalOf: (thrown, id, call) => challenge(PATH, thrown, id, call, deps),
     timers,
-    onError: (err) => log.debug({ err, path: "/mcp" }, "mcp"),
+    onError: (err) => log.debug({ err, path: PATH }, "mcp"),
   });
 }

@@ -15,8 +15,9 @@ import { JSON_TYPES, type WebRoute, type Wire } from "../../edge/route.ts";
 import { EVENT_STREAM } from "../../edge/wire-call.ts";
 import type { WireDeps } from "../../edge/wire-deps.ts";
 import { McpConfigFile, MESSAGE } from "./config.ts";
-import { answerMcp } from "./endpoint.ts";
-import { mcpErrors } from "./errors.ts";
+import { answerMcp, idOf } from "./endpoint.ts";
+import { loginOrChallenge, mcpErrors } from "./errors.ts";
+import { metadataRoutes } from "./login.ts";
 import { answerMessage } from "./message.ts";
 import { mcpObservers } from "./metrics.ts";
 import { ownServer } from "./own.ts";
@@ -100,6 +101,7 @@ export function mcpWire(
     claims: ["/mcp"],
     toError: mcpErrors(served),
     routes: [
+      ...metadataRoutes((name) => servers.needsLogin(name), deps),
       {
         kind: "web",
         methods,
@@ -117,9 +119,15 @@ export function mcpWire(
         gives: TYPES,
         answer: (wireRequest) => {
           const { parameters, received, web } = wireRequest;
-          const face = servers.face(parameters.server ?? "");
+          const { server: name = "" } = parameters;
+          const needsLogin = servers.needsLogin(name);
+          const face = servers.face(name);
           if (face === undefined) throw unknownPath(new URL(web.url).pathname);
-          return answerMcp(wireRequest, (body) => face.answer(web, body, presentedBy(received, web.url)));
+          return answerMcp(wireRequest, async (body) => {
+            if (!needsLogin) return face.answer(web, body, presentedBy(received, web.url));
+            const login = await loginOrChallenge(`/mcp/${name}`, wireRequest, idOf(body), deps);
+            return login instanceof Response ? login : face.answer(web, body, undefined, login);
+          });
         },
       },
     ],

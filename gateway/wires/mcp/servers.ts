@@ -42,9 +42,18 @@ export class McpServers {
     return [...this.#running.keys()];
   }
 
-  /** Returns the proxies by the names of their servers. */
+  /**
+   * Returns the proxies of the servers without login, by the names of the servers. The address of messages takes tokens
+   * alone.
+   */
   get proxies(): ReadonlyMap<string, McpProxy> {
-    return new Map([...this.#running].map(([name, { proxy }]) => [name, proxy]));
+    const open = [...this.#running].filter(([, { config }]) => !config.login);
+    return new Map(open.map(([name, { proxy }]) => [name, proxy]));
+  }
+
+  /** Whether each request to the server needs a login; false for an unknown server. */
+  needsLogin(name: string): boolean {
+    return this.#running.get(name)?.config.login === true;
   }
 
   face(name: string): HttpFace | undefined {

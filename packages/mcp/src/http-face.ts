@@ -48,9 +48,15 @@ export class HttpFace {
    * @param body the parsed JSON of the request; it is parsed only once, so that the proxy forwards exactly the value
    *   that it checked
    * @param presentation the token in the request's headers
+   * @param login the principal of the request's login; empty where the server needs none
    * @throws UpstreamError if the server behind the proxy cannot be reached; Refusal for a malformed `_delegateos`
    */
-  async answer(request: Request, body: unknown, presentation: Presentation | undefined): Promise<Response> {
+  async answer(
+    request: Request,
+    body: unknown,
+    presentation: Presentation | undefined,
+    login = "",
+  ): Promise<Response> {
     const exchange: Exchange = { presentation };
     const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withExchange(exchange) };
     // Checks first that the server is reachable, because the SDK's error would not state the reason.
@@ -62,7 +68,7 @@ export class HttpFace {
       const answered = () => this.#handler.fetch(request, beside);
       return withStatus(await this.#listening(body, presentation, answered), exchange);
     }
-    const caller = presentation === undefined ? "" : tokenKey(presentation.token);
+    const caller = JSON.stringify([login, presentation === undefined ? "" : tokenKey(presentation.token)]);
     if (session !== null) {
       return (
         this.#sessions.continue(session, caller, request, beside) ??

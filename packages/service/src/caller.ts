@@ -270,14 +270,9 @@ export function presentedPrincipal(
   headers: IncomingHttpHeaders,
   certificate?: string,
 ): string {
-  const header = new Headers();
-  for (const name of ["authorization", "x-api-key", "dpop"]) {
-    const value = headers[name];
-    if (typeof value === "string") header.set(name, value);
-  }
   try {
-    const presented = { header, htm: "", htu: "", trusted: false, messageProves: true, certificate };
-    const [scheme, token] = split(header.get("authorization"));
+    const presented = { ...presentedIn(headers, certificate), messageProves: true };
+    const [scheme, token] = split(presented.header.get("authorization"));
     if (scheme === "bearer" && options.identities?.takes(token) === true)
       return options.identities.known(token)?.principal ?? "";
     const proven = proveIdentity(options, presented) as ProvenIdentity | undefined;
@@ -286,6 +281,33 @@ export function presentedPrincipal(
   } catch {
     return "unknown";
   }
+}
+
+/**
+ * Authenticates a request over plain HTTP; see `ServiceDeps.loginOf`.
+ *
+ * @throws DeputeError UNAUTHENTICATED
+ */
+export async function loginOf(
+  options: AuthenticationOptions & { mode: "required" },
+  headers: IncomingHttpHeaders,
+  certificate?: string,
+): Promise<string> {
+  const presented = presentedIn(headers, certificate);
+  const { kind, principal } = authenticate(options, presented, await proveIdentity(options, presented));
+  if (kind !== "credential")
+    throw unauthenticated("a login is required: send a Bearer token or a client certificate");
+  return principal;
+}
+
+/** Returns the credentials of a request over plain HTTP. It comes from outside, so the platform's own headers count not. */
+function presentedIn(headers: IncomingHttpHeaders, certificate: string | undefined): Presented {
+  const header = new Headers();
+  for (const name of ["authorization", "x-api-key", "dpop"]) {
+    const value = headers[name];
+    if (typeof value === "string") header.set(name, value);
+  }
+  return { header, htm: "", htu: "", trusted: false, certificate };
 }
 
 /**

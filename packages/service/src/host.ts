@@ -14,7 +14,7 @@ import {
 } from "@depute/core";
 import type { StoreLostError } from "@depute/store";
 import { createAuthority } from "./authority.ts";
-import { presentedPrincipal } from "./caller.ts";
+import { loginOf, presentedPrincipal } from "./caller.ts";
 import { addressOf, type CommonSettings, placeOf, urlOf } from "./common-settings.ts";
 import { readCredentials } from "./credentials.ts";
 import { createDirectTransport, createLateTransport } from "./direct-transport.ts";
@@ -182,6 +182,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         authority: createAuthority(connect("tokens"), clock),
         auth: common.auth,
         hasCredential: (principal) => credentials.names(principal) || identities.names(principal),
+        loginOf: (headers, certificate) =>
+          loginOf({ mode: "required", credentials, identities }, headers, certificate),
         issuers: () => identities.issuers,
         principalOf: (headers, certificate) =>
           presentedPrincipal({ mode: common.auth, credentials, identities }, headers, certificate),

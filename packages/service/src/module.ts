@@ -36,6 +36,15 @@ export interface ServiceDeps {
   hasCredential(principal: string): boolean;
   /** Returns the principal in a request's headers, for a log line; see `presentedPrincipal`. */
   principalOf(headers: IncomingHttpHeaders, certificate?: string): string;
+  /**
+   * Authenticates a request over plain HTTP by a credential that is no holder proof: a configured secret, a token of an
+   * issuer, or a client certificate.
+   *
+   * @param certificate the SPIFFE id of the connection's client, as `certificateOfRequest` returns it
+   * @returns the principal
+   * @throws DeputeError UNAUTHENTICATED, also without credentials on an open platform
+   */
+  loginOf(headers: IncomingHttpHeaders, certificate?: string): Promise<string>;
   /** Returns the issuers whose tokens are accepted as Bearer credentials (DEPUTE_IDENTITIES_FILE). */
   issuers(): readonly string[];
   /** The keys of the platform, in files or in the database. */

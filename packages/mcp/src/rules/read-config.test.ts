@@ -23,6 +23,7 @@ describe("a configuration", () => {
       limits: {},
       map: { tools: new Map(), methods: new Map(), passed: new Set() },
       requireToken: true,
+      login: false,
       timeoutMs: 60_000,
       maxAnswerBytes: 10_485_760,
       definitionTtlMs: 0,

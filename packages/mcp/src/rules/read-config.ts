@@ -24,6 +24,11 @@ export interface UpstreamConfig {
   readonly limits: CallLimits;
   /** Whether every call needs a token. If false, a call without a token is allowed if a rule for the tool exists. */
   readonly requireToken: boolean;
+  /**
+   * Whether each request over HTTP needs a login, as the gateway verifies it. A token then comes in `_delegateos` alone,
+   * because the login takes the place of the token in the headers.
+   */
+  readonly login: boolean;
   /** The target that a proof in `_delegateos` must name. Default: the proxy's own address. */
   readonly audience?: string;
   /** Maximum duration of one call, in milliseconds. */
@@ -69,6 +74,7 @@ const MEMBERS = [
   "map",
   "limits",
   "requireToken",
+  "login",
   "audience",
   "timeoutMs",
   "maxAnswerBytes",
@@ -135,6 +141,7 @@ function readUpstream(
   const definitionTtlMs = faults.count(upstream.definitionTtlMs ?? 0, `${path}/definitionTtlMs`) ?? 0;
   if (definitionTtlMs > MAX_TTL_MS) faults.add(`${path}/definitionTtlMs`, `from 0 to ${MAX_TTL_MS}`);
   const requireToken = faults.flag(upstream.requireToken ?? true, `${path}/requireToken`);
+  const login = faults.flag(upstream.login ?? false, `${path}/login`);
   const trustPromises = faults.flag(upstream.trustPromises ?? false, `${path}/trustPromises`);
   const address = readAddress(upstream, path, faults);
   const revision = REVISIONS.find((known) => known === (upstream.revision ?? "auto"));
@@ -147,6 +154,7 @@ function readUpstream(
     map: [...namedMaps, own].reduce(mergeMaps, EMPTY_MAP),
     limits: readLimits(upstream.limits, `${path}/limits`, faults),
     requireToken: requireToken !== false,
+    login: login === true,
     ...(upstream.audience === undefined
       ? {}
       : { audience: faults.text(upstream.audience, `${path}/audience`) ?? "" }),

@@ -106,6 +106,7 @@ export async function openBench(
       authority: authorityNoting(rights),
       hasCredential: () => false,
       principalOf: () => "local",
+      loginOf: async () => "local",
       issuers: () => [],
       keys: keyFiles(dataDir),
       dataDir,

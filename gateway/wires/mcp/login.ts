@@ -1,0 +1,56 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { CHALLENGE, unknownPath } from "@depute/service";
+import { refusalIn } from "../../edge/fault.ts";
+import { json, type MethodRoute } from "../../edge/route.ts";
+import type { WireDeps } from "../../edge/wire-deps.ts";
+
+/** The path of the metadata of a protected resource is this prefix before the resource's own path. (RFC 9728 3.1) */
+const METADATA = "/.well-known/oauth-protected-resource";
+
+/**
+ * Serves the metadata of Depute's own tools, and of the MCP servers that take a login. (RFC 9728; MCP, Authorization)
+ *
+ * @param needsLogin whether the server of a name takes a login
+ */
+export function metadataRoutes(
+  needsLogin: (server: string) => boolean,
+  deps: WireDeps,
+): readonly MethodRoute[] {
+  const route = (place: string): MethodRoute => ({
+    method: "GET",
+    path: `${METADATA}${place}`,
+    async answer({ parameters: { server } }) {
+      const path = server === undefined ? "/mcp" : `/mcp/${server}`;
+      const issuers = deps.issuers();
+      const isKnown = server === undefined || needsLogin(server);
+      if (issuers.length === 0 || !isKnown) throw unknownPath(`${METADATA}${path}`);
+      return json(metadataOf(`${deps.publicUrl}${path}`, issuers));
+    },
+  });
+  return [route("/mcp"), route("/mcp/{server}")];
+}
+
+/** Returns the metadata of a resource. (RFC 9728 section 2) */
+function metadataOf(resource: string, issuers: readonly string[]): JsonObject {
+  return {
+    resource,
+    authorization_servers: [...issuers],
+    bearer_methods_supported: ["header"],
+  };
+}
+
+/**
+ * Returns the header of a refusal with 401, which leads a client to the metadata. (RFC 9728 section 5.1) Without issuers
+ * it names the schemes alone.
+ */
+export function challengeHeaders(
+  path: string,
+  thrown: unknown,
+  { publicUrl, issuers }: WireDeps,
+): Readonly<Record<string, string>> {
+  if (issuers().length === 0) return CHALLENGE;
+  // Set for a token that was sent and does not count, so that the client gets another one. (RFC 6750 section 3.1)
+  const error = refusalIn(thrown).metadata.fault === undefined ? "" : ', error="invalid_token"';
+  const challenge = `Bearer resource_metadata="${publicUrl}${METADATA}${path}"${error}, DPoP`;
+  return { "www-authenticate": challenge };
+}
