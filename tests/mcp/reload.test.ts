@@ -1,13 +1,13 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { connect, grant, holderFetch, textOf } from "./holder.ts";
 
-/** An MCP server over stdio without an SDK. Its tool `wait` answers after the file of the first argument exists. */
+/** An MCP server over stdio without an SDK. Its tool `wait` answers after the file of its argument exists. */
 const SERVER = `
-const { existsSync } = require("node:fs");
+const { existsSync, writeFileSync } = require("node:fs");
 const [word] = process.argv.slice(1);
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
 const TOOLS = ["say", "wait"].map((name) => ({ name, inputSchema: { type: "object" } }));
@@ -21,6 +21,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
   if (method !== "tools/call") return;
   const answer = () => send({ id, result: { content: [{ type: "text", text: word }] } });
   if (params.name === "say") return answer();
+  writeFileSync(params.arguments.file + ".begun", "");
   const timer = setInterval(() => {
     if (!existsSync(params.arguments.file)) return;
     clearInterval(timer);
@@ -71,6 +72,7 @@ test("a changed file applies as a whole while calls run", async () => {
   expect([await said(kept), await said(changed), await said(removed)]).toEqual(["kept", "before", "removed"]);
   const go = join(folder, "go");
   const running = removed.callTool({ name: "wait", arguments: { file: go } });
+  await expect.poll(() => existsSync(`${go}.begun`), soon).toBe(true);
 
   write({ kept: saying("kept"), changed: saying("after"), added: saying("added") });
   await expect.poll(() => statusOf("removed"), soon).toBe(404);
