@@ -121,7 +121,7 @@ export class HttpFace {
     }
   }
 
-  /** Notifies the sessions that subscribed to a resource of its change. */
+  /** Notifies each session that subscribed to a resource when that resource has changed. */
   resourceChanged(uri: string): void {
     for (const watched of this.#watchers.values()) watched.changed(uri);
     this.#bus.resourceChanged(uri);
@@ -156,8 +156,8 @@ export class HttpFace {
 }
 
 /**
- * Sets the status that the revision defines for an error. A streamed answer keeps the status with which it
- * began.
+ * Sets the HTTP status that the request's MCP revision defines for an error. A streamed answer keeps the status
+ * with which it began.
  */
 function withStatus(answer: Response, { status }: Exchange): Response {
   const { headers, body } = answer;

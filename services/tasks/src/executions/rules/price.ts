@@ -15,9 +15,9 @@ export function limitOf({ payment, executionConstraints }: ExecutionRequest): bi
 }
 
 /**
- * The refusal of a request that does not cover the offer's price; undefined for none. A usage-based price must
- * cover one unit, unless a unit is free. Depute's choice: the protocol has no message for a quote, so the
- * request's metadata names the quote (`quote_id`).
+ * Returns the refusal of a request that the offer's price does not allow, or undefined. The currency must be the
+ * offer's. The budget must cover a fixed price, or one unit of a usage-based price, unless a unit is free.
+ * Depute's choice: the protocol has no message for a quote, so the request's metadata names the quote (`quote_id`).
  */
 export function budgetRefusal(request: ExecutionRequest, pricing: Pricing): ExecutionError | undefined {
   const { pricingModel, currency, amount } = pricing;

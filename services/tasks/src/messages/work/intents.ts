@@ -20,7 +20,7 @@ export interface Prepared {
   readonly inquiry?: number;
 }
 
-/** Fetches the facts that an effect needs from other services. */
+/** Fetches, from other services, the facts that an intent needs before its transaction. */
 export async function prepare(cap: CapContext, sending: Sending, intent: Intent): Promise<Prepared> {
   switch (intent.does) {
     case "delegate": {
