@@ -3,6 +3,7 @@ import type { Path } from "@bufbuild/protobuf/reflect";
 import { WaitTaskRequestSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { VerifyTokenRequestSchema } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
+import { Role, SendMessageRequestSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { brokenRulesByProtovalidate } from "./protovalidate-rules.ts";
@@ -29,6 +30,18 @@ describe("what is sure to keep the rules keeps them", () => {
       { numRuns: 15 },
     );
   });
+});
+
+test.each([
+  [Role.USER, true],
+  [Role.UNSPECIFIED, false],
+  [99 as Role, false],
+])("a message of A2A with the role %s is sure to keep the rules: %s", (role, isSure) => {
+  const part = { content: { case: "text", value: "count" } } as const;
+  const message = { messageId: "m", role, parts: [part] };
+  expect(isSureToKeepRules(SendMessageRequestSchema, create(SendMessageRequestSchema, { message }))).toBe(
+    isSure,
+  );
 });
 
 type VerifyTokenFields = Exclude<MessageInitShape<typeof VerifyTokenRequestSchema>, { $typeName: string }>;

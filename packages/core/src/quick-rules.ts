@@ -160,7 +160,7 @@ function planScalar(field: DescField, rules: FieldRules | undefined): Check | un
     if (rules.type.case !== "enum") return never;
     const numbers = new Set(field.enum.values.map(({ number }) => number));
     const definedOnly: Maker = (on) => (on === true ? (number) => numbers.has(number as never) : undefined);
-    return planRules(value, { definedOnly });
+    return planRules(value, { definedOnly, notIn });
   }
   if (field.scalar === undefined || rules.type.case !== RULES_OF[field.scalar]) return never;
   if (field.scalar === ScalarType.STRING) return planRules(value, TEXT_RULES);
@@ -209,6 +209,11 @@ type Check = (value: unknown) => boolean;
 type Maker = (argument: unknown) => Check | undefined;
 
 type Amount = number | bigint;
+
+const notIn: Maker = (excluded) => {
+  const among = new Set(excluded as Iterable<unknown>);
+  return (value) => !among.has(value);
+};
 
 /** Rules that concern a list as a whole. */
 const LIST_RULES: Readonly<Record<string, Maker>> = {

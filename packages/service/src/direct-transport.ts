@@ -269,7 +269,7 @@ function received<T>(source: AsyncIterator<T>, context: Abortable): AsyncIterato
       }
     },
     async return(value?: unknown) {
-      context.abort(new ConnectError("canceled", Code.Canceled));
+      if (!context.signal.aborted) context.abort(new ConnectError("canceled", Code.Canceled));
       return (await source.return?.(value)) ?? { done: true, value };
     },
   };
