@@ -9,11 +9,13 @@ import { all, BINDINGS, clientOver, request, userMessage } from "./scene.ts";
 let platform: TestPlatform;
 /** The messages that the worker saw, by their ids. */
 const seen = new Map<string, JsonObject | undefined>();
+/** The messages of each task that asked for input, by the id of its first message. */
+const conversations = new Map<string, readonly JsonObject[]>();
 
 beforeAll(async () => {
   platform = await startPlatform();
   await introduce(platform, "worker");
-  platform.work("worker", async (input, { message, partial, ask }) => {
+  platform.work("worker", async (input, { message, messages, partial, ask }) => {
     seen.set(String(message?.messageId), message);
     if (input === "many" || input === "large") {
       const [count, text] = input === "many" ? [101, ""] : [5, "x".repeat(250_000)];
@@ -37,6 +39,11 @@ beforeAll(async () => {
       await log("two", { append: true });
       await log("three", { append: true, lastChunk: true });
       return { output: { artifacts: [{ artifactId: "log", parts: [{ text: "one two three" }] }] } };
+    }
+    if (input === "talk") {
+      const words = [await ask("first?"), await ask("second?")];
+      conversations.set(String(message?.messageId), messages);
+      return { output: words };
     }
     if (input === "input" || input === "authorization") return { output: await ask("?", undefined, input) };
     return { output: { words: 3 } };
@@ -76,6 +83,26 @@ describe.each(BINDINGS)("over %s", (binding) => {
       metadata: { skill: "sum" },
       referenceTaskIds: ["earlier"],
     });
+  });
+
+  test("the worker sees the messages that answer its questions, with parts that are not text", async () => {
+    const client = await connect();
+    const first = userMessage("talk");
+    const { id, contextId } = (await client.sendMessage(request(first))) as Task;
+    const named = { taskId: id, contextId };
+    const file = { $case: "url", value: "https://example.org/plan.pdf" } as const;
+    const second = userMessage([file], { ...named, metadata: { page: 3 } });
+    const third = userMessage("go", named);
+    await client.sendMessage(request(second));
+    await client.sendMessage(request(third));
+    expect(conversations.get(first.messageId)).toEqual([
+      expect.objectContaining({ messageId: first.messageId }),
+      {
+        ...{ messageId: second.messageId, taskId: id, contextId, role: "ROLE_USER" },
+        ...{ parts: [{ url: "https://example.org/plan.pdf" }], metadata: { page: 3 } },
+      },
+      expect.objectContaining({ messageId: third.messageId, parts: [{ text: "go" }] }),
+    ]);
   });
 
   test("a worker appends to an artifact, and a stream says which parts follow", async () => {

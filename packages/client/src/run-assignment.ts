@@ -17,10 +17,11 @@ import {
 import {
   type Assignment,
   type Lease,
+  type ProvidedMessage,
   WorkerDirective,
   type WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { MessageSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { type Message, MessageSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 import { completionCallOf } from "./completion-call.ts";
 import type { Completions } from "./completions.ts";
 import { toValue } from "./json-value.ts";
@@ -136,6 +137,8 @@ class Run {
    * wakes the work that waits for the next answer.
    */
   readonly #answers: JsonValue[];
+  /** The A2A messages of the task, in order. The work holds this list, so it only grows. */
+  readonly #messages: JsonObject[] = [];
   #answered = () => {};
   /** Start of the latest answered heartbeat, in milliseconds since the Unix epoch. */
   #heldSinceMs = Date.now();
@@ -151,6 +154,7 @@ class Run {
     this.#lease = lease;
     this.#stop = stop;
     this.#answers = assignment.providedInputs.map((answer) => toJson(ValueSchema, answer));
+    this.#addMessages(assignment.message, ...assignment.providedMessages.map(({ message }) => message));
   }
 
   async begin(): Promise<void> {
@@ -206,11 +210,11 @@ class Run {
       const inputsSeen = this.#answers.length;
       const request = { lease: this.#lease, inputsSeen, wait: durationFromMs(beatMs) };
       try {
-        const { providedInputs } = await withGrace(LAST_BEAT_MS, ended, (signal) =>
+        const { providedInputs, providedMessages } = await withGrace(LAST_BEAT_MS, ended, (signal) =>
           this.#callUnderLease(this.#calls.heartbeatAssignment(request, { signal })),
         );
         this.#heldSinceMs = sinceMs;
-        this.#take(inputsSeen, providedInputs);
+        this.#take(inputsSeen, providedInputs, providedMessages);
         if (providedInputs.length > 0) continue;
       } catch {
         await delay(FIRST_BACKOFF_MS, ended);
@@ -240,10 +244,17 @@ class Run {
     return leaseExpireTime === undefined ? Infinity : timestampMs(leaseExpireTime) - Date.now();
   }
 
-  #take(inputsSeen: number, inputs: readonly Value[]): void {
+  #take(inputsSeen: number, inputs: readonly Value[], messages: readonly ProvidedMessage[]): void {
     if (inputs.length === 0 || inputsSeen !== this.#answers.length) return;
+    this.#addMessages(...messages.map(({ message }) => message));
     this.#answers.push(...inputs.map((input) => toJson(ValueSchema, input)));
     this.#answered();
+  }
+
+  #addMessages(...messages: readonly (Message | undefined)[]): void {
+    for (const message of messages) {
+      if (message !== undefined) this.#messages.push(toJson(MessageSchema, message) as JsonObject);
+    }
   }
 
   context(): WorkContext {
@@ -255,6 +266,7 @@ class Run {
     return {
       task,
       message: message && (toJson(MessageSchema, message) as JsonObject),
+      messages: this.#messages,
       workerToken,
       signal,
       interrupting: this.#interrupting.signal,

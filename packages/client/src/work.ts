@@ -10,6 +10,11 @@ export interface WorkContext {
    * refers to. Undefined for a task that began otherwise. (A2A 4.1.4)
    */
   readonly message: JsonObject | undefined;
+  /**
+   * All A2A messages of the task, in order: the one that began it, and those that answered questions. After `ask`
+   * resolves, its answer's message is the last one, unless the delegator answered otherwise. (A2A 4.1.4)
+   */
+  readonly messages: readonly JsonObject[];
   /** The DelegateOS token for work in the delegator's name; empty if the delegator attached none. */
   readonly workerToken: string;
   /**

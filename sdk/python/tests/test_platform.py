@@ -91,7 +91,7 @@ def test_a_worker_asks_and_the_delegator_answers(url: str, kind: depute.Question
     run(test())
 
 
-def test_a_worker_sees_the_a2a_message_that_began_its_task(url: str) -> None:
+def test_a_worker_sees_the_a2a_messages_of_its_task(url: str) -> None:
     message = {
         "messageId": str(uuid.uuid4()),
         "role": "ROLE_USER",
@@ -99,7 +99,7 @@ def test_a_worker_sees_the_a2a_message_that_began_its_task(url: str) -> None:
         "metadata": {"skill": "sum"},
     }
 
-    def send(agent_id: str) -> Any:
+    def send(agent_id: str, message: dict[str, Any]) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
         headers = {"content-type": "application/json", "a2a-version": "1.0"}
         request = urllib.request.Request(f"{url}/a2a/{agent_id}", json.dumps(body).encode(), headers)
@@ -109,14 +109,28 @@ def test_a_worker_sees_the_a2a_message_that_began_its_task(url: str) -> None:
     async def handle(work: depute.Work) -> Any:
         assert work.message is not None
         assert work.message["message_id"] == message["messageId"]
-        return {"skill": work.message["metadata"]["skill"], "input": work.input}
+        assert work.messages == [work.message]
+        answer = await work.ask("which page?")
+        page = work.messages[-1]["metadata"]["page"]
+        return {"skill": work.message["metadata"]["skill"], "input": work.input, "answer": answer, "page": page}
 
     async def test() -> None:
         async with agent_at(url) as agent, depute.Worker(agent.worker, agent.id, handle):
-            answer = await asyncio.to_thread(send, agent.id)
+            asked = (await asyncio.to_thread(send, agent.id, message))["result"]["task"]
+            assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+            reply = {
+                **message,
+                "messageId": str(uuid.uuid4()),
+                "taskId": asked["id"],
+                "parts": [{"text": "this"}],
+                "metadata": {"page": 3},
+            }
+            answer = await asyncio.to_thread(send, agent.id, reply)
             assert answer["result"]["task"]["artifacts"][0]["parts"][0]["data"] == {
                 "skill": "sum",
                 "input": "count",
+                "answer": "this",
+                "page": 3,
             }
 
     run(test())

@@ -67,6 +67,10 @@ class Run(Desk):
         self._assignment = assignment
         self._lease = assignment.lease
         self._answers: list[Json] = [plain_value(one) for one in assignment.provided_inputs]
+        #: The work holds this list, so it only grows.
+        self._messages: list[dict[str, Any]] = [from_message(one.message) for one in assignment.provided_messages]
+        if assignment.HasField("message"):
+            self._messages.insert(0, from_message(assignment.message))
         self._answered = asyncio.Event()
         self._interrupting = asyncio.Event()
         self._stopped: Stop | None = None
@@ -172,6 +176,7 @@ class Run(Desk):
             input=plain_value(assignment.task.input),
             task=task,
             message=from_message(assignment.message) if assignment.HasField("message") else None,
+            messages=self._messages,
             token=assignment.worker_token,
             saved=plain_value(assignment.checkpoint),
             contexts=[from_message(one) for one in assignment.contexts],
@@ -301,6 +306,7 @@ class Run(Desk):
             backoff.reset()
             self._held_since = since
             if answer.provided_inputs and seen == len(self._answers):
+                self._messages += [from_message(one.message) for one in answer.provided_messages]
                 self._answers += [plain_value(one) for one in answer.provided_inputs]
                 self._answered.set()
                 continue

@@ -64,6 +64,9 @@ class Work:
     task: dict[str, Any]
     #: The A2A message that began the task, with the fields of lf.a2a.v1.Message; None for a task that began otherwise.
     message: dict[str, Any] | None
+    #: All A2A messages of the task, in order: the one that began it, and those that answered questions. After `ask`, the
+    #: message of the answer is the last one, unless the delegator answered otherwise.
+    messages: list[dict[str, Any]]
     #: The token to work under; empty where the delegator gave none.
     token: str
     #: The last checkpoint of an earlier attempt; None without one.

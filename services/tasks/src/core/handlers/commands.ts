@@ -106,7 +106,7 @@ export async function provideInput(
       // The stored size of an answer is not its JSON size, but the difference is less than one answer. So this
       // check uses the stored sizes and leaves room for one answer below the limit.
       if (bytes > MAX_ANSWERS_BYTES - MAX_ANSWER_BYTES) throw tooMuchInput();
-      await insertProvidedInput(tx, taskId, number + 1, input);
+      await insertProvidedInput(tx, taskId, number + 1, { input, message });
       return advanced;
     },
   );

@@ -1,4 +1,4 @@
-import { type Duration, durationMs, type Value } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { SpendBudget } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
@@ -17,13 +17,13 @@ import { heartbeatIntervalMs, workDeadlineMs } from "../rules/limits.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { requireDelegate } from "../rules/visibility.ts";
 import { readTask } from "../store/task-rows.ts";
-import { readProvidedInputs } from "../store/work-rows.ts";
+import { type ProvidedInputs, readProvidedInputs } from "../store/work-rows.ts";
 import { callerOf, type TasksContext, watchOptions } from "./context.ts";
 
 /** A task as the worker's heartbeat finds it. */
 interface Found {
   readonly record: TaskRecord;
-  readonly inputs: Value[];
+  readonly inputs: ProvidedInputs;
 }
 
 /**
@@ -39,7 +39,7 @@ export async function heartbeat(
 ) {
   const caller = await callerOf(tasks, context);
   const knownExpiry = workExpireTime && fromTimestamp(workExpireTime);
-  let inputs: Value[] = [];
+  let inputs: ProvidedInputs = { providedInputs: [], providedMessages: [] };
   let spendLeft: SpendBudget | undefined;
   const record = await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
     requireDelegate(caller, before);
@@ -74,7 +74,7 @@ export async function heartbeat(
  */
 function isWorthTelling({ record, inputs }: Found, lease: Lease, knownExpiry: number | undefined): boolean {
   return (
-    inputs.length > 0 ||
+    inputs.providedInputs.length > 0 ||
     BigInt(record.epoch) !== lease.epoch ||
     record.hold === undefined ||
     directiveOf(record, lease, knownExpiry).directive !== WorkerDirective.CONTINUE
@@ -85,7 +85,7 @@ function answer(
   lease: Lease,
   knownExpiry: number | undefined,
   record: TaskRecord,
-  providedInputs: Value[],
+  inputs: ProvidedInputs,
   spendLeft: SpendBudget | undefined,
 ) {
   const directive = directiveOf(record, lease, knownExpiry);
@@ -95,7 +95,7 @@ function answer(
     ...directive,
     leaseExpireTime: toTimestamp(hold.leaseExpireMs),
     workExpireTime: toTimestamp(workDeadlineMs(task, hold)),
-    providedInputs,
+    ...inputs,
     ...(task.budget && { budget: task.budget }),
     ...(spendLeft && { spendLeft }),
   };

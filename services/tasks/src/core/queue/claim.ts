@@ -212,7 +212,7 @@ async function carriedBy(
 export type AssignmentContents = TaskInput &
   Pick<
     MessageInitShape<typeof AssignmentSchema>,
-    "checkpoint" | "contexts" | "message" | "missingContextIds" | "providedInputs"
+    "checkpoint" | "contexts" | "message" | "missingContextIds" | "providedInputs" | "providedMessages"
   >;
 
 /** Reads the contents of a leased task's assignment. */
@@ -232,7 +232,7 @@ async function readContents(
     ...carried,
     ...messageOf(created),
     // At its first dispatch, a task has no answers to a worker's questions yet, so nothing is read.
-    ...(epoch > 1 && { providedInputs: await readProvidedInputs(tx, task.id) }),
+    ...(epoch > 1 && (await readProvidedInputs(tx, task.id))),
   };
 }
 

@@ -240,6 +240,11 @@ CREATE INDEX task_delegations_to_tell ON task_delegations (place) WHERE place IS
 CREATE INDEX task_delegations_by_block ON task_delegations (revocation_id, task_id);
 `;
 
+// The A2A message that holds an answer; NULL for an answer that came otherwise.
+const PROVIDED_MESSAGES = `
+ALTER TABLE task_provided_inputs ADD COLUMN message BLOB;
+`;
+
 /** The tables of the task engine. */
 export const CORE_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
@@ -247,4 +252,5 @@ export const CORE_MIGRATIONS: readonly Migration[] = [
   { id: 3, name: "contexts", sql: CONTEXTS },
   { id: 4, name: "artifacts", sql: ARTIFACTS },
   { id: 5, name: "delegations", sql: DELEGATIONS },
+  { id: 6, name: "provided messages", sql: PROVIDED_MESSAGES },
 ];

@@ -1,12 +1,17 @@
-import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type TaskCompleted, TaskCompletedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { bytes, integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
+import {
+  type ProvidedMessage,
+  ProvidedMessageSchema,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { type Message, MessageSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { bytes, integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { hasOnlyBegun, type TaskRecord } from "../rules/record.ts";
 
 const CHECKPOINT_ROW = row({ checkpoint: bytes });
 const DIGEST_ROW = row({ digest: text });
-const INPUT_ROW = row({ input: bytes });
+const INPUT_ROW = row({ number: integer, input: bytes, message: nullable(bytes) });
 const MEASURE_ROW = row({ number: integer, bytes: integer });
 const RESULT_ROW = row({ result: bytes });
 
@@ -38,21 +43,35 @@ export async function writeCheckpoint(
   );
 }
 
-/** Returns the delegator's answers to the worker's questions, in order, without the first `after` answers. */
-export async function readProvidedInputs(tx: ReadTx, taskId: string, after = 0): Promise<Value[]> {
+/** The delegator's answers to a worker's questions, in order, and the A2A messages that hold some of them. */
+export interface ProvidedInputs {
+  readonly providedInputs: Value[];
+  readonly providedMessages: ProvidedMessage[];
+}
+
+/** Returns the delegator's answers to the worker's questions, without the first `after` answers. */
+export async function readProvidedInputs(tx: ReadTx, taskId: string, after = 0): Promise<ProvidedInputs> {
   const rows = await tx.all(
     INPUT_ROW,
-    "SELECT input FROM task_provided_inputs WHERE task_id = ? AND number > ? ORDER BY number",
+    "SELECT number, input, message FROM task_provided_inputs WHERE task_id = ? AND number > ? ORDER BY number",
     [taskId, after],
   );
-  return rows.map((row) => fromBinary(ValueSchema, row.input));
+  return {
+    providedInputs: rows.map(({ input }) => fromBinary(ValueSchema, input)),
+    providedMessages: rows.flatMap(({ number, message }) =>
+      message === null
+        ? []
+        : [create(ProvidedMessageSchema, { number, message: fromBinary(MessageSchema, message) })],
+    ),
+  };
 }
 
 /** Returns the number of answers of a task, and their total size as stored. */
 export async function measureProvidedInputs(tx: ReadTx, taskId: string) {
   const row = await tx.get(
     MEASURE_ROW,
-    `SELECT count(*) AS number, coalesce(sum(length(input)), 0) AS bytes FROM task_provided_inputs WHERE task_id = ?`,
+    `SELECT count(*) AS number, coalesce(sum(length(input) + coalesce(length(message), 0)), 0) AS bytes
+     FROM task_provided_inputs WHERE task_id = ?`,
     [taskId],
   );
   return row ?? { number: 0, bytes: 0 };
@@ -62,12 +81,13 @@ export async function insertProvidedInput(
   tx: WriteTx,
   taskId: string,
   number: number,
-  input: Value,
+  { input, message }: { readonly input: Value; readonly message: Message | undefined },
 ): Promise<void> {
-  await tx.run("INSERT INTO task_provided_inputs (task_id, number, input) VALUES (?, ?, ?)", [
+  await tx.run("INSERT INTO task_provided_inputs (task_id, number, input, message) VALUES (?, ?, ?, ?)", [
     taskId,
     number,
     toBinary(ValueSchema, input),
+    message === undefined ? null : toBinary(MessageSchema, message),
   ]);
 }
 
