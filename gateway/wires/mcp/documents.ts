@@ -5,6 +5,7 @@ import {
   answer,
   attenuate,
   cancel,
+  createTask,
   delegate,
   discover,
   MAX_FOUND,
@@ -13,6 +14,7 @@ import {
   verify,
   watch,
 } from "./methods.ts";
+import { toMcpTask } from "./tasks.ts";
 
 /** Describes the platform to language models. */
 export const INSTRUCTIONS =
@@ -30,11 +32,22 @@ const waitMs = count("milliseconds to wait for the end before answering; 0 answe
 
 /** Returns the tools that Depute itself offers. */
 export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
-  return DOCUMENTS.map(({ properties, required, method, ...tool }) => ({
-    ...tool,
-    inputSchema: { type: "object", properties, required: [...required], additionalProperties: false },
-    run: async (args, call) => method(clients, new Arguments(args, Object.keys(properties)), call),
-  }));
+  return DOCUMENTS.map(({ properties, required, method, ...tool }) => {
+    const read = (args: Readonly<Record<string, unknown>>) => new Arguments(args, Object.keys(properties));
+    return {
+      ...tool,
+      inputSchema: { type: "object", properties, required: [...required], additionalProperties: false },
+      run: async (args, call) => method(clients, read(args), call),
+      // Only a delegation is a task; the other tools answer at once or after a bounded wait.
+      ...(method === delegate && {
+        begin: async (args, call) => {
+          const task = await createTask(clients, read(args), call);
+          if (task === undefined) throw new Error("the answer has the task");
+          return toMcpTask(task);
+        },
+      }),
+    };
+  });
 }
 
 const DOCUMENTS = [

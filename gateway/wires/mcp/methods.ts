@@ -70,7 +70,14 @@ function toFound({ agentId, capability }: DiscoveredCapability): JsonObject {
 }
 
 /** Delegates work to an agent. */
-export const delegate: Method = async ({ tasks }, args, call) => {
+export const delegate: Method = async (clients, args, call) => toView(await createTask(clients, args, call));
+
+/** Creates a task, and waits for its end if the arguments ask for that. */
+export async function createTask(
+  { tasks }: OwnClients,
+  args: Arguments,
+  call: WireCall,
+): Promise<Task | undefined> {
   const input = args.value("input");
   const draft = {
     agentId: args.text("agent"),
@@ -84,8 +91,8 @@ export const delegate: Method = async ({ tasks }, args, call) => {
   const requestId = args.text("request_id") || randomUuid();
   const wait = durationFromMs(args.count("wait_ms", 0, MAX_WAIT_MS));
   const { task } = await tasks.createTask({ requestId, draft, wait }, call.asCaller);
-  return toView(task);
-};
+  return task;
+}
 
 /** Reads a task. If requested, waits for the end of the task or for its next events. */
 export const watch: Method = async ({ tasks }, args, call) => {
@@ -182,15 +189,20 @@ export const attenuate: Method = async ({ tokens }, args, call) => {
   };
 };
 
+/** Returns the name of a task's status in lower case, such as `input_required`. */
+export function statusWord({ status }: Task): string {
+  const { name = "" } = TaskSchema.field.status.enum?.value[status] ?? {};
+  return name.replace("TASK_STATUS_", "").toLowerCase();
+}
+
 /** Returns a task in the form for models. */
 export function toView(task: Task | undefined): JsonObject {
   if (task === undefined) throw new Error("the answer has the task");
   const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId, question } =
     task;
-  const status = TaskSchema.field.status.enum?.value[task.status]?.name ?? "";
   return {
     task: id,
-    status: status.replace("TASK_STATUS_", "").toLowerCase(),
+    status: statusWord(task),
     agent: agentId,
     ...(capabilityId === "" ? {} : { capability: capabilityId }),
     ...(progress === undefined

@@ -6,6 +6,7 @@ import { challenge, refusalForModel } from "./errors.ts";
 import type { OwnClients } from "./methods.ts";
 import { OWN_PROMPTS } from "./prompts.ts";
 import { ownResources } from "./resources.ts";
+import { ownTasks } from "./tasks.ts";
 
 /** The address of Depute's own tools. */
 const PATH = "/mcp";
@@ -20,6 +21,7 @@ export function ownServer(clients: OwnClients, deps: WireDeps): ToolServer<WireC
     tools: ownTools(clients),
     resources: ownResources(clients),
     prompts: OWN_PROMPTS,
+    tasks: ownTasks(clients),
     refusalOf: (thrown, { requestId }) => refusalForModel(thrown, requestId),
     httpRefusalOf: (thrown, id, call) => challenge(PATH, thrown, id, call, deps),
     timers,

@@ -4,6 +4,7 @@ export { type DownstreamOptions, downstream, downstreamFactory, withPresentation
 export { heldToken, holderKey } from "./holder.ts";
 export { HttpFace, type HttpFaceOptions } from "./http-face.ts";
 export type { ObservedCall, ObservedOutcome } from "./observed-call.ts";
+export type { OwnTasks } from "./own-tasks.ts";
 export { PlatformAuthoriser, type PlatformAuthoriserOptions } from "./platform-authoriser.ts";
 export { once, type Presentation } from "./presentation.ts";
 export { provingTransport } from "./proving-transport.ts";
@@ -19,6 +20,7 @@ export {
 } from "./rules/read-config.ts";
 export { DENIED, Refusal } from "./rules/refusal.ts";
 export { MEMBER } from "./rules/strip.ts";
+export { type McpTask, type ToolResult, toolResult } from "./rules/task-form.ts";
 export type { CallRule, ToolMap } from "./rules/tool-map.ts";
 export { type PlatformSchemaCheckOptions, platformSchemaCheck, type SchemaCheck } from "./schema-check.ts";
 export { type StdioFace, type StdioFaceOptions, stdioFace } from "./serve-stdio.ts";

@@ -1,8 +1,17 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Timers } from "@depute/core";
-import { createMcpHandler, Server, type ServerContext, type Tool } from "@modelcontextprotocol/server";
+import { isObject } from "@depute/core";
+import {
+  createMcpHandler,
+  mergeCapabilities,
+  Server,
+  type ServerContext,
+  type Tool,
+} from "@modelcontextprotocol/server";
 import { held } from "./held-answer.ts";
-import { INTERNAL_ERROR, INVALID_PARAMS, Refusal } from "./rules/refusal.ts";
+import { createdTask, type Era, type OwnTasks, serveTasks, takesTask, taskCapability } from "./own-tasks.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
+import { type McpTask, toolResult } from "./rules/task-form.ts";
 
 const JSON_TYPE = "application/json";
 
@@ -15,6 +24,8 @@ export interface OwnTool<Call> {
   /** Whether the tool only reads. */
   readonly isReadOnly: boolean;
   run(args: Readonly<Record<string, unknown>>, call: Call): Promise<JsonObject>;
+  /** Begins the tool's work as a task, which is durable when this function returns. Absent for other tools. */
+  begin?(args: Readonly<Record<string, unknown>>, call: Call): Promise<McpTask>;
 }
 
 /** A resource that a list shows. (MCP, Resources) */
@@ -64,6 +75,7 @@ export interface ToolServerOptions<Call> {
   readonly tools: readonly OwnTool<Call>[];
   readonly resources: OwnResources<Call>;
   readonly prompts: readonly OwnPrompt[];
+  readonly tasks: OwnTasks<Call>;
   /** Returns the refusal that the model reads after a tool has thrown. */
   refusalOf(thrown: unknown, call: Call): JsonObject;
   /** Returns the HTTP answer after a tool has thrown, if the client must act before the model; undefined otherwise. */
@@ -93,42 +105,21 @@ interface Exchange<Call> {
 export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<Call> {
   const { name, version, instructions, onError } = options;
   const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
-  const listed = options.tools.map(({ name, description, inputSchema, isReadOnly }) => ({
-    name,
-    description,
-    inputSchema,
-    annotations: { readOnlyHint: isReadOnly },
-  }));
   const handler = createMcpHandler(
-    () => {
-      const capabilities = { tools: {}, resources: {}, prompts: {} };
+    ({ era }) => {
+      const own = { tools: {}, resources: {}, prompts: {} };
+      const capabilities = mergeCapabilities(own, taskCapability(era));
       const server = new Server({ name, version }, { capabilities, instructions });
       server.onerror = onError;
       serveResources(server, options);
       servePrompts(server, options.prompts);
-      server.setRequestHandler("tools/list", () => ({ tools: listed }));
-      server.setRequestHandler("tools/call", async ({ params }, { http, mcpReq }) => {
-        const tool = tools.get(params.name);
-        if (tool === undefined)
-          throw new Refusal(INVALID_PARAMS, "no such tool: list the tools for their names", {});
-        const exchange = exchangeOf<Call>(http);
-        const { call } = exchange;
-        try {
-          const result = await tool.run(params.arguments ?? {}, call);
-          return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
-        } catch (thrown) {
-          const refused = options.httpRefusalOf(thrown, mcpReq.id, call);
-          if (refused !== undefined) exchange.refusal = refused;
-          // The refusal is sent as a result instead of an error, so that a model can read it and correct the call (MCP,
-          // "Error Handling").
-          const refusal = options.refusalOf(thrown, call);
-          return {
-            isError: true,
-            content: [{ type: "text", text: JSON.stringify(refusal) }],
-            structuredContent: refusal,
-          };
-        }
-      });
+      serveTasks(server, era, { tasks: options.tasks, run: runner(options, "the task cannot be reached") });
+      server.setRequestHandler("tools/list", () => ({ tools: listed(options.tools, era) }));
+      // The SDK's own handler for calls refuses a task as a result.
+      server.fallbackRequestHandler = async ({ method, params }, context) => {
+        if (method !== "tools/call") throw new Refusal(METHOD_NOT_FOUND, "Method not found", {});
+        return callTool(server, era, options, tools, params ?? {}, context);
+      };
       return server;
     },
     { onerror: onError },
@@ -140,7 +131,7 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
         ...(body === undefined ? {} : { parsedBody: body }),
         authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: exchange } },
       });
-      return isToolCall(body) ? held(answer, () => exchange.refusal, options.timers) : answer;
+      return callsPlatform(body) ? held(answer, () => exchange.refusal, options.timers) : answer;
     },
     close: () => handler.close(),
   };
@@ -150,30 +141,84 @@ function exchangeOf<Call>(http: ServerContext["http"]): Exchange<Call> {
   return http?.authInfo?.extra?.[CALL] as Exchange<Call>;
 }
 
-function serveResources<Call>(server: Server, options: ToolServerOptions<Call>): void {
-  const { resources } = options;
-  /** Runs a request on resources. A refusal of the platform becomes the error of the call. */
-  const refused = async <T>(call: Call, run: () => Promise<T>): Promise<T> => {
+/** Returns the tools as a list shows them. Revisions before 2026-07-28 mark the tools that can run as tasks. */
+function listed<Call>(tools: readonly OwnTool<Call>[], era: Era): Tool[] {
+  return tools.map(({ name, description, inputSchema, isReadOnly, begin }) => ({
+    name,
+    description,
+    inputSchema,
+    annotations: { readOnlyHint: isReadOnly },
+    ...(begin !== undefined && era === "legacy" && { execution: { taskSupport: "optional" as const } }),
+  }));
+}
+
+/**
+ * Calls a tool. A refusal is a result instead of an error, so that a model can read it and correct the call. (MCP,
+ * "Error Handling")
+ *
+ * @throws Refusal for an unknown tool, for malformed arguments, and for a task of a tool that has none
+ */
+async function callTool<Call>(
+  server: Server,
+  era: Era,
+  options: ToolServerOptions<Call>,
+  tools: ReadonlyMap<string, OwnTool<Call>>,
+  params: Readonly<Record<string, unknown>>,
+  { http, mcpReq }: ServerContext,
+): Promise<JsonObject> {
+  const { name, arguments: args = {} } = params;
+  const tool = typeof name === "string" ? tools.get(name) : undefined;
+  if (tool === undefined)
+    throw new Refusal(INVALID_PARAMS, "no such tool: list the tools for their names", {});
+  if (!isObject(args)) throw new Refusal(INVALID_PARAMS, "the arguments must be an object", {});
+  const asTask = takesTask(server, era, params);
+  if (asTask && tool.begin === undefined && era === "legacy")
+    throw new Refusal(METHOD_NOT_FOUND, "the tool does not run as a task: call it without one", {});
+  const exchange = exchangeOf<Call>(http);
+  const { call } = exchange;
+  try {
+    if (!asTask || tool.begin === undefined) return { ...toolResult(await tool.run(args, call)) };
+    const task = await tool.begin(args, call);
+    return task.result === undefined || era === "legacy" ? createdTask(era, task) : { ...task.result };
+  } catch (thrown) {
+    const refused = options.httpRefusalOf(thrown, mcpReq.id, call);
+    if (refused !== undefined) exchange.refusal = refused;
+    return { ...toolResult(options.refusalOf(thrown, call), true) };
+  }
+}
+
+/** Runs a method of a request with the request's call. */
+type Runner<Call> = <T>(context: ServerContext, method: (call: Call) => Promise<T>) => Promise<T>;
+
+/** Returns the function that runs methods. A refusal of the platform becomes the error of the request. */
+function runner<Call>(options: ToolServerOptions<Call>, message: string): Runner<Call> {
+  return async ({ http, mcpReq }, method) => {
+    const exchange = exchangeOf<Call>(http);
     try {
-      return await run();
+      return await method(exchange.call);
     } catch (thrown) {
       if (thrown instanceof Refusal) throw thrown;
-      throw new Refusal(INTERNAL_ERROR, "the resource cannot be read", options.refusalOf(thrown, call));
+      const refused = options.httpRefusalOf(thrown, mcpReq.id, exchange.call);
+      if (refused !== undefined) exchange.refusal = refused;
+      throw new Refusal(INTERNAL_ERROR, message, options.refusalOf(thrown, exchange.call));
     }
   };
+}
+
+function serveResources<Call>(server: Server, options: ToolServerOptions<Call>): void {
+  const { resources } = options;
+  const run = runner(options, "the resource cannot be read");
   server.setRequestHandler("resources/templates/list", () => ({
     resourceTemplates: [...resources.templates],
   }));
-  server.setRequestHandler("resources/list", async ({ params }, { http }) => {
-    const { call } = exchangeOf<Call>(http);
-    const { resources: listed, nextCursor } = await refused(call, () =>
+  server.setRequestHandler("resources/list", async ({ params }, context) => {
+    const { resources: listed, nextCursor } = await run(context, (call) =>
       resources.list(call, params?.cursor ?? ""),
     );
     return { resources: listed, ...(nextCursor === "" ? {} : { nextCursor }) };
   });
-  server.setRequestHandler("resources/read", async ({ params: { uri } }, { http }) => {
-    const { call } = exchangeOf<Call>(http);
-    const document = await refused(call, () => resources.read(uri, call));
+  server.setRequestHandler("resources/read", async ({ params: { uri } }, context) => {
+    const document = await run(context, (call) => resources.read(uri, call));
     if (document === undefined)
       throw new Refusal(INVALID_PARAMS, "no such resource: list the resources for their addresses", { uri });
     return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(document) }] };
@@ -204,6 +249,8 @@ function servePrompts(server: Server, prompts: readonly OwnPrompt[]): void {
   });
 }
 
-function isToolCall(body: unknown): boolean {
-  return typeof body === "object" && body !== null && "method" in body && body.method === "tools/call";
+/** Whether a refusal of the credentials may become the HTTP answer to a request. */
+function callsPlatform(body: unknown): boolean {
+  const method = isObject(body) ? body.method : undefined;
+  return typeof method === "string" && (method === "tools/call" || method.startsWith("tasks/"));
 }

@@ -1,0 +1,161 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { isObject } from "@depute/core";
+import {
+  fromJsonSchema,
+  RELATED_TASK_META_KEY,
+  type Server,
+  type ServerCapabilities,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { INVALID_PARAMS, MISSING_CAPABILITY, Refusal } from "./rules/refusal.ts";
+import {
+  earlierTask,
+  extensionTask,
+  type McpTask,
+  TASKS_EXTENSION,
+  type ToolResult,
+  toolResult,
+} from "./rules/task-form.ts";
+
+/** The tasks that this process itself serves. All functions return undefined for a task that the caller may not see. */
+export interface OwnTasks<Call> {
+  get(taskId: string, call: Call): Promise<McpTask | undefined>;
+  /** Lists the tasks of the caller, the newest first. */
+  list(cursor: string, call: Call): Promise<{ tasks: McpTask[]; nextCursor: string }>;
+  /**
+   * Answers the open question of a task. Answers with other keys are ignored.
+   *
+   * @param responses the results of elicitations, by the keys of their questions
+   */
+  answer(
+    taskId: string,
+    responses: Readonly<Record<string, unknown>>,
+    call: Call,
+  ): Promise<McpTask | undefined>;
+  /** Cancels a task. A task that has already ended stays as it is. */
+  cancel(taskId: string, call: Call): Promise<McpTask | undefined>;
+  /** Waits for the end of a task, or for the end of the call. */
+  ended(taskId: string, call: Call): Promise<McpTask | undefined>;
+}
+
+/** The era of MCP in which a server answers: 2026-07-28, or an earlier revision. */
+export type Era = "legacy" | "modern";
+
+/** Returns the capability for tasks. */
+export function taskCapability(era: Era): ServerCapabilities {
+  return era === "modern"
+    ? { extensions: { [TASKS_EXTENSION]: {} } }
+    : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
+}
+
+/** Whether the client of a request takes a task in place of a result. */
+export function takesTask(
+  server: Server,
+  era: Era,
+  params: Readonly<Record<string, unknown>> | undefined,
+): boolean {
+  return era === "modern" ? declaresTasks(server) : isObject(params?.task);
+}
+
+function declaresTasks(server: Server): boolean {
+  return server.getClientCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
+}
+
+/** Returns the answer to `tools/call` that hands out a task. The task is durable. */
+export function createdTask(era: Era, task: McpTask): JsonObject {
+  return era === "legacy"
+    ? { task: earlierTask(task) }
+    : { resultType: "task", ...extensionTask(task, false) };
+}
+
+/** The dependencies of the methods on tasks. */
+interface TaskMethods<Call> {
+  readonly tasks: OwnTasks<Call>;
+  /** Runs a method. Converts a refusal of the platform to the error of the call. */
+  readonly run: <T>(context: ServerContext, method: (call: Call) => Promise<T>) => Promise<T>;
+}
+
+const NAMED = fromJsonSchema<{ taskId: string }>({
+  type: "object",
+  properties: { taskId: { type: "string", maxLength: 1024 } },
+  required: ["taskId"],
+});
+const PAGE = fromJsonSchema<{ cursor?: string }>({
+  type: "object",
+  properties: { cursor: { type: "string", maxLength: 1024 } },
+});
+const UPDATE = fromJsonSchema<{ taskId: string; inputResponses?: Record<string, unknown> }>({
+  type: "object",
+  properties: { taskId: { type: "string", maxLength: 1024 }, inputResponses: { type: "object" } },
+  required: ["taskId"],
+});
+
+/** Serves the methods on tasks in the form of an era. */
+export function serveTasks<Call>(server: Server, era: Era, methods: TaskMethods<Call>): void {
+  if (era === "modern") serveExtension(server, methods);
+  else serveEarlier(server, methods);
+}
+
+/** The methods of the extension. (MCP 2026-07-28, extension io.modelcontextprotocol/tasks) */
+function serveExtension<Call>(server: Server, { tasks, run }: TaskMethods<Call>): void {
+  const declared = () => {
+    if (declaresTasks(server)) return;
+    throw new Refusal(MISSING_CAPABILITY, "the request must declare the extension for tasks", {
+      requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
+    });
+  };
+  server.setRequestHandler("tasks/get", { params: NAMED }, async ({ taskId }, context) => {
+    declared();
+    const task = found(await run(context, (call) => tasks.get(taskId, call)));
+    return extensionTask(task, answersForms(server));
+  });
+  server.setRequestHandler("tasks/update", { params: UPDATE }, async (params, context) => {
+    declared();
+    const responses = context.mcpReq.inputResponses ?? params.inputResponses ?? {};
+    found(await run(context, (call) => tasks.answer(params.taskId, responses, call)));
+    return {};
+  });
+  server.setRequestHandler("tasks/cancel", { params: NAMED }, async ({ taskId }, context) => {
+    declared();
+    found(await run(context, (call) => tasks.cancel(taskId, call)));
+    return {};
+  });
+}
+
+/** The methods of the earlier form. (MCP 2025-11-25, Tasks) */
+function serveEarlier<Call>(server: Server, { tasks, run }: TaskMethods<Call>): void {
+  server.setRequestHandler("tasks/get", { params: NAMED }, async ({ taskId }, context) =>
+    earlierTask(found(await run(context, (call) => tasks.get(taskId, call)))),
+  );
+  server.setRequestHandler("tasks/list", { params: PAGE }, async ({ cursor = "" }, context) => {
+    const page = await run(context, (call) => tasks.list(cursor, call));
+    const { nextCursor } = page;
+    return { tasks: page.tasks.map(earlierTask), ...(nextCursor === "" ? {} : { nextCursor }) };
+  });
+  server.setRequestHandler("tasks/cancel", { params: NAMED }, async ({ taskId }, context) => {
+    const task = found(await run(context, (call) => tasks.cancel(taskId, call)));
+    if (task.status === "cancelled") return earlierTask(task);
+    throw new Refusal(INVALID_PARAMS, "the task has already ended", {
+      status: earlierTask(task).status ?? "",
+    });
+  });
+  server.setRequestHandler("tasks/result", { params: NAMED }, async ({ taskId }, context) => {
+    const { result = CANCELLED } = found(await run(context, (call) => tasks.ended(taskId, call)));
+    return { ...result, _meta: { [RELATED_TASK_META_KEY]: { taskId } } };
+  });
+}
+
+/** The result of a task that was cancelled. */
+const CANCELLED: ToolResult = toolResult({ status: "cancelled" }, true);
+
+/** Whether the client answers elicitations by form. An elicitation capability without a mode means forms. */
+function answersForms(server: Server): boolean {
+  const { elicitation } = server.getClientCapabilities() ?? {};
+  return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
+}
+
+/** @throws Refusal for a task that does not exist, has expired, or is another caller's */
+function found(task: McpTask | undefined): McpTask {
+  if (task === undefined) throw new Refusal(INVALID_PARAMS, "no such task: check its id", {});
+  return task;
+}
