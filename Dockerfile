@@ -12,4 +12,4 @@ RUN mkdir /data && chown node:node /data
 USER node
 ENV DEPUTE_DATA_DIR=/data DEPUTE_HOST=0.0.0.0 DEPUTE_AUTH=required
 VOLUME /data
-ENTRYPOINT ["node", "cli/src/main.ts", "serve"]
+ENTRYPOINT ["node", "--max-semi-space-size=16", "cli/src/main.ts", "serve"]

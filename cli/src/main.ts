@@ -1,9 +1,13 @@
+import { enableCompileCache } from "node:module";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { commandHelp, overview, resourceHelp } from "./help.ts";
 import { nearest, parseInvocation } from "./parse.ts";
 import { escapeControls } from "./print/safe-text.ts";
 import { loadOwnWords, loadProgram } from "./programs.ts";
 import { commandsOf, findCommand, firstWords } from "./table/commands.ts";
+
+// A program is loaded after this line. From the second start on, its modules need no compilation.
+enableCompileCache();
 
 /** Runs a command line. @returns its exit code */
 async function main(words: readonly string[]): Promise<number> {

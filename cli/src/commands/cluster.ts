@@ -59,7 +59,13 @@ export async function cluster(args: readonly string[]): Promise<void> {
       // over TCP.
       const env = name === "gateway" ? shared : { ...shared, [envName("socketDir")]: "" };
       children.push(
-        await startChild(name, process.execPath, [MAIN, "serve", name], env, `${name} listens on `),
+        await startChild(
+          name,
+          process.execPath,
+          [...process.execArgv, MAIN, "serve", name],
+          env,
+          `${name} listens on `,
+        ),
       );
     }
   } catch (error) {

@@ -39,7 +39,7 @@ import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, type ServerOptions, startServer } from "./server.ts";
 import { type Settings, SettingsError, type SettingsTable } from "./settings.ts";
 import { explainStore, storeAt } from "./store-place.ts";
-import { startTelemetry, type Telemetry } from "./telemetry.ts";
+import type { Telemetry } from "./telemetry.ts";
 import { Certificates } from "./tls/certificates.ts";
 import type { Place } from "./tls/listener.ts";
 import { publicUrlWarning } from "./tls/public-url.ts";
@@ -168,8 +168,11 @@ export async function hostServices(options: HostOptions): Promise<Host> {
 
   try {
     mkdirSync(common.dataDir, { recursive: true, mode: 0o700 });
-    if (tracing)
+    if (tracing) {
+      // The exporter is a seventh of all modules.
+      const { startTelemetry } = await import("./telemetry.ts");
       telemetry = startTelemetry({ serviceName: options.name ?? "depute", endpoint: common.otlpEndpoint });
+    }
     for (const { module, settings } of modules) {
       const moduleLog = log.child({ service: module.name });
       const deps: ServiceDeps & { publicUrl: string } = {

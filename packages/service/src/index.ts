@@ -114,7 +114,6 @@ export {
 } from "./settings.ts";
 export { onStopSignal } from "./signals.ts";
 export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
-export { startTelemetry, startTracing, type Telemetry } from "./telemetry.ts";
 export { readAuthorities } from "./tls/certificates.ts";
 export { certificateOfRequest, certificateOfSocket } from "./tls/client-certificate.ts";
 export { createServiceTransport, type ServiceTransport, type ServiceTransportOptions } from "./transport.ts";

@@ -1,6 +1,5 @@
 import { systemClock, systemRandom, systemTimers } from "@depute/core";
 import type { OpenSettings, StoreOptions } from "./options.ts";
-import { openPostgres } from "./postgres/store.ts";
 import { openSqliteFile, openSqliteMemory } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
 
@@ -37,6 +36,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   if (settings.isShared && options.postgres === undefined)
     throw new Error("only a Postgres schema can be shared; set `postgres`");
   if (options.postgres !== undefined) {
+    // Processes with SQLite need no driver of Postgres.
+    const { openPostgres } = await import("./postgres/store.ts");
     return openPostgres(options.postgres, options.schema, options.migrations, settings);
   }
   return options.file === undefined

@@ -62,7 +62,7 @@ export const verifier = defineService({
   async start(deps, values) {
     const { log, clock, timers } = deps;
     selfTest(nativeEngine);
-    planRules(DESCRIPTORS);
+    void planRules(DESCRIPTORS, timers);
     const keypair = await loadVerifierKey(nativeEngine, deps.keys, values.verifierKeyFile);
     const moreChecks = await loadChecks(values.verifierChecks);
     const onError = (err: unknown, message: string) => log.error({ err }, message);

@@ -8,6 +8,7 @@ import {
   DeputeError,
   ErrorReason,
   type FieldViolation,
+  type Timers,
   timesOutOfRange,
 } from "@depute/core";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
@@ -33,12 +34,13 @@ export function toFieldViolation({ field, rule, message }: BrokenRule): FieldVio
 }
 
 /**
- * Compiles the validation rules of the services' requests at start-up. Otherwise the first calls would wait for the
- * compilation, up to a tenth of a second.
+ * Compiles the validation rules of the services' requests, one request in each turn of the event loop. Otherwise the
+ * first calls would wait for the compilation, up to a tenth of a second.
  */
-export function planRules(services: readonly DescService[]): void {
+export async function planRules(services: readonly DescService[], { nextTurn }: Timers): Promise<void> {
   for (const { methods } of services) {
     for (const { input } of methods) {
+      await nextTurn();
       brokenRules(input, create(input));
       brokenRulesByProtovalidate(input, create(input));
     }

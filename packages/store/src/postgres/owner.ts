@@ -1,4 +1,5 @@
 import type { Timers } from "@depute/core";
+import { DatabaseError } from "pg";
 import { StoreLostError } from "../errors.ts";
 import type { StoreClient } from "./client.ts";
 import { databaseUnavailable } from "./errors.ts";
@@ -51,7 +52,7 @@ export class SchemaOwner {
   async take(client: StoreClient, check: () => Promise<void>): Promise<void> {
     if (this.#generation === undefined) {
       if (this.#isShared) await this.#beginSetup(client);
-      await client.query(`CREATE SCHEMA IF NOT EXISTS ${this.#schema}`);
+      await createSchema(client, this.#schema);
     }
     const mode = this.#isShared ? "shared" : "exclusive";
     for (
@@ -134,3 +135,15 @@ export class SchemaOwner {
 }
 
 const UNDEFINED_TABLE = "42P01";
+
+/** The error code for a row that exists. */
+const UNIQUE_VIOLATION = "23505";
+
+/** Creates a schema if it does not exist. Two processes may do so at once; Postgres then refuses one of them. */
+async function createSchema(client: StoreClient, schema: string): Promise<void> {
+  try {
+    await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
+  } catch (error) {
+    if (!(error instanceof DatabaseError && error.code === UNIQUE_VIOLATION)) throw error;
+  }
+}

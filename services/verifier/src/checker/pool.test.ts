@@ -50,6 +50,22 @@ async function reasonOf(job: Promise<unknown>): Promise<string> {
   return error instanceof DeputeError ? reasonName(error.reason) : `no refusal: ${error}`;
 }
 
+test("has threads while there are jobs, and ends them when it has been idle for a minute", async () => {
+  const clock = new ManualClock();
+  const pool = open({ timers: clock });
+  expect(pool.threads).toBe(0);
+  await pool.run(quick);
+  await expect.poll(() => pool.threads).toBe(3);
+  await expect
+    .poll(() => {
+      clock.advance(60_000);
+      return pool.threads;
+    })
+    .toBe(0);
+  await pool.run(quick);
+  expect(pool.threads).toBeGreaterThan(0);
+});
+
 test("answers every kind of job", async () => {
   const pool = open();
   expect(await pool.run(quick)).toEqual([{ path: "", message: "must be string" }]);

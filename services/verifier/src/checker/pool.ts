@@ -60,12 +60,16 @@ interface Slot {
 const MAX_TOGETHER = 16;
 const MAX_TOGETHER_CHARS = 256 * 1024;
 
+/** Time in milliseconds after which idle threads end. An idle thread needs about 35 MB. */
+const IDLE_MS = 60_000;
+
 /** Number of consecutive failed starts after which the pool rejects its jobs. */
 const MAX_FAILED_STARTS = 3;
 
 /**
  * Runs users' schemas, patterns and checks in worker threads, so that users' code never blocks the event loop.
- * To stop a job at its limit, the pool ends the job's thread and starts another one.
+ * To stop a job at its limit, the pool ends the job's thread and starts another one. Threads start with the first jobs,
+ * and end when the pool has been idle.
  */
 export class WorkerPool {
   readonly #options: PoolOptions;
@@ -77,12 +81,17 @@ export class WorkerPool {
   readonly #threads: number;
   #requests = 0;
   #failedStarts = 0;
+  #cancelIdle: (() => void) | undefined;
   #closed = false;
 
   constructor(options: PoolOptions) {
     this.#options = options;
     this.#threads = options.size + 2;
-    this.#spawn();
+  }
+
+  /** Returns the number of threads. */
+  get threads(): number {
+    return this.#slots.size;
   }
 
   /**
@@ -102,6 +111,8 @@ export class WorkerPool {
         return;
       }
       lane.push(caller ?? "", pending);
+      this.#cancelIdle?.();
+      this.#cancelIdle = undefined;
       this.#failedStarts = 0;
       this.#grow();
       this.#dispatch();
@@ -111,6 +122,7 @@ export class WorkerPool {
   /** Rejects waiting jobs and stops running jobs. Repeated calls have no effect. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#cancelIdle?.();
     const slots = [...this.#slots];
     this.#refuseWaiting(shuttingDown());
     for (const slot of slots) this.#end(slot, shuttingDown());
@@ -141,6 +153,22 @@ export class WorkerPool {
   #grow(): void {
     const starts = [...this.#slots].some(({ ready }) => !ready);
     if (!starts && !this.#closed && this.#slots.size < this.#threads) this.#spawn();
+  }
+
+  /** Ends all threads when no job has come for a while. */
+  #awaitIdle(): void {
+    if (this.#closed || this.#cancelIdle !== undefined || !this.#isIdle()) return;
+    this.#cancelIdle = this.#options.timers.after(IDLE_MS, () => {
+      this.#cancelIdle = undefined;
+      const slots = [...this.#slots];
+      this.#slots.clear();
+      for (const { worker } of slots) void worker.terminate();
+    });
+  }
+
+  #isIdle(): boolean {
+    const isWaiting = this.#quick.size + this.#unknown.size > 0;
+    return !isWaiting && [...this.#slots].every(({ ready, current }) => ready && current === undefined);
   }
 
   /** Makes room for one more job of this caller. Returns false if the queue stays full. */
@@ -223,6 +251,7 @@ export class WorkerPool {
       for (const [i, pending] of pendings.entries()) this.#settle(pending, message.answers[i]);
     }
     this.#dispatch();
+    this.#awaitIdle();
   }
 
   #settle({ key, resolve, reject }: Pending, answer: Answer | undefined): void {
