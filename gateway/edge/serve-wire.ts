@@ -102,7 +102,7 @@ class Served<Declared extends Pick<Route, "path">> {
     const isStream = streamsTo(route, request.headers);
     const timeoutMs =
       route.kind === undefined && !(isStream && route.events) ? (route.timeoutMs ?? ANSWER_MS) : undefined;
-    const call = wireCall(request, response, this.#deps.publicUrl, timeoutMs);
+    const call = wireCall(request, response, this.#deps.publicUrl, timeoutMs, wire.name);
     const log = beginLog({ wire: wire.name, path: route.path, request, response, call }, this.#deps);
     const notes: CallNote[] = [];
     const headers = wire.headersOf?.(route.path, parameters, request.headers) ?? {};

@@ -2,6 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import { type Clock, decodeBase64Url, isObject } from "@depute/core";
 import {
+  addressOfRequest,
   certificateOfRequest,
   forwardOptions,
   forwardWireHeaders,
@@ -54,17 +55,20 @@ const PROOF = "dpop";
  *
  * @param publicUrl the address under which clients know the platform, without a trailing slash; a holder proof names it
  * @param timeoutMs timeout of each call to a service in milliseconds; absent for none
+ * @param wireName the name of the wire, for the audit log
  */
 export function wireCall(
   request: HttpRequest,
   response: HttpResponse,
   publicUrl: string,
   timeoutMs?: number,
+  wireName = "",
 ): WireCall {
   const received = receivedHeaders(request);
   const requestId = requestIdFrom(String(response.getHeader(REQUEST_ID_HEADER) ?? ""));
   const path = request.url?.split("?", 1)[0] ?? "";
-  const wire = { htm: request.method ?? "", htu: `${publicUrl}${path}` };
+  const edge = { address: addressOfRequest(request), wire: wireName };
+  const wire = { htm: request.method ?? "", htu: `${publicUrl}${path}`, edge };
   const headers = forwardWireHeaders(received, wire, requestId, certificateOfRequest(request));
   const signal = untilClosed(response);
   let isPresented = false;

@@ -1,4 +1,4 @@
-import type { Column, Command } from "./command.ts";
+import type { Column, Command, Flags } from "./command.ts";
 import { arg, oneOf, text } from "./parameters.ts";
 
 const KEY_COLUMNS: readonly Column[] = [
@@ -36,7 +36,72 @@ const REVOCATION_COLUMNS: readonly Column[] = [
   ["BY", "entry.revokedBy|key.revokedBy"],
 ];
 
+const AUDIT_COLUMNS: readonly Column[] = [
+  ["SEQUENCE", "sequence"],
+  ["TIME", "time", "time"],
+  ["CALLER", "caller"],
+  ["KIND", "kind"],
+  ["RESOURCE", "resource"],
+  ["DECISION", "decision", "enum:AUDIT_DECISION_"],
+  ["REASON", "reason"],
+];
+const AUDIT_WIDE: readonly Column[] = [
+  ["SOURCE", "source"],
+  ["RPC", "rpc"],
+  ["WIRE", "wire"],
+  ["CREDENTIAL", "credential", "enum:AUDIT_CREDENTIAL_"],
+  ["ADDRESS", "address"],
+  ["PRINCIPAL", "principal"],
+  ["ON-BEHALF-OF", "onBehalfOf"],
+  ["REQUEST", "requestId"],
+];
+const audit = { columns: AUDIT_COLUMNS, wide: AUDIT_WIDE };
+const AUDIT_FLAGS: Flags = {
+  after: { type: "int", field: "afterSequence", help: "records after this number" },
+  caller: text("filter.caller", "records of this caller"),
+  principal: text("filter.principal", "records about the authority of this principal"),
+  organization: text("filter.organization", "records of this organization"),
+  kind: text("filter.kind", "records of this kind, such as mint"),
+  decision: oneOf("filter.decision", "AUDIT_DECISION_", ["allowed", "denied"], "records of this outcome"),
+  block: text("filter.revocationId", "records about tokens with this block, by its revocation id"),
+  resource: text("filter.resource", "records about this resource, such as tasks/t-1"),
+  rpc: text("filter.rpc", "records of this method"),
+  request: text("filter.requestId", "records of this request"),
+  source: text("filter.source", "decisions of this service"),
+  from: { type: "time", field: "filter.startTime", help: "decided at this time or later" },
+  before: { type: "time", field: "filter.endTime", help: "decided before this time" },
+};
+
 export const AUTHORITY: readonly Command[] = [
+  {
+    path: "audit list",
+    summary: "Lists decisions on authority, oldest first",
+    remote: true,
+    flags: AUDIT_FLAGS,
+    example: "depute audit list --decision denied -o wide",
+    call: {
+      service: "audit",
+      method: "listAuditRecords",
+      list: true,
+      shown: { ...audit, item: "records" },
+      stream: { method: "watchAuditRecords", item: "record", request: { sendStart: true } },
+    },
+  },
+  {
+    path: "audit watch",
+    summary: "Follows decisions on authority until interrupted",
+    details: "It starts with the oldest record, or after the number of --after.",
+    remote: true,
+    flags: AUDIT_FLAGS,
+    example: "depute audit watch --decision denied -o json",
+    notRun: "runs until interrupted",
+    call: {
+      service: "audit",
+      method: "watchAuditRecords",
+      shown: { ...audit, item: "record" },
+      stream: { method: "watchAuditRecords", item: "record", request: { sendStart: true } },
+    },
+  },
   {
     path: "tokens list",
     summary: "Lists the recorded delegations of tokens",

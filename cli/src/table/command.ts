@@ -103,6 +103,7 @@ export interface Call {
 /** A service of the contracts that a command calls. */
 export type ServiceName =
   | "agents"
+  | "audit"
   | "contracts"
   | "delegations"
   | "discovery"

@@ -15,6 +15,7 @@ import { MessageService } from "@depute/contracts/depute/tasks/v1/message_servic
 import { SessionService as AspSessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { AuditService } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
@@ -57,6 +58,7 @@ export const PLATFORM_SERVICES = {
     executions: ExecutionService,
   },
   tokens: {
+    audit: AuditService,
     tokens: TokenService,
     revocations: RevocationService,
     spend: SpendService,

@@ -39,6 +39,7 @@ describe("forwardOptions", () => {
       traceparent: "00-1",
       tracestate: "a=b",
       "depute-request-id": "r-1",
+      "depute-wire": "connect",
       [HOP.htm]: "POST",
       [HOP.htu]: "http://public/x",
     });
@@ -60,6 +61,7 @@ describe("ownOptions", () => {
     expect(entries(ownOptions(context(), clock).headers)).toEqual({
       [HOP.origin]: "service",
       "depute-request-id": "r-1",
+      "depute-wire": "connect",
     });
   });
 

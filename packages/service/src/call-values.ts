@@ -25,6 +25,12 @@ export const clientCertificateKey: ContextKey<string | undefined> = createContex
   { description: "client certificate" },
 );
 
+/** The network address of the connection's client, without a port; empty for a UNIX socket and within the process. */
+export const clientAddressKey: ContextKey<string> = createContextKey("", { description: "client address" });
+
+/** True for a call of the platform's own processes: in process, or with the internal secret. */
+export const trustedKey: ContextKey<boolean> = createContextKey(false, { description: "trusted" });
+
 /** True when the transport checks the answer's size itself, so that the interceptor skips its check. */
 export const answerCheckedKey: ContextKey<boolean> = createContextKey(false, {
   description: "answer checked",

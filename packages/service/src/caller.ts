@@ -4,7 +4,13 @@ import { getOption, hasOption } from "@bufbuild/protobuf";
 import { type ContextKey, createContextKey, type Interceptor } from "@connectrpc/connect";
 import { message_proves_caller } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { clientCertificateKey, inProcessKey, principalKey, type WithValues } from "./call-values.ts";
+import {
+  clientCertificateKey,
+  inProcessKey,
+  principalKey,
+  trustedKey,
+  type WithValues,
+} from "./call-values.ts";
 import { type Credentials, noCredentials } from "./credentials.ts";
 import type { Identities } from "./identities/identities.ts";
 import type { IdentityHolder } from "./identities/identities-file.ts";
@@ -28,6 +34,8 @@ export interface Caller {
   readonly organization?: string;
   /** The roles that the identities file gives to the caller; absent for other credentials. */
   readonly roles?: readonly RoleName[];
+  /** True for an identity that the identities file maps: a token of an issuer or a client certificate. */
+  readonly isAttested?: true;
   /**
    * The SPIFFE id of the client certificate that authenticated the caller; absent for other credentials. A hop passes it
    * on.
@@ -68,6 +76,12 @@ export const HOP = {
   organization: "depute-organization",
   /** The SPIFFE id of the client's certificate; `none` for a certificate without one, absent without certificate. */
   certificate: "depute-client-certificate",
+  /** The network address of the client, percent-encoded. */
+  address: "depute-client-address",
+  /** The protocol of the client's request, percent-encoded. */
+  wire: "depute-wire",
+  /** The principal in whose call a service makes its own call, percent-encoded. */
+  onBehalfOf: "depute-on-behalf-of",
 } as const;
 
 /** The value of {@link HOP.certificate} for a certificate without a SPIFFE id. */
@@ -233,6 +247,7 @@ function callerOfIdentity({ holder, spiffeId }: ProvenIdentity, wire: Pick<Calle
       kind: "credential",
       principal,
       ...wire,
+      isAttested: true,
       ...(roles !== undefined && { roles }),
       ...(spiffeId !== undefined && { spiffeId }),
     },
@@ -350,6 +365,7 @@ export function callerInterceptor(options: CallerOptions): Interceptor {
     const { header, contextValues, requestMethod, method } = request;
     const trusted =
       contextValues.get(inProcessKey) || isSecret(options.internalSecret, header.get(HOP.internal));
+    if (trusted) contextValues.set(trustedKey, true);
     const presented = {
       header,
       htm: requestMethod,

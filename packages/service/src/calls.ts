@@ -8,6 +8,7 @@ import {
   type Interceptor,
 } from "@connectrpc/connect";
 import { type Clock, DeputeError, ErrorReason, type Owned, randomUuid, type Timers } from "@depute/core";
+import { beneficiaryOf, type CallOrigin, edgeOf, forwardEdge, type OriginSource } from "./call-origin.ts";
 import { deadlineKey, requestIdKey, type WithValues } from "./call-values.ts";
 import { callerKey, forwardCertificate, HOP, organizationOfCaller } from "./caller.ts";
 import { type Manners, NO_MANNERS } from "./service-manners.ts";
@@ -242,6 +243,8 @@ const FORWARDED = ["authorization", "dpop", "x-api-key", "traceparent", "tracest
 export interface WireRequest {
   htm: string;
   htu: string;
+  /** The client's address and protocol, for the audit log. */
+  edge?: Pick<CallOrigin, "address" | "wire">;
 }
 
 /**
@@ -267,6 +270,7 @@ export function forwardWireHeaders(
   headers.set(HOP.htu, wire.htu);
   headers.set(REQUEST_ID_HEADER, requestId);
   forwardCertificate(headers, spiffeId);
+  if (wire.edge !== undefined) forwardEdge(headers, wire.edge);
   return headers;
 }
 
@@ -278,7 +282,7 @@ type CallContext = Pick<HandlerContext, "requestHeader" | "values" | "signal">;
  */
 export function forwardHeaders(context: Pick<CallContext, "requestHeader" | "values">): Headers {
   const caller = context.values.get(callerKey);
-  const wire = { htm: caller?.htm ?? "POST", htu: caller?.htu ?? "" };
+  const wire = { htm: caller?.htm ?? "POST", htu: caller?.htu ?? "", edge: edgeOf(context) };
   const headers = forwardWireHeaders(
     context.requestHeader,
     wire,
@@ -304,9 +308,18 @@ export function forwardOptions(context: CallContext, clock: Clock): CallOptions 
  * caller's organization owns the records that the call creates.
  */
 export function ownOptions(context: CallContext, clock: Clock): CallOptions {
-  return timed(context, clock, () =>
-    ownHeaders(context.values.get(requestIdKey), organizationOfCaller(context)),
-  );
+  return timed(context, clock, () => {
+    const headers = ownHeaders(context.values.get(requestIdKey), organizationOfCaller(context));
+    return withOrigin(headers, context);
+  });
+}
+
+/** Adds to the headers of a service's own call in which client's request, and in whose name, it is made. */
+function withOrigin(headers: Headers, context: OriginSource): Headers {
+  forwardEdge(headers, edgeOf(context));
+  const beneficiary = beneficiaryOf(context);
+  if (beneficiary !== "") headers.set(HOP.onBehalfOf, encodeURIComponent(beneficiary));
+  return headers;
 }
 
 /** Returns the options of a service's own call that creates records for the owner of an existing record. */

@@ -24,6 +24,7 @@ export {
   tokenDenied,
 } from "./authority.ts";
 export { BOUNDS_OPERATORS, BoundsOperators } from "./bounds-operators.ts";
+export { CREDENTIAL_KINDS, type CredentialKind } from "./call-origin.ts";
 export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL, organizationOf } from "./caller.ts";
 export {
   abortError,
@@ -43,6 +44,7 @@ export {
   withTimeout,
 } from "./calls.ts";
 export { CHALLENGE } from "./challenge.ts";
+export { addressOfRequest } from "./client-address.ts";
 export { addressOf, type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { DeadlineLoop, type DeadlineLoopOptions } from "./deadline-loop.ts";
@@ -65,6 +67,7 @@ export {
 export { HttpRefusal, notAcceptable, unknownPath } from "./http-refusal.ts";
 export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
 export { unavailable } from "./interceptors/client.ts";
+export { type CurrentCall, currentCall } from "./interceptors/current-call.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";

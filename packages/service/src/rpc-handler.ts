@@ -10,7 +10,8 @@ import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Clock, Timers } from "@depute/core";
 import { hostOfUrl } from "./authority-host.ts";
-import { clientCertificateKey } from "./call-values.ts";
+import { clientAddressKey, clientCertificateKey } from "./call-values.ts";
+import { addressOfRequest } from "./client-address.ts";
 import { COMPRESSIONS, encodingGate } from "./encodings.ts";
 import { toConnectError, withNote } from "./errors-on-wire.ts";
 import { withFieldLimit } from "./field-limit/with-field-limit.ts";
@@ -145,7 +146,9 @@ async function answer(
   options: RpcHandlerOptions,
 ): Promise<void> {
   nameHost(request);
-  const values = createContextValues().set(clientCertificateKey, certificateOfRequest(request));
+  const values = createContextValues()
+    .set(clientCertificateKey, certificateOfRequest(request))
+    .set(clientAddressKey, addressOfRequest(request));
   const universal = universalRequestFromNodeRequest(request, response, undefined, values);
   if (!isWhole) return universalResponseToNodeResponse(await handle(universal), response);
   const limits = bodyLimitsOf(options, request.headers["content-type"]);

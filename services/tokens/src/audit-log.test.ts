@@ -3,8 +3,9 @@ import { ManualClock } from "@depute/core";
 import type { Store } from "@depute/store";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { AuditLog } from "./audit-log.ts";
-import { type Decision, readDecisions } from "./store/audit-rows.ts";
-import { openMemory, silent } from "./testing/parts.ts";
+import type { Decision } from "./rules/audit-record.ts";
+import { forgetDecisions, idBefore, readDecisions } from "./store/audit-rows.ts";
+import { openBus, openMemory, silent } from "./testing/parts.ts";
 import { refusal } from "./testing/refusal.ts";
 
 let memory: Store;
@@ -25,7 +26,8 @@ const store: Store = {
   },
   close: () => memory.close(),
 };
-const open = (maxWaiting = 1000) => new AuditLog({ store, clock, timers: clock, log: silent, maxWaiting });
+const open = (maxWaiting = 1000) =>
+  new AuditLog({ store, bus: openBus(), clock, timers: clock, log: silent, maxWaiting });
 const decision = (n: number): Decision => {
   return {
     kind: "verify_token",
@@ -54,7 +56,7 @@ it("writes decisions within a second, in order, with their times", async () => {
   await settle();
   expect(await recorded()).toEqual(numbered(3));
   const [row] = await memory.read((tx) => readDecisions(tx, 0, 1));
-  expect(row).toEqual({ ...decision(0), id: 1, time: decided });
+  expect(row).toEqual({ ...decision(0), id: 1, time: decided, source: "tokens", call: {} });
 });
 
 it("writes a full batch at once", async () => {
@@ -99,4 +101,29 @@ it("commits or rolls back with its change", async () => {
   await expect(failing).rejects.toThrow("no");
   await memory.write((tx) => audit.write(tx, decision(0)));
   expect(await recorded()).toEqual(numbered(1));
+});
+
+it("uses no place of the log twice, even after all records were deleted", async () => {
+  const audit = open();
+  for (let n = 0; n < 3; n++) await memory.write((tx) => audit.write(tx, decision(n)));
+  await memory.write((tx) => forgetDecisions(tx, clock.now() + 1, 100));
+  expect(await recorded()).toEqual([]);
+  await memory.write((tx) => audit.write(tx, decision(3)));
+  expect(await recorded()).toEqual(["4:3"]);
+});
+
+it("finds the place before a time, also in a log with deleted records", async () => {
+  const audit = open();
+  const begin = clock.now();
+  for (let n = 0; n < 20; n++) {
+    await memory.write((tx) => audit.write(tx, decision(n)));
+    clock.advance(10);
+  }
+  const before = (ms: number) => memory.read((tx) => idBefore(tx, begin + ms));
+  expect(await Promise.all([0, 5, 10, 95, 190, 191, 1000].map(before))).toEqual([0, 1, 1, 10, 19, 20, 20]);
+  await memory.write((tx) => forgetDecisions(tx, begin + 100, 100));
+  expect(await before(150)).toBe(15);
+  expect(await memory.read(async (tx) => readDecisions(tx, await idBefore(tx, begin), 1))).toMatchObject([
+    { id: 11 },
+  ]);
 });

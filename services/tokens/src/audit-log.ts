@@ -1,7 +1,12 @@
+import { ALL_KEYS, type Bus } from "@depute/bus";
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
-import type { Logger } from "@depute/service";
+import { type CurrentCall, currentCall, type Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
-import { appendDecisions, type Decision } from "./store/audit-rows.ts";
+import type { AuditedCall, AuditedDecision, Decision } from "./rules/audit-record.ts";
+import { appendDecisions } from "./store/audit-rows.ts";
+
+/** The topic of wake-ups about new records. */
+export const AUDIT_TOPIC = "tokens.audit";
 
 /** Longest time that a decision waits to be written, in milliseconds. */
 const FLUSH_MS = 250;
@@ -12,6 +17,7 @@ const MAX_WAITING = 100_000;
 
 interface AuditOptions {
   store: Store;
+  bus: Pick<Bus, "publish">;
   clock: Clock;
   timers: Timers;
   log: Logger;
@@ -26,7 +32,7 @@ interface AuditOptions {
 export class AuditLog {
   readonly #options: AuditOptions;
   readonly #maxWaiting: number;
-  #waiting: (Decision & { time: number })[] = [];
+  #waiting: AuditedDecision[] = [];
   #cancelTimer: (() => void) | undefined;
   #flushing: Promise<void> | undefined;
   #failed = false;
@@ -39,7 +45,7 @@ export class AuditLog {
 
   /** Records a decision within the transaction of its change. */
   async write(tx: WriteTx, decision: Decision): Promise<void> {
-    await appendDecisions(tx, [{ ...decision, time: this.#options.clock.now() }]);
+    await this.#append(tx, [this.#inCall(decision)]);
   }
 
   /**
@@ -56,7 +62,7 @@ export class AuditLog {
 
   /** Records a decision that changes nothing else. The record is durable within a second. */
   add(decision: Decision): void {
-    this.#waiting.push({ ...decision, time: this.#options.clock.now() });
+    this.#waiting.push(this.#inCall(decision));
     if (this.#waiting.length >= BATCH && !this.#failed) void this.#flush();
     else this.#schedule();
   }
@@ -71,6 +77,19 @@ export class AuditLog {
     if (this.#waiting.length > 0) {
       this.#options.log.error({ decisions: this.#waiting.length }, "decisions could not be recorded");
     }
+  }
+
+  /** Adds the time and the call that this code serves. */
+  #inCall(decision: Decision): AuditedDecision {
+    const call = currentCall();
+    const time = this.#options.clock.now();
+    return { ...decision, time, source: OWN_SOURCE, call: call === undefined ? {} : toAuditedCall(call) };
+  }
+
+  async #append(tx: WriteTx, decisions: readonly AuditedDecision[]): Promise<void> {
+    const { bus, clock } = this.#options;
+    await appendDecisions(tx, decisions, clock.now());
+    tx.afterCommit(() => bus.publish(AUDIT_TOPIC, ALL_KEYS));
   }
 
   #schedule(): void {
@@ -94,7 +113,7 @@ export class AuditLog {
     const batch = this.#waiting.slice(0, BATCH);
     if (batch.length === 0) return;
     try {
-      await this.#options.store.write((tx) => appendDecisions(tx, batch));
+      await this.#options.store.write((tx) => this.#append(tx, batch));
       this.#waiting.splice(0, batch.length);
       this.#failed = false;
     } catch (err) {
@@ -102,4 +121,12 @@ export class AuditLog {
       this.#failed = true;
     }
   }
+}
+
+/** The name of this service in its records. */
+const OWN_SOURCE = "tokens";
+
+/** Returns the circumstances for a record, without empty members. */
+function toAuditedCall({ caller: _, ...call }: CurrentCall): AuditedCall {
+  return Object.fromEntries(Object.entries(call).filter(([, value]) => value !== ""));
 }

@@ -29,6 +29,8 @@ export interface TokensContext {
   readonly minters: ReadonlySet<string>;
   /** Principals that may reserve and read the spend under other principals' tokens. */
   readonly spenders: ReadonlySet<string>;
+  /** Principals that may read the audit log. */
+  readonly auditors: ReadonlySet<string>;
   readonly tokenVerifier: TokenVerifier;
   readonly chains: Chains;
   readonly sessions: HolderSessions;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { AuditService } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
@@ -18,6 +19,7 @@ import { Chains, ContractLineages } from "./chains.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
 import { DelegationLog } from "./delegation-log.ts";
 import { openEngine } from "./engine.ts";
+import { auditService } from "./handlers/audit-service.ts";
 import { delegationService } from "./handlers/delegation-service.ts";
 import { holderSessionService } from "./handlers/holder-session-service.ts";
 import { keyService } from "./handlers/key-service.ts";
@@ -96,7 +98,7 @@ export const tokens = defineService({
       throw error;
     }
 
-    const audit = new AuditLog({ store, clock, timers, log });
+    const audit = new AuditLog({ store, bus, clock, timers, log });
     const knownKeys = new KnownKeys({
       ...{ configured: new Set([...roots, ...settings.minters]), log },
       hasCredential: (principal) => deps.hasCredential(principal),
@@ -199,6 +201,7 @@ export const tokens = defineService({
       trustedRoots: roots,
       minters: new Set(settings.minters),
       spenders: new Set(settings.spenders),
+      auditors: new Set(settings.auditors),
       spend,
       notes,
       delegations,
@@ -226,6 +229,7 @@ export const tokens = defineService({
         router.service(DelegationService, delegationService(context));
         router.service(KeyService, keyService(context));
         router.service(HolderSessionService, holderSessionService(context));
+        router.service(AuditService, auditService(context));
       },
       async close() {
         await reader.close();

@@ -123,6 +123,12 @@ export const tokensSettings = defineSettings({
     help: "retention of decisions; 0s: for ever",
     group: RECORDS,
   },
+  auditors: {
+    type: "list",
+    default: [],
+    help: "principals that may read the audit log",
+    group: RECORDS,
+  },
   delegationRetention: {
     type: "duration",
     default: "720h",

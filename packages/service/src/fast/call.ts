@@ -58,4 +58,6 @@ export interface Call {
   readonly clock: Clock;
   /** The SPIFFE id of the connection's client, as `clientCertificateKey` has it. */
   readonly certificate: string | undefined;
+  /** The address of the connection's client, as `clientAddressKey` has it. */
+  readonly address: string;
 }

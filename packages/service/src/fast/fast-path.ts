@@ -3,8 +3,9 @@ import type { Message } from "@bufbuild/protobuf";
 import { createContextValues } from "@connectrpc/connect";
 import { bytesOf, checkAnswer, MAX_ANSWER_BYTES } from "../answer-limit.ts";
 import { hostOfUrl } from "../authority-host.ts";
-import { clientCertificateKey } from "../call-values.ts";
+import { clientAddressKey, clientCertificateKey } from "../call-values.ts";
 import { CallEnd } from "../calls.ts";
+import { addressOfStream } from "../client-address.ts";
 import { toConnectError } from "../errors-on-wire.ts";
 import { decodingFault } from "../field-limit/with-field-limit.ts";
 import { bodyTooSlow, readBody } from "../http-body.ts";
@@ -52,7 +53,10 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
     const due = timeoutMs === undefined ? undefined : options.clock.now() + timeoutMs;
     serve(
       stream,
-      { headers, url, method, protocol, due, clock: options.clock, certificate: certificateOfStream(stream) },
+      {
+        ...{ headers, url, method, protocol, due, clock: options.clock },
+        ...{ certificate: certificateOfStream(stream), address: addressOfStream(stream) },
+      },
       new CallEnd({ timeoutMs, timers: options.timers }),
       options,
     );
@@ -259,7 +263,9 @@ export async function handOver(call: Call, end: CallEnd, body: AsyncIterable<Uin
     header: new Headers([...PlainHeaders.received(call.headers)]),
     body,
     signal: end.signal,
-    contextValues: createContextValues().set(clientCertificateKey, call.certificate),
+    contextValues: createContextValues()
+      .set(clientCertificateKey, call.certificate)
+      .set(clientAddressKey, call.address),
   });
   const chunks: Uint8Array[] = [];
   for await (const chunk of answered.body ?? []) chunks.push(chunk);

@@ -23,6 +23,7 @@ import type { Identities } from "../identities/identities.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
+import { currentCallInterceptor } from "./current-call.ts";
 import { type Next, observeInterceptor, withHooks } from "./outcome.ts";
 import { serverTracingInterceptor } from "./tracing.ts";
 import { validateInterceptor } from "./validate.ts";
@@ -169,6 +170,7 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
     }),
     drainInterceptor(stopping),
     callerInterceptor({ ...options, mode: options.auth, exempt: EXEMPT }),
+    currentCallInterceptor(),
     validateInterceptor(options.manners),
   ];
 }

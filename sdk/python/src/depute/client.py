@@ -55,6 +55,7 @@ _SERVICES = {
     "executions": "depute.tasks.v1.ExecutionService",
     "tokens": "depute.tokens.v1.TokenService",
     "revocations": "depute.tokens.v1.RevocationService",
+    "audit": "depute.tokens.v1.AuditService",
     "spend": "depute.tokens.v1.SpendService",
     "delegations": "depute.tokens.v1.DelegationService",
     "kept_keys": "depute.tokens.v1.KeyService",
@@ -109,6 +110,7 @@ class Client:
     executions: Service
     tokens: Service
     revocations: Service
+    audit: Service
     spend: Service
     delegations: Service
     kept_keys: Service

@@ -1,99 +1,96 @@
-import { integer, nullable, oneOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
-
-const LAST_ROW = row({ last: nullable(integer) });
+import { integer, oneOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
+import { type AuditEntry, type AuditedDecision, DECISION_KINDS } from "../rules/audit-record.ts";
 
 /** Number of decisions that one SQL statement inserts. */
 const ROWS = 32;
 
-const KINDS = [
-  "mint",
-  "record",
-  "attenuate",
-  "inspect",
-  "verify_token",
-  "verify_proof",
-  "open_session",
-  "revoke",
-  "reserve",
-  "commit",
-  "release",
-  "finish",
-  "create_key",
-  "rotate_key",
-] as const;
-export type DecisionKind = (typeof KINDS)[number];
+const STATE = row({ last_id: integer });
+const PLACE = row({ id: integer, record_ms: integer });
 
-/** One decision on authority. The record names blocks by id and contains nothing usable as a credential. */
-export interface Decision {
-  readonly kind: DecisionKind;
-  /** The principal of the caller; empty if the call itself determines the principal. */
-  readonly caller: string;
-  /** The principal whose authority was proven; empty if none was proven. */
-  readonly principal: string;
-  readonly decision: "allowed" | "denied";
-  /** The reason of a denial; otherwise one word for the granted or revoked object. */
-  readonly reason: string;
-  /** The revocation ids of the token's blocks, the authority's first. */
-  readonly blocks: readonly string[];
-}
-
-export interface AuditRow extends Decision {
-  readonly id: number;
-  /** The time of the decision, in milliseconds since 1970. */
-  readonly time: number;
-}
+const COLUMNS = "id, time_ms, kind, caller, principal, decision, reason, blocks, source, call";
 
 const ROW = row({
   id: integer,
   time_ms: integer,
-  kind: oneOf(...KINDS),
+  kind: oneOf(...DECISION_KINDS),
   caller: text,
   principal: text,
   decision: oneOf("allowed", "denied"),
   reason: text,
   blocks: text,
+  source: text,
+  call: text,
 });
 
-/** Appends decisions in order. Decisions never change. */
+/**
+ * Appends decisions in order. Decisions never change, and no id is used twice.
+ *
+ * @param now the time of the append, in milliseconds since 1970
+ */
 export async function appendDecisions(
   tx: WriteTx,
-  decisions: readonly (Decision & { time: number })[],
+  decisions: readonly AuditedDecision[],
+  now: number,
 ): Promise<void> {
-  const last = await tx.get(LAST_ROW, "SELECT MAX(id) AS last FROM audit");
-  let id = last?.last ?? 0;
+  if (decisions.length === 0) return;
+  const state = await tx.get(STATE, "SELECT last_id FROM audit_state");
+  let id = state?.last_id ?? 0;
   for (let from = 0; from < decisions.length; ) {
     // Inserts a full set or a single row, so that only two SQL statements are prepared.
     const rows = decisions.slice(from, from + (decisions.length - from >= ROWS ? ROWS : 1));
     await tx.run(
-      `INSERT INTO audit (id, time_ms, kind, caller, principal, decision, reason, blocks)
-       VALUES ${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
-      rows.flatMap(({ time, kind, caller, principal, decision, reason, blocks }) => {
-        return [++id, time, kind, caller, principal, decision, reason, JSON.stringify(blocks)];
-      }),
+      `INSERT INTO audit (${COLUMNS}, record_ms) VALUES ${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
+      rows.flatMap(({ time, kind, caller, principal, decision, reason, blocks, source, call }) => [
+        ...[++id, time, kind, caller, principal, decision, reason],
+        ...[JSON.stringify(blocks), source, JSON.stringify(call), now],
+      ]),
     );
     from += rows.length;
   }
+  await tx.run("UPDATE audit_state SET last_id = ?", [id]);
 }
 
 /** Decisions after an id, in order. */
-export async function readDecisions(tx: ReadTx, after: number, limit: number): Promise<AuditRow[]> {
-  const rows = await tx.all(
-    ROW,
-    `SELECT id, time_ms, kind, caller, principal, decision, reason, blocks FROM audit
-     WHERE id > ? ORDER BY id LIMIT ?`,
-    [after, limit],
-  );
-  return rows.map(({ time_ms, blocks, ...row }) => ({ ...row, time: time_ms, blocks: JSON.parse(blocks) }));
+export async function readDecisions(tx: ReadTx, after: number, limit: number): Promise<AuditEntry[]> {
+  const rows = await tx.all(ROW, `SELECT ${COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT ?`, [
+    after,
+    limit,
+  ]);
+  return rows.map(({ time_ms, blocks, call, ...own }) => ({
+    ...own,
+    time: time_ms,
+    blocks: JSON.parse(blocks),
+    call: JSON.parse(call),
+  }));
 }
 
 /**
- * Deletes the oldest decisions before a time; returns their number. Ids ascend with time, so no index on times is
- * needed.
+ * Returns the id before the first decision that was appended at a time or later. Append times ascend with ids, so a
+ * binary search finds it without an index.
+ */
+export async function idBefore(tx: ReadTx, time: number): Promise<number> {
+  const state = await tx.get(STATE, "SELECT last_id FROM audit_state");
+  let low = 0;
+  let high = state?.last_id ?? 0;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    const next = await tx.get(PLACE, "SELECT id, record_ms FROM audit WHERE id >= ? ORDER BY id LIMIT 1", [
+      middle,
+    ]);
+    if (next !== undefined && next.record_ms < time) low = next.id;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/**
+ * Deletes the oldest decisions that were appended before a time; returns their number. Append times ascend with ids, so
+ * no index on times is needed.
  */
 export async function forgetDecisions(tx: WriteTx, before: number, limit: number): Promise<number> {
   const { changes } = await tx.run(
     `DELETE FROM audit WHERE id IN
-       (SELECT id FROM (SELECT id, time_ms FROM audit ORDER BY id LIMIT ?) AS oldest WHERE time_ms < ?)`,
+       (SELECT id FROM (SELECT id, record_ms FROM audit ORDER BY id LIMIT ?) AS oldest WHERE record_ms < ?)`,
     [limit, before],
   );
   return changes;

@@ -270,4 +270,19 @@ ${requestTableSql("mint_requests")};
     name: "audit without an index of times",
     sql: "DROP INDEX audit_by_time",
   },
+  {
+    id: 12,
+    name: "audit of calls",
+    sql: `
+      ALTER TABLE audit ADD COLUMN source TEXT NOT NULL DEFAULT 'tokens'; -- the service that decided
+      ALTER TABLE audit ADD COLUMN call TEXT NOT NULL DEFAULT '{}';       -- JSON object: circumstances of the call
+      ALTER TABLE audit ADD COLUMN record_ms BIGINT NOT NULL DEFAULT 0;   -- when it was appended
+      UPDATE audit SET record_ms = time_ms;
+
+      CREATE TABLE audit_state (         -- outlives the rows, so that no id is used twice
+        id BIGINT PRIMARY KEY,           -- 1: there is one row
+        last_id BIGINT NOT NULL
+      );
+      INSERT INTO audit_state (id, last_id) SELECT 1, COALESCE(MAX(id), 0) FROM audit`,
+  },
 ];

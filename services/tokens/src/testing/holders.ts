@@ -1,3 +1,4 @@
+import type { CallOptions } from "@connectrpc/connect";
 import type { SerializedDCT } from "@depute/contracts/delegateos/v0/token_pb";
 import { createProof, createRevocation, type Keypair, keypairFromSeed, type ProofClaims } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
@@ -26,8 +27,8 @@ let requests = 0;
 export const newRequest = () => `request-${++requests}`;
 
 /** Mints a root token for alice. */
-export function mint(platform: Platform, more: object = {}) {
-  return platform.tokens.mintToken({
+export function mint(platform: Platform, more: object = {}, options: CallOptions = {}) {
+  const request = {
     requestId: newRequest(),
     delegatee: id(alice),
     capabilities: [READ, SEARCH],
@@ -35,7 +36,8 @@ export function mint(platform: Platform, more: object = {}) {
     maxChainDepth: 3,
     maxBudgetMicrocents: 1000n,
     ...more,
-  });
+  };
+  return platform.tokens.mintToken(request, options);
 }
 
 /** Attenuates a token: the service prepares the bytes, the test signs them. */

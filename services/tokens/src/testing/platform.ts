@@ -1,3 +1,4 @@
+import { AuditService } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
@@ -57,6 +58,9 @@ export async function startPlatform(
     },
     get sessions() {
       return host.client(HolderSessionService);
+    },
+    get auditRecords() {
+      return host.client(AuditService);
     },
     get spend() {
       return host.client(SpendService);

@@ -1,0 +1,120 @@
+import { trace } from "@opentelemetry/api";
+import { clientAddressKey, principalKey, requestIdKey, trustedKey, type WithValues } from "./call-values.ts";
+import { type Caller, callerKey, HOP, organizationOfCaller } from "./caller.ts";
+
+/** The kinds of credentials of a call. */
+export const CREDENTIAL_KINDS = [
+  "none",
+  "secret",
+  "login_token",
+  "certificate",
+  "holder_proof",
+  "delegation_token",
+  "message",
+  "service",
+] as const;
+export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
+
+/** The circumstances of a call, for the audit log. A text is empty where the call has no such fact. */
+export interface CallOrigin {
+  /** The principal of the caller, as the credentials or the tokens service prove it. */
+  readonly caller: string;
+  readonly organization: string;
+  /** The kind of credentials; empty when they were not accepted. */
+  readonly credential: CredentialKind | "";
+  /** The network address of the client, without a port. */
+  readonly address: string;
+  /** The protocol of the client's request. */
+  readonly wire: string;
+  /** The principal in whose call a service of the platform makes its own call. */
+  readonly onBehalfOf: string;
+  readonly requestId: string;
+  /** The trace of the call: 32 hexadecimal digits. (W3C Trace Context) */
+  readonly traceId: string;
+}
+
+/** The parts of a call that state its origin. */
+export interface OriginSource extends WithValues {
+  readonly requestHeader: Headers;
+}
+
+/** Maximum number of characters of each text of an origin. */
+const MAX_TEXT = 256;
+
+/** Returns the circumstances of a call. Headers of other processes count only in a trusted call. */
+export function originOf(call: OriginSource): CallOrigin {
+  const { values, requestHeader: header } = call;
+  const caller = values.get(callerKey);
+  return {
+    caller: cut(principalOf(call)),
+    organization: caller === undefined ? "" : cut(organizationOfCaller(call)),
+    credential: caller === undefined ? "" : credentialOf(caller, call),
+    ...edgeOf(call),
+    onBehalfOf: cut(hop(call, HOP.onBehalfOf)),
+    requestId: values.get(requestIdKey),
+    traceId: trace.getActiveSpan()?.spanContext().traceId ?? traceIn(header.get("traceparent")),
+  };
+}
+
+/** Returns the address and the protocol of the client, for this call and for the calls that serve it. */
+export function edgeOf(call: OriginSource): Pick<CallOrigin, "address" | "wire"> {
+  const isPassed = call.values.get(trustedKey);
+  return {
+    address: isPassed ? cut(hop(call, HOP.address)) : call.values.get(clientAddressKey),
+    wire: isPassed ? cut(hop(call, HOP.wire)) : protocolOf(call.requestHeader.get("content-type")),
+  };
+}
+
+/** Sets the headers that pass the client's address and protocol to the next process. */
+export function forwardEdge(headers: Headers, { address, wire }: Pick<CallOrigin, "address" | "wire">): void {
+  if (address !== "") headers.set(HOP.address, encodeURIComponent(address));
+  if (wire !== "") headers.set(HOP.wire, encodeURIComponent(wire));
+}
+
+/** Returns the principal on whose behalf the calls within a call are made; empty before it is proven. */
+export function beneficiaryOf(call: OriginSource): string {
+  return hop(call, HOP.onBehalfOf) || principalOf(call);
+}
+
+function principalOf({ values }: WithValues): string {
+  return values.get(principalKey) || (values.get(callerKey)?.principal ?? "");
+}
+
+function credentialOf({ kind, token, spiffeId, isAttested }: Caller, call: OriginSource): CredentialKind {
+  switch (kind) {
+    case "local":
+      return call.values.get(trustedKey) && call.requestHeader.get(HOP.origin) === "service"
+        ? "service"
+        : "none";
+    case "credential":
+      if (spiffeId !== undefined) return "certificate";
+      return isAttested === true ? "login_token" : "secret";
+    case "bound":
+      return token === undefined ? "holder_proof" : "delegation_token";
+    case "message":
+      return "message";
+  }
+}
+
+/** Returns a header of the platform's own processes; empty in a call that is not trusted. */
+function hop({ values, requestHeader }: OriginSource, name: string): string {
+  if (!values.get(trustedKey)) return "";
+  try {
+    return decodeURIComponent(requestHeader.get(name) ?? "");
+  } catch {
+    return "";
+  }
+}
+
+function protocolOf(contentType: string | null): string {
+  if (contentType?.startsWith("application/grpc-web")) return "grpc-web";
+  return contentType?.startsWith("application/grpc") ? "grpc" : "connect";
+}
+
+function traceIn(traceparent: string | null): string {
+  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(traceparent ?? "")?.[1] ?? "";
+}
+
+function cut(text: string): string {
+  return text.length > MAX_TEXT ? text.slice(0, MAX_TEXT) : text;
+}

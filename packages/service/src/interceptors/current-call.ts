@@ -1,0 +1,31 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Interceptor } from "@connectrpc/connect";
+import { type CallOrigin, originOf } from "../call-origin.ts";
+import { type Request, withHooks } from "./outcome.ts";
+
+/** The circumstances of the call that this code serves. */
+export interface CurrentCall extends CallOrigin {
+  /** The full name of the method, e.g. `depute.tokens.v1.TokenService/MintToken`. */
+  readonly rpc: string;
+}
+
+const current = new AsyncLocalStorage<Request>();
+
+/** Remembers the call while its handler runs, so that a store's rows can name it. */
+export function currentCallInterceptor(): Interceptor {
+  return (next) => (request) => withHooks(next, request, { run: (step) => current.run(request, step) });
+}
+
+/** Returns the circumstances of the call that this code serves; undefined for work without a call. */
+export function currentCall(): CurrentCall | undefined {
+  const request = current.getStore();
+  return request === undefined ? undefined : circumstancesOf(request);
+}
+
+/** Returns the circumstances of a call. */
+export function circumstancesOf({ method, contextValues, header }: Request): CurrentCall {
+  return {
+    ...originOf({ values: contextValues, requestHeader: header }),
+    rpc: `${method.parent.typeName}/${method.name}`,
+  };
+}

@@ -1,0 +1,151 @@
+import {
+  AuditCredential,
+  AuditDecision,
+  type AuditRecord,
+  type ListAuditRecordsResponse,
+} from "@depute/contracts/depute/tokens/v1/audit_service_pb";
+import { toTimestamp } from "@depute/core";
+import type { Keypair } from "@depute/dct";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { appendDecisions } from "../store/audit-rows.ts";
+import { alice, attenuate, bob, id, mallory, mint, withProof } from "../testing/holders.ts";
+import { type Platform, startPlatform } from "../testing/platform.ts";
+import { refusal } from "../testing/refusal.ts";
+
+let platform: Platform;
+beforeEach(async () => {
+  platform = await startPlatform(["--auditors", id(bob)]);
+});
+afterEach(() => platform.stop());
+
+const list = (request: object = {}) => platform.auditRecords.listAuditRecords(request);
+const kinds = ({ records }: ListAuditRecordsResponse) => records.map(({ kind }: AuditRecord) => kind);
+
+/** Mints a token for alice, and attenuates it for bob. */
+async function chain() {
+  const first = await mint(platform);
+  const second = await attenuate(platform, first.token, alice, bob);
+  return { first, second };
+}
+
+describe("AuditService", () => {
+  it("lists decisions in order, with caller, outcome and blocks, also after a restart", async () => {
+    const { first, second } = await chain();
+    const { records, nextPageToken } = await list();
+    expect(records.map(({ kind }) => kind)).toEqual(["mint", "attenuate"]);
+    expect(records.map(({ sequence }) => sequence)).toEqual([1n, 2n]);
+    expect(records[0]).toMatchObject({ caller: "local", decision: AuditDecision.ALLOWED });
+    expect(records[1]?.revocationIds).toEqual([first.revocationId, second.revocationId]);
+    expect(nextPageToken).toBe("");
+    await platform.restart();
+    expect((await list()).records).toEqual(records);
+  });
+
+  it("selects records by each filter, and by all of them together", async () => {
+    const { second } = await chain();
+    const select = async (filter: object) => kinds(await list({ filter }));
+    expect(await select({ kind: "mint" })).toEqual(["mint"]);
+    expect(await select({ revocationId: second.revocationId })).toEqual(["attenuate"]);
+    expect(await select({ kind: "mint", revocationId: second.revocationId })).toEqual([]);
+    expect(await select({ caller: "local", kind: "mint" })).toEqual(["mint"]);
+    expect(await select({ caller: "stranger" })).toEqual([]);
+    expect(await select({ principal: "stranger" })).toEqual([]);
+    expect(await select({ decision: AuditDecision.DENIED })).toEqual([]);
+  });
+
+  it("continues after a page, for the same filters alone", async () => {
+    await chain();
+    const first = await list({ pageSize: 1 });
+    expect(kinds(first)).toEqual(["mint"]);
+    const { nextPageToken: pageToken } = first;
+    expect(kinds(await list({ pageSize: 1, pageToken }))).toEqual(["attenuate"]);
+    const refused = await refusal(list({ pageSize: 1, pageToken, filter: { kind: "mint" } }));
+    expect(refused.reason).toBe("PAGE_TOKEN_INVALID");
+  });
+
+  it("bounds what one call examines: a page can be empty although more follow", async () => {
+    const own = { caller: "c", principal: "", decision: "allowed", reason: "", blocks: [] } as const;
+    const row = { ...own, time: 0, source: "tokens", call: {} };
+    await platform.whileDown(async () => {
+      const store = await platform.openOwnStore();
+      await store.write((tx) => appendDecisions(tx, Array(2000).fill({ ...row, kind: "inspect" }), 0));
+      await store.write((tx) => appendDecisions(tx, [{ ...row, kind: "mint" }], 0));
+      await store.close();
+    });
+    const first = await list({ filter: { kind: "mint" } });
+    expect(first.records).toEqual([]);
+    const second = await list({ filter: { kind: "mint" }, pageToken: first.nextPageToken });
+    expect(second.records.map(({ sequence }) => sequence)).toEqual([2001n]);
+    expect(second.nextPageToken).toBe("");
+  });
+
+  it("answers a principal of the setting auditors, and no other caller", async () => {
+    await chain();
+    const as = (caller: Keypair) =>
+      platform.auditRecords.listAuditRecords(
+        {},
+        withProof(platform, caller, "AuditService/ListAuditRecords"),
+      );
+    expect(kinds(await as(bob))).toEqual(["mint", "attenuate"]);
+    for (const stranger of [alice, mallory]) {
+      expect((await refusal(as(stranger))).reason).toBe("CALLER_NOT_ALLOWED");
+    }
+  });
+
+  it("names the call of a decision: credentials, address, method, wire, request and trace", async () => {
+    const headers = {
+      "depute-request-id": "request-1",
+      traceparent: "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01",
+    };
+    const { headers: proven } = withProof(platform, alice, "TokenService/MintToken");
+    await refusal(mint(platform, {}, { headers: { ...headers, ...proven } }));
+    await vi.waitFor(async () => expect((await list({ filter: { kind: "mint" } })).records).toHaveLength(1));
+    const { records } = await list({ filter: { requestId: "request-1", kind: "mint" } });
+    expect(records[0]).toMatchObject({
+      ...{ source: "tokens", caller: id(alice), credential: AuditCredential.HOLDER_PROOF },
+      ...{ address: "127.0.0.1", wire: "grpc", rpc: "depute.tokens.v1.TokenService/MintToken" },
+      ...{ requestId: "request-1", traceId: "0123456789abcdef0123456789abcdef" },
+      ...{ decision: AuditDecision.DENIED, reason: "caller_not_allowed" },
+    });
+  });
+
+  it("does not take a client's word for its address, wire or beneficiary", async () => {
+    const headers = {
+      "depute-client-address": "10.0.0.1",
+      "depute-wire": "a2a",
+      "depute-on-behalf-of": "bob",
+    };
+    const { headers: proven } = withProof(platform, alice, "TokenService/MintToken");
+    await refusal(mint(platform, {}, { headers: { ...headers, ...proven } }));
+    await vi.waitFor(async () => expect((await list()).records.length).toBeGreaterThan(0));
+    for (const record of (await list()).records)
+      expect(record).toMatchObject({ address: "127.0.0.1", wire: "grpc", onBehalfOf: "" });
+  });
+
+  it("selects records by time", async () => {
+    await chain();
+    platform.clock.advance(60_000);
+    const later = platform.clock.now();
+    await mint(platform);
+    const select = async (filter: object) => kinds(await list({ filter }));
+    expect(await select({ startTime: toTimestamp(later) })).toEqual(["mint"]);
+    expect(await select({ endTime: toTimestamp(later) })).toEqual(["mint", "attenuate"]);
+  });
+
+  it("continues a watch after a sequence, first with stored records, then with each new one", async () => {
+    await chain();
+    const left = new AbortController();
+    const watch = platform.auditRecords.watchAuditRecords(
+      { afterSequence: 1n, sendStart: true, filter: { decision: AuditDecision.ALLOWED } },
+      { signal: left.signal },
+    );
+    const seen: (string | undefined)[] = [];
+    for await (const { sequence, record } of watch) {
+      seen.push(`${sequence} ${record?.kind}`);
+      if (seen.length === 2) await mint(platform);
+      if (seen.length === 3) break;
+    }
+    left.abort();
+    expect(seen).toEqual(["1 undefined", "2 attenuate", "3 mint"]);
+  });
+});

@@ -1,0 +1,93 @@
+/** The kinds of decisions. */
+export const DECISION_KINDS = [
+  "mint",
+  "record",
+  "attenuate",
+  "inspect",
+  "verify_token",
+  "verify_proof",
+  "open_session",
+  "revoke",
+  "reserve",
+  "commit",
+  "release",
+  "finish",
+  "create_key",
+  "rotate_key",
+] as const;
+export type DecisionKind = (typeof DECISION_KINDS)[number];
+
+/** One decision on authority. The record names blocks by id and contains nothing usable as a credential. */
+export interface Decision {
+  readonly kind: DecisionKind;
+  /** The principal of the caller; empty if the call itself determines the principal. */
+  readonly caller: string;
+  /** The principal whose authority was proven; empty if none was proven. */
+  readonly principal: string;
+  readonly decision: "allowed" | "denied";
+  /** The reason of a denial; otherwise one word for the granted or revoked object. */
+  readonly reason: string;
+  /** The revocation ids of the token's blocks, the authority's first. */
+  readonly blocks: readonly string[];
+}
+
+/** The call that a decision belongs to. An absent or empty member is unknown. */
+export interface AuditedCall {
+  readonly organization?: string;
+  /** A kind of credentials; see `CredentialKind` of the service package. */
+  readonly credential?: string;
+  readonly address?: string;
+  readonly onBehalfOf?: string;
+  readonly rpc?: string;
+  readonly wire?: string;
+  readonly resource?: string;
+  readonly requestId?: string;
+  readonly traceId?: string;
+}
+
+/** A decision with its circumstances. */
+export interface AuditedDecision extends Decision {
+  /** The time of the decision, in milliseconds since 1970. */
+  readonly time: number;
+  readonly call: AuditedCall;
+  /** The service that decided. */
+  readonly source: string;
+}
+
+/** A decision at its place in the log. */
+export interface AuditEntry extends AuditedDecision {
+  /** The place in the log. */
+  readonly id: number;
+}
+
+/** Selects decisions. An absent member selects all. Times are milliseconds since 1970. */
+export interface AuditFilter {
+  readonly caller?: string;
+  readonly principal?: string;
+  readonly kind?: string;
+  readonly decision?: Decision["decision"];
+  readonly source?: string;
+  readonly organization?: string;
+  readonly resource?: string;
+  readonly rpc?: string;
+  readonly requestId?: string;
+  /** The revocation id of a block of the decision's token. */
+  readonly block?: string;
+  readonly from?: number;
+  readonly before?: number;
+}
+
+const OWN = ["caller", "principal", "kind", "decision", "source"] as const;
+const OF_CALL = ["organization", "resource", "rpc", "requestId"] as const;
+
+/** Returns whether a decision matches every member of the filter. */
+export function matchesAudit(entry: AuditedDecision, filter: AuditFilter): boolean {
+  const { block, from, before } = filter;
+  if (from !== undefined && entry.time < from) return false;
+  if (before !== undefined && entry.time >= before) return false;
+  if (block !== undefined && !entry.blocks.includes(block)) return false;
+  return (
+    OWN.every((name) => filter[name] === undefined || filter[name] === entry[name]) &&
+    OF_CALL.every((name) => filter[name] === undefined || filter[name] === entry.call[name])
+  );
+}
