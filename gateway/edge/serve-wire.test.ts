@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { ManualClock, systemTimers } from "@depute/core";
-import { createLogger } from "@depute/service";
+import { createLogger, DIRECT_CLIENTS } from "@depute/service";
 import { afterEach, expect, test } from "vitest";
 import { json, type Route, type Wire } from "./route.ts";
 import { serveWire } from "./serve-wire.ts";
@@ -39,6 +39,7 @@ async function serve(route: Route) {
     clock,
     timers: clock,
     publicUrl: "http://depute.example",
+    addresses: DIRECT_CLIENTS,
     stopping: new AbortController().signal,
     bodies: { maxBytes: 1_000, timeoutMs: 1_000, timers: systemTimers },
     loginOf: async () => "local",

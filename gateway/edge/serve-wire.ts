@@ -102,7 +102,7 @@ class Served<Declared extends Pick<Route, "path">> {
     const isStream = streamsTo(route, request.headers);
     const timeoutMs =
       route.kind === undefined && !(isStream && route.events) ? (route.timeoutMs ?? ANSWER_MS) : undefined;
-    const call = wireCall(request, response, this.#deps.publicUrl, timeoutMs, wire.name);
+    const call = wireCall(request, response, this.#deps, wire.name, timeoutMs);
     const log = beginLog({ wire: wire.name, path: route.path, request, response, call }, this.#deps);
     const notes: CallNote[] = [];
     const headers = wire.headersOf?.(route.path, parameters, request.headers) ?? {};
@@ -144,7 +144,7 @@ class Served<Declared extends Pick<Route, "path">> {
 
   /** Answers a request that the router has refused. */
   refuse(request: HttpRequest, response: HttpResponse, refusal: HttpRefusal): void {
-    const call = wireCall(request, response, this.#deps.publicUrl);
+    const call = wireCall(request, response, this.#deps, this.#wire.name);
     const { name: wire } = this.#wire;
     const log = beginLog({ wire, path: this.#route.path, request, response, call }, this.#deps);
     this.#sendError(request, response, refusal, call.requestId);

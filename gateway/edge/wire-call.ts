@@ -2,7 +2,6 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import { type Clock, decodeBase64Url, isObject } from "@depute/core";
 import {
-  addressOfRequest,
   certificateOfRequest,
   forwardOptions,
   forwardWireHeaders,
@@ -15,6 +14,7 @@ import {
   requestIdOf,
 } from "@depute/service";
 import { parseJson } from "@depute/wire";
+import type { WireDeps } from "./wire-deps.ts";
 
 /** Data of a wire's request that the wire's calls to services need. */
 export interface WireCall {
@@ -53,21 +53,20 @@ const PROOF = "dpop";
 /**
  * Collects the call data of a request over plain HTTP.
  *
- * @param publicUrl the address under which clients know the platform, without a trailing slash; a holder proof names it
- * @param timeoutMs timeout of each call to a service in milliseconds; absent for none
  * @param wireName the name of the wire, for the audit log
+ * @param timeoutMs timeout of each call to a service in milliseconds; absent for none
  */
 export function wireCall(
   request: HttpRequest,
   response: HttpResponse,
-  publicUrl: string,
+  { publicUrl, addresses }: Pick<WireDeps, "publicUrl" | "addresses">,
+  wireName: string,
   timeoutMs?: number,
-  wireName = "",
 ): WireCall {
   const received = receivedHeaders(request);
   const requestId = requestIdFrom(String(response.getHeader(REQUEST_ID_HEADER) ?? ""));
   const path = request.url?.split("?", 1)[0] ?? "";
-  const edge = { address: addressOfRequest(request), wire: wireName };
+  const edge = { address: addresses.ofRequest(request), wire: wireName };
   const wire = { htm: request.method ?? "", htu: `${publicUrl}${path}`, edge };
   const headers = forwardWireHeaders(received, wire, requestId, certificateOfRequest(request));
   const signal = untilClosed(response);

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Clock, Timers } from "@depute/core";
-import type { BodyLimits, Logger } from "@depute/service";
+import type { BodyLimits, ClientAddresses, Logger } from "@depute/service";
 
 /** The dependencies of every wire. */
 export interface WireDeps {
@@ -12,6 +12,8 @@ export interface WireDeps {
    * listens.
    */
   readonly publicUrl: string;
+  /** Finds the network address of a request's client. */
+  readonly addresses: ClientAddresses;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
   /** The limits for request bodies. */

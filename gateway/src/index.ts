@@ -66,6 +66,7 @@ export const gateway = defineService({
       clock,
       timers,
       stopping,
+      addresses: deps.addresses,
       loginOf: (headers, certificate) => deps.loginOf(headers, certificate),
       issuers: () => deps.issuers(),
       principalOf: (headers, certificate) => deps.principalOf(headers, certificate),

@@ -53,7 +53,8 @@ export async function cluster(args: readonly string[]): Promise<void> {
       children.push(redis.child);
       redisUrl = redis.url;
     }
-    const shared = environment(table, settings, redisUrl);
+    // Each process serves its metrics on its own port, because all of them share one machine.
+    const shared = { ...environment(table, settings, redisUrl), [envName("metricsPort")]: "0" };
     for (const name of MODULE_NAMES) {
       // Only the gateway listens on the Unix socket, because only clients use it. The other processes call each other
       // over TCP.

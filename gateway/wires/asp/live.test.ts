@@ -8,7 +8,7 @@ import {
   WatchSessionResponseSchema,
 } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { ManualClock } from "@depute/core";
-import { createLogger } from "@depute/service";
+import { createLogger, DIRECT_CLIENTS } from "@depute/service";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import WebSocket from "ws";
 import type { Clients } from "../../edge/clients.ts";
@@ -47,6 +47,7 @@ beforeEach(async () => {
     clock,
     timers: clock,
     publicUrl: "http://127.0.0.1",
+    addresses: DIRECT_CLIENTS,
     stopping: stopping.signal,
     loginOf: async () => "local",
     issuers: () => [],

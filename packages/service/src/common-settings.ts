@@ -144,6 +144,20 @@ export const commonSettings = defineSettings({
     group: ACCESS,
   },
 
+  trustedProxies: {
+    type: "list",
+    default: [],
+    help: "proxies whose word on a client's address counts: IP addresses, networks such as 10.0.0.0/8, or unix",
+    group: ACCESS,
+  },
+  forwardedHeader: {
+    type: "string",
+    choices: ["x-forwarded-for", "forwarded"],
+    default: "x-forwarded-for",
+    help: "header in which trusted proxies name the client's address; they must remove the other one",
+    group: ACCESS,
+  },
+
   maxRequestBytes: {
     type: "int",
     default: 4_194_304,
@@ -231,6 +245,14 @@ export const commonSettings = defineSettings({
     group: TLS,
   },
 
+  metricsPort: {
+    type: "int",
+    default: 0,
+    min: 0,
+    max: 65535,
+    help: "port of its own for /metrics, /livez and /readyz; other ports then serve no metrics. 0: none",
+    group: SIGHT,
+  },
   metricsToken: {
     type: "string",
     default: "",

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:http2";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
@@ -307,3 +308,41 @@ describe("hostServices", () => {
     );
   });
 });
+
+describe("the port of the metrics", () => {
+  it("serves the metrics and the health of the process, and takes the metrics from other ports", async () => {
+    const metricsPort = await freePort();
+    const settings = { ...common("--metrics-token", "scrape"), metricsPort };
+    const { urls } = await host([echo("tasks"), echo("registry")], settings);
+    const bearer = { headers: { authorization: "Bearer scrape" } };
+    const status = async (url: string, init?: RequestInit) => (await fetch(url, init)).status;
+    expect(await status(`http://127.0.0.1:${metricsPort}/metrics`, bearer)).toBe(200);
+    expect(await status(`http://127.0.0.1:${metricsPort}/metrics`)).toBe(401);
+    expect(await status(`http://127.0.0.1:${metricsPort}/livez`)).toBe(200);
+    expect(await status(`http://127.0.0.1:${metricsPort}/readyz`)).toBe(200);
+    expect(await status(`${urls.tasks}/metrics`, bearer)).toBe(404);
+    expect(await status(`${urls.tasks}/readyz`)).toBe(200);
+  });
+});
+
+describe("trusted proxies", () => {
+  it.each(["10.0.0.0/33", "proxy.example", "10.0.0.0/", "::/129", "1.2.3.4/8/8"])(
+    "%s is refused",
+    async (proxy) => {
+      await expect(host([echo("tasks")], common("--trusted-proxies", proxy))).rejects.toThrow(SettingsError);
+    },
+  );
+
+  it("addresses, networks and UNIX sockets are trusted", async () => {
+    await host([echo("tasks")], common("--trusted-proxies", "10.0.0.1,fd00::/8,unix"));
+  });
+});
+
+/** Returns a port that is free now. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

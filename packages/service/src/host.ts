@@ -15,12 +15,14 @@ import {
 import type { StoreLostError } from "@depute/store";
 import { createAuthority } from "./authority.ts";
 import { loginOf, presentedPrincipal } from "./caller.ts";
+import { ClientAddresses } from "./client-address.ts";
 import { addressOf, type CommonSettings, placeOf, urlOf } from "./common-settings.ts";
 import { readCredentials } from "./credentials.ts";
 import { createDirectTransport, createLateTransport } from "./direct-transport.ts";
 import { assertBindable, assertDoorSettings, createDoor } from "./door.ts";
 import { createFastPath } from "./fast/fast-path.ts";
 import { followReadiness, forwardedServices } from "./follow-readiness.ts";
+import type { ForwardedHeader } from "./forwarded.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
 import { observeRoutes } from "./http-routes.ts";
 import { Identities, type IdentitiesOptions } from "./identities/identities.ts";
@@ -28,6 +30,7 @@ import { clientInterceptors } from "./interceptors/client.ts";
 import { serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 import type { Logger } from "./log.ts";
 import { createMetrics, type Registry } from "./metrics.ts";
+import { metricsOnServicePorts, startMetrics } from "./metrics-port.ts";
 import type { OwnPort, ServiceDeps, ServiceInstance, ServiceModule } from "./module.ts";
 import { type ModuleName, SERVICES, type ServiceName } from "./names.ts";
 import { operationsRoutes } from "./operations.ts";
@@ -112,6 +115,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   assertReplicable(modules, common);
   assertDoorSettings(common.allowedHosts, common.allowedOrigins);
   setIdRule(common.ids as IdRule);
+  const addresses = new ClientAddresses(common.trustedProxies, common.forwardedHeader as ForwardedHeader);
   const credentials = readCredentials(common.credentialsFile);
   const metrics = options.metrics ?? createMetrics();
   const stopping = new AbortController();
@@ -168,11 +172,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
 
   try {
     mkdirSync(common.dataDir, { recursive: true, mode: 0o700 });
-    if (tracing) {
-      // The exporter is a seventh of all modules.
-      const { startTelemetry } = await import("./telemetry.ts");
-      telemetry = startTelemetry({ serviceName: options.name ?? "depute", endpoint: common.otlpEndpoint });
-    }
+    telemetry = await traceTo(common.otlpEndpoint, options.name);
     for (const { module, settings } of modules) {
       const moduleLog = log.child({ service: module.name });
       const deps: ServiceDeps & { publicUrl: string } = {
@@ -204,6 +204,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         metrics,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
         publicUrl: publicUrlOf(module.name),
+        addresses,
         stopping: stopping.signal,
       };
       reaches.set(module.name, deps);
@@ -250,7 +251,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         };
         const { manners } = instance;
         const bodies = { maxRequestBytes, bodyTimeoutMs, timers };
-        const rpc = { routes, interceptors, ...bodies, clock, log, ...(manners && { manners }) };
+        const rpc = { routes, interceptors, ...bodies, clock, log, addresses, ...(manners && { manners }) };
         return startServer({
           place,
           rpc: createRpcHandler(rpc),
@@ -273,7 +274,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           timers,
         });
       };
-      const operations = operationsRoutes(health, metrics, common.metricsToken);
+      const operations = operationsRoutes(health, metricsOnServicePorts(common, metrics));
       const { descriptors } = module;
       const server = await listen(
         placeOf(common, module.name),
@@ -293,6 +294,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         );
       }
     }
+    const health = servers.map((each) => each.health);
+    ownPorts.push(...(await startMetrics(common, { metrics, health, certificates, random, log, timers })));
     for (const name of new Set(modules.flatMap(({ module }) => forwardedServices(module)))) {
       if (hosted.has(name)) continue;
       const onServing = (serves: boolean) => readiness.setPeer(name, serves);
@@ -316,6 +319,13 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       return stopped;
     },
   };
+}
+
+/** Starts to send traces, if there is an address. The exporter is a seventh of all modules, so it loads on demand. */
+async function traceTo(endpoint: string, serviceName = "depute"): Promise<Telemetry | undefined> {
+  if (endpoint === "") return undefined;
+  const { startTelemetry } = await import("./telemetry.ts");
+  return startTelemetry({ serviceName, endpoint });
 }
 
 /**

@@ -44,7 +44,7 @@ export {
   withTimeout,
 } from "./calls.ts";
 export { CHALLENGE } from "./challenge.ts";
-export { addressOfRequest } from "./client-address.ts";
+export { ClientAddresses, DIRECT_CLIENTS } from "./client-address.ts";
 export { addressOf, type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { DeadlineLoop, type DeadlineLoopOptions } from "./deadline-loop.ts";

@@ -4,6 +4,7 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import type { Clock, Random, Timers } from "@depute/core";
 import type { Authority } from "./authority.ts";
+import type { ClientAddresses } from "./client-address.ts";
 import type { HealthParts } from "./health.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
@@ -66,6 +67,8 @@ export interface ServiceDeps {
   readonly isServing: () => boolean;
   /** The address under which clients know the platform, without a trailing slash. */
   readonly publicUrl: string;
+  /** Finds the network address of a request's client. */
+  readonly addresses: ClientAddresses;
   /** Aborts when the process begins to drain, so that long answers end. */
   readonly stopping: AbortSignal;
 }

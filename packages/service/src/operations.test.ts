@@ -44,7 +44,7 @@ beforeAll(async () => {
       timers: systemTimers,
       log,
     }),
-    routes: operationsRoutes(health, createMetrics(), METRICS_TOKEN),
+    routes: operationsRoutes(health, { registry: createMetrics(), token: METRICS_TOKEN }),
     maxConnections: 10,
     maxConcurrentStreams: 10,
     log,

@@ -5,19 +5,29 @@ import { sendJson, sendText } from "./http-answers.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Registry } from "./metrics.ts";
 
+/** The metrics of a process. */
+export interface ServedMetrics {
+  readonly registry: Registry;
+  /** The bearer token that `/metrics` requires; empty for none. */
+  readonly token: string;
+}
+
 /**
  * Returns the plain HTTP addresses for operators. `/readyz`, also called `/health`: whether the process should
  * get calls. `/livez`: whether the process answers at all. `/metrics`: metrics in the format of Prometheus.
  *
- * @param metricsToken the bearer token that `/metrics` requires; empty for none
+ * @param metrics absent where another port serves the metrics
  */
-export function operationsRoutes(health: HealthState, metrics: Registry, metricsToken = ""): HttpRoute[] {
+export function operationsRoutes(
+  health: Pick<HealthState, "serving" | "services" | "parts">,
+  metrics?: ServedMetrics,
+): HttpRoute[] {
   const readiness: HttpRoute["handle"] = async (_, response) => {
     const services = wordsOf(health.services);
     const parts = health.parts.size === 0 ? {} : { parts: wordsOf(health.parts) };
     sendJson(response, health.serving ? 200 : 503, { status: word(health.serving), services, ...parts });
   };
-  return [
+  const routes: HttpRoute[] = [
     { methods: ["GET"], path: "/health", handle: readiness },
     { methods: ["GET"], path: "/readyz", handle: readiness },
     {
@@ -27,21 +37,25 @@ export function operationsRoutes(health: HealthState, metrics: Registry, metrics
         sendJson(response, 200, { status: "LIVE" });
       },
     },
-    {
-      methods: ["GET"],
-      path: "/metrics",
-      async handle(request, response) {
-        if (metricsToken !== "" && !isBearer(request.headers.authorization, metricsToken)) {
-          response.setHeader("www-authenticate", 'Bearer realm="metrics"');
-          throw new DeputeError(
-            ErrorReason.UNAUTHENTICATED,
-            "GET /metrics requires the bearer token of metrics",
-          );
-        }
-        sendText(response, 200, await metrics.metrics(), { "content-type": metrics.contentType });
-      },
-    },
   ];
+  return metrics === undefined ? routes : [...routes, metricsRoute(metrics)];
+}
+
+function metricsRoute({ registry, token }: ServedMetrics): HttpRoute {
+  return {
+    methods: ["GET"],
+    path: "/metrics",
+    async handle(request, response) {
+      if (token !== "" && !isBearer(request.headers.authorization, token)) {
+        response.setHeader("www-authenticate", 'Bearer realm="metrics"');
+        throw new DeputeError(
+          ErrorReason.UNAUTHENTICATED,
+          "GET /metrics requires the bearer token of metrics",
+        );
+      }
+      sendText(response, 200, await registry.metrics(), { "content-type": registry.contentType });
+    },
+  };
 }
 
 /** Compares digests in constant time, so that the duration reveals nothing about the token. */

@@ -11,7 +11,7 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import type { Clock, Timers } from "@depute/core";
 import { hostOfUrl } from "./authority-host.ts";
 import { clientAddressKey, clientCertificateKey } from "./call-values.ts";
-import { addressOfRequest } from "./client-address.ts";
+import { type ClientAddresses, DIRECT_CLIENTS } from "./client-address.ts";
 import { COMPRESSIONS, encodingGate } from "./encodings.ts";
 import { toConnectError, withNote } from "./errors-on-wire.ts";
 import { withFieldLimit } from "./field-limit/with-field-limit.ts";
@@ -45,6 +45,8 @@ export interface RpcHandlerOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
+  /** Finds clients' addresses; absent where no proxy is trusted. */
+  addresses?: ClientAddresses;
   /**
    * The differences between services of published contracts and the platform's rules; absent when there are
    * none.
@@ -148,7 +150,7 @@ async function answer(
   nameHost(request);
   const values = createContextValues()
     .set(clientCertificateKey, certificateOfRequest(request))
-    .set(clientAddressKey, addressOfRequest(request));
+    .set(clientAddressKey, (options.addresses ?? DIRECT_CLIENTS).ofRequest(request));
   const universal = universalRequestFromNodeRequest(request, response, undefined, values);
   if (!isWhole) return universalResponseToNodeResponse(await handle(universal), response);
   const limits = bodyLimitsOf(options, request.headers["content-type"]);

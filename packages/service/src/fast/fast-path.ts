@@ -5,7 +5,7 @@ import { bytesOf, checkAnswer, MAX_ANSWER_BYTES } from "../answer-limit.ts";
 import { hostOfUrl } from "../authority-host.ts";
 import { clientAddressKey, clientCertificateKey } from "../call-values.ts";
 import { CallEnd } from "../calls.ts";
-import { addressOfStream } from "../client-address.ts";
+import { DIRECT_CLIENTS } from "../client-address.ts";
 import { toConnectError } from "../errors-on-wire.ts";
 import { decodingFault } from "../field-limit/with-field-limit.ts";
 import { bodyTooSlow, readBody } from "../http-body.ts";
@@ -40,6 +40,7 @@ const PROTOCOLS = new Map<string | undefined, Protocol>([
  */
 export function createFastPath(options: RpcHandlerOptions): StreamHandler {
   const methods = collectMethods(options);
+  const { addresses = DIRECT_CLIENTS } = options;
   return (stream, headers) => {
     const method = methods.get(headers[":path"] as string);
     if (method === undefined || headers[":method"] !== "POST" || headers.expect !== undefined) return false;
@@ -55,7 +56,7 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
       stream,
       {
         ...{ headers, url, method, protocol, due, clock: options.clock },
-        ...{ certificate: certificateOfStream(stream), address: addressOfStream(stream) },
+        ...{ certificate: certificateOfStream(stream), address: addresses.ofStream(stream, headers) },
       },
       new CallEnd({ timeoutMs, timers: options.timers }),
       options,

@@ -18,6 +18,7 @@ import {
   createDirectTransport,
   createLogger,
   createMetrics,
+  DIRECT_CLIENTS,
   keyFiles,
   type Right,
   type ServiceDeps,
@@ -115,6 +116,7 @@ export async function openBench(
       isReplicated: false,
       storeAt: (name) => ({ file: join(dataDir, `${name}.sqlite`) }),
       publicUrl: "http://127.0.0.1",
+      addresses: DIRECT_CLIENTS,
       stopping: stopping.signal,
     };
     const runtime = await openCore(

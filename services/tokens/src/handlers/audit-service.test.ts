@@ -122,6 +122,17 @@ describe("AuditService", () => {
       expect(record).toMatchObject({ address: "127.0.0.1", wire: "grpc", onBehalfOf: "" });
   });
 
+  it("names the client behind a trusted proxy", async () => {
+    await platform.stop();
+    platform = await startPlatform(["--auditors", id(bob)], ["--trusted-proxies", "127.0.0.0/8"]);
+    const { headers: proven } = withProof(platform, alice, "TokenService/MintToken");
+    const headers = { "x-forwarded-for": "10.9.9.9, 192.0.2.7", forwarded: "for=192.0.2.8" };
+    await refusal(mint(platform, {}, { headers: { ...headers, ...proven } }));
+    await mint(platform, {}, { headers });
+    await vi.waitFor(async () => expect((await list()).records).toHaveLength(3));
+    for (const { address } of (await list()).records) expect(address).toBe("192.0.2.7");
+  });
+
   it("selects records by time", async () => {
     await chain();
     platform.clock.advance(60_000);
