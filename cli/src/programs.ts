@@ -35,6 +35,7 @@ export const OWN_WORDS: Readonly<Record<string, () => Promise<OwnWords>>> = {
   start: async () => (await import("./commands/start.ts")).start,
   serveNamed: async () => (await import("./commands/serve.ts")).serveNamed,
   cluster: async () => (await import("./commands/cluster.ts")).cluster,
+  doctor: async () => (await import("./commands/doctor.ts")).doctor,
   mcpProxy: async () => (await import("./commands/mcp-proxy.ts")).mcpProxy,
   mcpMap: async () => (await import("./commands/mcp-map.ts")).mcpMap,
   verifyTranscriptFile: async () => (await import("./commands/verify-transcript.ts")).verifyTranscriptFile,

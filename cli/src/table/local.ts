@@ -31,6 +31,15 @@ export const LOCAL: readonly Command[] = [
     ownWords: "cluster",
   },
   {
+    path: "doctor",
+    group: "platform",
+    summary: "Checks the settings of a deployment by the hardening list",
+    details: "It takes the flags and variables of `depute start`. Exit code 1: a check failed.",
+    example: "depute doctor --auth required",
+    notRun: "fails without the settings of a deployment",
+    ownWords: "doctor",
+  },
+  {
     path: "mcp-proxy",
     group: "tools",
     summary: "Serves an MCP server over stdio, and requires authority for its tools",

@@ -1,0 +1,68 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { isAbsolute, relative, resolve } from "node:path";
+import { commonSettings, envName, mergeSettings, readSettings, type SettingsTable } from "@depute/service";
+import { CHECKS, type Facts, type FileFacts, type Status } from "../doctor/checks.ts";
+import { EXIT } from "../exit-codes.ts";
+import { MODULE_NAMES, MODULES } from "../modules.ts";
+import { escapeControls } from "../print/safe-text.ts";
+
+const OWN_SETTINGS = {
+  json: { type: "bool", default: false, help: "print the findings as JSON", group: "Output" },
+} as const satisfies SettingsTable;
+
+const MARKS: Readonly<Record<Status, string>> = { ok: "ok  ", warn: "WARN", fail: "FAIL" };
+
+/**
+ * `depute doctor`: checks the settings of a deployment by the hardening list of docs/security.md. It reads the flags and
+ * variables that the platform would get, and starts nothing.
+ *
+ * @returns the exit code: 1 if a check failed
+ */
+export async function doctor(args: readonly string[]): Promise<number> {
+  const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
+  const { json, ...settings } = readSettings(mergeSettings(table, OWN_SETTINGS), args, {
+    name: "depute doctor",
+    description: "Checks the settings of a deployment by the hardening list, and starts nothing.",
+  });
+  const facts = factsOf(table, settings);
+  const findings = CHECKS.map(({ id, measure, run }) => ({ id, measure, ...run(facts) }));
+  if (json) console.log(JSON.stringify(findings, undefined, 2));
+  else
+    for (const { id, status, message } of findings)
+      console.log(`${MARKS[status]}  ${id}: ${escapeControls(message)}`);
+  return findings.some(({ status }) => status === "fail") ? EXIT.failed : EXIT.ok;
+}
+
+function factsOf(table: SettingsTable, settings: Readonly<Record<string, unknown>>): Facts {
+  const secrets = Object.keys(table).filter((name) => table[name]?.isSecret === true);
+  return {
+    settings,
+    variableOf: envName,
+    secretVariables: secrets.map(envName).filter((name) => (process.env[name] ?? "") !== ""),
+    nowMs: Date.now(),
+    file: fileFacts,
+    certificate(path) {
+      try {
+        return { expireMs: Date.parse(new X509Certificate(readFileSync(path)).validTo) };
+      } catch {
+        return undefined;
+      }
+    },
+    isWithin(path, folder) {
+      const way = relative(resolve(folder), resolve(path));
+      return !way.startsWith("..") && !isAbsolute(way);
+    },
+  };
+}
+
+/** The rights of a file's group and of all others. */
+const OTHERS_READ = 0o044;
+
+function fileFacts(path: string): FileFacts {
+  try {
+    return { exists: true, isReadableByOthers: (statSync(path).mode & OTHERS_READ) !== 0 };
+  } catch {
+    return { exists: false, isReadableByOthers: false };
+  }
+}

@@ -1,0 +1,265 @@
+/** What a check found: `warn` is a weakness that may be intended; `fail` has to change before others may call. */
+export type Status = "ok" | "warn" | "fail";
+
+/** A file of the deployment, as its process sees it. */
+export interface FileFacts {
+  readonly exists: boolean;
+  /** Whether other users of the machine may read it. */
+  readonly isReadableByOthers: boolean;
+}
+
+/** A certificate of the deployment. */
+export interface CertificateFacts {
+  /** End of its validity, in milliseconds since the Unix epoch. */
+  readonly expireMs: number;
+}
+
+/** The facts that checks decide on. */
+export interface Facts {
+  /** The effective settings, by their names. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Returns the environment variable of a setting. */
+  readonly variableOf: (name: string) => string;
+  /** The settings whose secret is in the environment itself, and not in a file. */
+  readonly secretVariables: readonly string[];
+  readonly nowMs: number;
+  /** Returns the facts of a file; a path may also name a folder. */
+  readonly file: (path: string) => FileFacts;
+  /** Returns the first certificate of a PEM file; undefined if there is none. */
+  readonly certificate: (path: string) => CertificateFacts | undefined;
+  /** Returns whether a path is inside a folder. */
+  readonly isWithin: (path: string, folder: string) => boolean;
+}
+
+/** The outcome of a check: the state in one sentence, and what to do unless it is `ok`. */
+export interface Finding {
+  readonly status: Status;
+  readonly message: string;
+}
+
+/** One line of the hardening list. The list in docs/security.md has the same lines. */
+export interface Check {
+  readonly id: string;
+  /** The measure, as an instruction. */
+  readonly measure: string;
+  readonly run: (facts: Facts) => Finding;
+}
+
+const ok = (message: string): Finding => ({ status: "ok", message });
+const warn = (message: string): Finding => ({ status: "warn", message });
+const fail = (message: string): Finding => ({ status: "fail", message });
+
+/** Days before its end in which a certificate is worth a warning. */
+const EXPIRY_DAYS = 14;
+const DAY_MS = 86_400_000;
+/** Smallest number of characters of the internal secret: 32 bytes in base64url. */
+const MIN_SECRET = 43;
+
+/** The checks of `depute doctor`, in the order of the hardening list. */
+export const CHECKS: readonly Check[] = [
+  {
+    id: "credentials",
+    measure: "require credentials",
+    run({ settings }) {
+      if (settings.auth !== "required") {
+        return fail("calls without credentials are served; set DEPUTE_AUTH=required");
+      }
+      const hasFile = settings.credentialsFile !== "" || settings.identitiesFile !== "";
+      return hasFile
+        ? ok("calls need credentials")
+        : warn(
+            "only holder proofs count; set DEPUTE_IDENTITIES_FILE or DEPUTE_CREDENTIALS_FILE for other callers",
+          );
+    },
+  },
+  {
+    id: "logins",
+    measure: "accept logins of your issuer in place of secrets",
+    run: ({ settings }) =>
+      settings.identitiesFile === ""
+        ? warn("no issuer is configured; set DEPUTE_IDENTITIES_FILE")
+        : ok("tokens of issuers or client certificates count"),
+  },
+  {
+    id: "public-url",
+    measure: "state the address that clients use, because proofs name it",
+    run({ settings }) {
+      const url = String(settings.publicUrl);
+      if (url === "") return fail("the public address is unknown; set DEPUTE_PUBLIC_URL");
+      if (url.startsWith("https:")) return ok(`clients use ${url}`);
+      return fail(`${url} has no TLS; give clients an https address, and state it in DEPUTE_PUBLIC_URL`);
+    },
+  },
+  {
+    id: "holder-proofs",
+    measure: "require holder proofs for tokens",
+    run: ({ settings }) =>
+      settings.holderProof === "required"
+        ? ok("a stolen token is useless without its holder's key")
+        : fail("a stolen token can be used; set DEPUTE_HOLDER_PROOF=required"),
+  },
+  {
+    id: "tls",
+    measure: "serve TLS, on every listener and between processes",
+    run: tls,
+  },
+  {
+    id: "client-certificates",
+    measure: "require client certificates between processes",
+    run: ({ settings }) =>
+      settings.tlsClientCaFile === ""
+        ? warn(
+            "listeners ask for no client certificate; set DEPUTE_TLS_CLIENT_CA_FILE where services run apart",
+          )
+        : ok("listeners ask for client certificates"),
+  },
+  {
+    id: "internal-secret",
+    measure: "give processes a secret of 32 random bytes",
+    run({ settings }) {
+      const { length } = String(settings.internalSecret);
+      if (length === 0)
+        return warn("processes share no secret; set DEPUTE_INTERNAL_SECRET_FILE where services run apart");
+      return length < MIN_SECRET
+        ? fail("the internal secret is short; write 32 random bytes in base64url to its file")
+        : ok("processes prove a secret to one another");
+    },
+  },
+  {
+    id: "secret-files",
+    measure: "read secrets from files that only the platform's user can read",
+    run: secretFiles,
+  },
+  {
+    id: "master-key",
+    measure: "keep the master key apart from backups of the database",
+    run({ settings, isWithin }) {
+      const path = String(settings.masterKeyFile);
+      if (path === "") return fail("the master key lies in the data folder; set DEPUTE_MASTER_KEY_FILE");
+      return isWithin(path, String(settings.dataDir))
+        ? fail("the file of DEPUTE_MASTER_KEY_FILE lies in the data folder; move it elsewhere")
+        : ok("the master key lies apart from the data folder");
+    },
+  },
+  {
+    id: "metrics",
+    measure: "protect the metrics",
+    run: ({ settings }) =>
+      settings.metricsPort === 0 && settings.metricsToken === ""
+        ? fail("everybody can read the metrics; set DEPUTE_METRICS_PORT or DEPUTE_METRICS_TOKEN")
+        : ok("metrics have a port or a token of their own"),
+  },
+  {
+    id: "special-rights",
+    measure: "name the principals with special rights, and no others",
+    run({ settings, variableOf }) {
+      const names = ["minters", "auditors", "trustOperators", "boundsOperators", "aspAuthorityOperators"];
+      const empty = names.filter((name) => listOf(settings[name]).length === 0);
+      return empty.length === 0
+        ? ok("each special right has its principals")
+        : warn(`nobody is named in ${empty.map(variableOf).join(", ")}; check that this is meant`);
+    },
+  },
+  {
+    id: "outbound-hosts",
+    measure: "list the hosts that the platform may call",
+    run({ settings }) {
+      const hosts = Object.entries(settings)
+        .filter(([name]) => /(?:Outbound|Webhook|Callback|Evidence|Authority)Hosts$/.test(name))
+        .flatMap(([, hosts]) => listOf(hosts));
+      const inner = hosts.filter((host) => host.startsWith("private:"));
+      if (inner.length === 0) return ok(`${hosts.length} hosts are listed, and none is private`);
+      return warn(`private hosts may be called: ${inner.join(", ")}; keep the list short`);
+    },
+  },
+  {
+    id: "web-origins",
+    measure: "list the web origins that may call the platform",
+    run({ settings }) {
+      const plain = listOf(settings.allowedOrigins).filter((origin) => origin.startsWith("http:"));
+      return plain.length === 0
+        ? ok("listed origins have TLS")
+        : warn(`origins without TLS may call: ${plain.join(", ")}; list https origins`);
+    },
+  },
+  {
+    id: "databases",
+    measure: "connect to Postgres and Redis with TLS and a user of their own",
+    run: databases,
+  },
+  {
+    id: "data-folder",
+    measure: "keep several copies of `revocations.checkpoint` apart from the store",
+    run({ settings, file }) {
+      const folder = String(settings.dataDir);
+      const { exists, isReadableByOthers } = file(folder);
+      if (!exists)
+        return warn(
+          `${folder} does not exist yet; copy its revocations.checkpoint once the platform has run`,
+        );
+      return isReadableByOthers
+        ? fail(`other users can read ${folder}; take their rights away (chmod 700)`)
+        : warn("copies of revocations.checkpoint cannot be seen from here; make them regularly");
+    },
+  },
+];
+
+function tls({ settings, certificate, nowMs }: Facts): Finding {
+  const path = String(settings.tlsCertFile);
+  if (path === "") {
+    if (settings.socketDir !== "" || listOf(settings.trustedProxies).length > 0) {
+      return warn("a proxy terminates TLS; keep the way from it to the platform closed to others");
+    }
+    return fail("listeners have no TLS; set DEPUTE_TLS_CERT_FILE and DEPUTE_TLS_KEY_FILE");
+  }
+  const found = certificate(path);
+  if (found === undefined) return fail(`${path} has no certificate in PEM; check the file`);
+  const days = Math.floor((found.expireMs - nowMs) / DAY_MS);
+  if (days < 0) return fail("the certificate has expired; replace the file, which needs no restart");
+  if (days < EXPIRY_DAYS)
+    return warn(`the certificate expires in ${days} days; replace the file, which needs no restart`);
+  return settings.tlsMinVersion === "1.3"
+    ? ok(`listeners have TLS; the certificate holds for ${days} days`)
+    : warn("TLS 1.2 is accepted; set DEPUTE_TLS_MIN_VERSION=1.3 if all clients can");
+}
+
+function secretFiles({ settings, secretVariables, file }: Facts): Finding {
+  const paths = ["credentialsFile", "identitiesFile", "masterKeyFile", "tlsKeyFile"]
+    .map((name) => String(settings[name]))
+    .filter((path) => path !== "");
+  const missing = paths.filter((path) => !file(path).exists);
+  if (missing.length > 0) return fail(`${missing.join(", ")} cannot be read; check the paths and the rights`);
+  const shared = paths.filter((path) => file(path).isReadableByOthers);
+  if (shared.length > 0)
+    return fail(`other users can read ${shared.join(", ")}; take their rights away (chmod 600)`);
+  if (secretVariables.length > 0) {
+    return warn(`secrets are in the environment: ${secretVariables.join(", ")}; name files with ..._FILE`);
+  }
+  return ok("secrets are in files that other users cannot read");
+}
+
+function databases({ settings }: Facts): Finding {
+  const weak = [
+    ["DEPUTE_POSTGRES_URL", String(settings.postgresUrl), /[?&]sslmode=(?:verify-full|verify-ca)\b/],
+    ["DEPUTE_REDIS_URL", String(settings.redisUrl), /^rediss:/],
+  ] as const;
+  const open = weak
+    .filter(([, url, secure]) => url !== "" && !isLocal(url) && !secure.test(url))
+    .map(([name]) => name);
+  if (open.length > 0) {
+    return fail(
+      `${open.join(" and ")} has no verified TLS; use sslmode=verify-full for Postgres and rediss: for Redis`,
+    );
+  }
+  return ok("no database is reached over a network without TLS");
+}
+
+/** Whether a database is on this machine. */
+function isLocal(url: string): boolean {
+  const { hostname } = new URL(url);
+  return ["", "localhost", "127.0.0.1", "[::1]"].includes(hostname);
+}
+
+function listOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? (value as string[]) : [];
+}
