@@ -14,6 +14,7 @@ export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
   wait: async () => (await import("./client/delegate.ts")).wait,
   tree: async () => (await import("./client/tree.ts")).tree,
   explain: async () => (await import("./client/explain.ts")).explain,
+  verifyAuthority: async () => (await import("./client/verify-authority.ts")).verifyAuthority,
   worker: async () => (await import("./client/worker.ts")).worker,
   createToken: async () => (await import("./client/token-create.ts")).createToken,
   inspectToken: async () => (await import("./client/token-inspect.ts")).inspectToken,

@@ -1,5 +1,7 @@
+import { writeFileSync } from "node:fs";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { CommandError, EXIT } from "../exit-codes.ts";
 import { enumName } from "../print/cells.ts";
 import { oneLine } from "../print/safe-text.ts";
 import type { Invocation, ServiceName } from "../table/command.ts";
@@ -14,8 +16,8 @@ interface Findings {
   readonly task: JsonObject;
   /** The task's ancestors, and the task itself. */
   readonly lineage: readonly JsonObject[];
-  /** The recorded delegations of the task's token, the root's first. */
-  readonly delegations: readonly JsonObject[] | undefined;
+  /** The authority of the task, as ExplainAuthority returns it. */
+  readonly authority: JsonObject | undefined;
   readonly contract: JsonObject | undefined;
 }
 
@@ -23,20 +25,26 @@ interface Findings {
 export async function explain(invocation: Invocation): Promise<void> {
   const taskId = String(invocation.values.TASK);
   const form = invocation.values.output as Form;
-  const findings = await connected(invocation, (connection) => read(connection, taskId));
+  const { bundle, ...findings } = await connected(invocation, (connection) => read(connection, taskId));
+  const { bundle: file } = invocation.values;
+  if (typeof file === "string") {
+    if (bundle === undefined) throw new CommandError("the task's authority is not visible", EXIT.notFound);
+    writeFileSync(file, bundle, { mode: 0o600 });
+  }
   if (isDocument(form)) await printDocument(form, presentation(findings));
   else write(explanation(findings).map(oneLine).join("\n"));
 }
 
-async function read(connection: Connection, taskId: string): Promise<Findings> {
+async function read(
+  connection: Connection,
+  taskId: string,
+): Promise<Findings & { readonly bundle: string | undefined }> {
   const task = (await connection.call("tasks", "getTask", { taskId })).task as JsonObject;
   const answerOf = (service: ServiceName, method: string, request: JsonObject) =>
     ifVisible(connection.call(service, method, request));
-  const [lineage, delegations, contract] = await Promise.all([
+  const [lineage, authority, contract] = await Promise.all([
     answerOf("tasks", "getLineage", { taskId }),
-    task.delegationId === undefined
-      ? undefined
-      : answerOf("delegations", "getDelegationChain", { delegationId: task.delegationId }),
+    answerOf("delegations", "explainAuthority", { taskId }),
     task.contractId === undefined
       ? undefined
       : answerOf("contracts", "getContract", { contractId: task.contractId }),
@@ -44,7 +52,8 @@ async function read(connection: Connection, taskId: string): Promise<Findings> {
   return {
     task,
     lineage: (lineage?.tasks ?? []) as JsonObject[],
-    delegations: delegations?.delegations as JsonObject[] | undefined,
+    authority: authority?.explanation as JsonObject | undefined,
+    bundle: authority?.bundle as string | undefined,
     contract: contract?.contract as JsonObject | undefined,
   };
 }
@@ -67,7 +76,7 @@ function presentation(findings: Findings): JsonObject {
 }
 
 /** The lines of an explanation: delegator, ancestors, authority, contract, outcome. */
-export function explanation({ task, lineage, delegations, contract }: Findings): string[] {
+export function explanation({ task, lineage, authority, contract }: Findings): string[] {
   const status = enumName(String(task.status), "TASK_STATUS_");
   const above = lineage.filter(({ id }) => id !== task.id);
   return [
@@ -75,23 +84,34 @@ export function explanation({ task, lineage, delegations, contract }: Findings):
     `Delegator: ${task.delegator ?? ""}, at ${task.createTime ?? ""}.`,
     `Delegate: the agent ${task.agentId ?? "(none yet)"}${task.capabilityId ? `, capability ${task.capabilityId}` : ""}.`,
     ...above.map(({ id, delegator, agentId }) => `Above it: task ${id} for ${agentId}, from ${delegator}.`),
-    ...authorityLines(task, delegations),
+    ...authorityLines(task, authority),
     ...contractLines(task, contract),
     ...outcomeLines(task),
   ];
 }
 
-function authorityLines(task: JsonObject, delegations: readonly JsonObject[] | undefined): string[] {
+function authorityLines(task: JsonObject, authority: JsonObject | undefined): string[] {
   if (task.delegationId === undefined) {
     return ["Authority: no token; the platform knew the delegator by its other credentials."];
   }
-  if (delegations === undefined) {
+  if (authority === undefined) {
     return [`Authority: the delegation ${task.delegationId}, whose chain you do not see.`];
   }
-  return delegations.map(({ id, delegator, delegatee, status, expireTime }, index) => {
-    const state = enumName(String(status), "DELEGATION_STATUS_");
-    return `Authority, block ${index}: ${delegator} to ${delegatee}; ${state}, until ${expireTime} (${id}).`;
-  });
+  const { onBehalfOf, blocks = [] } = authority as { onBehalfOf?: JsonObject; blocks?: JsonObject[] };
+  return [
+    ...(onBehalfOf === undefined
+      ? []
+      : [`On behalf of: ${onBehalfOf.subject} of ${onBehalfOf.issuer} (${onBehalfOf.principal}).`]),
+    ...blocks.map(blockLine),
+    `The authority was ${authority.validThen ? "valid" : "not valid"} when the task was created; it is ${authority.validNow ? "valid" : "not valid"} now.`,
+  ];
+}
+
+function blockLine(block: JsonObject, index: number): string {
+  const { delegator, delegatee, delegationId, expireTime, narrowed = [] } = block;
+  const state = enumName(String(block.validityNow), "BLOCK_VALIDITY_");
+  const less = (narrowed as string[]).length === 0 ? "" : `; narrows ${(narrowed as string[]).join(", ")}`;
+  return `Authority, block ${index}: ${delegator} to ${delegatee}; ${state}, until ${expireTime}${less} (${delegationId}).`;
 }
 
 function contractLines(task: JsonObject, contract: JsonObject | undefined): string[] {

@@ -68,6 +68,29 @@ export const LOCAL: readonly Command[] = [
     ownWords: "verifyTranscriptFile",
   },
   {
+    path: "verify-authority",
+    group: "tools",
+    summary: "Verifies a bundle of `depute explain --bundle`, offline",
+    details: "Exit codes: 0 valid, 1 not valid, 2 wrong usage.",
+    args: [{ name: "FILE", type: "file", required: true, help: "the bundle" }],
+    flags: {
+      root: {
+        type: "string",
+        repeated: true,
+        required: true,
+        help: "a trusted root, `principal` of GetIssuer; repeatable",
+      },
+      log: {
+        type: "string",
+        repeated: true,
+        help: "a trusted transparency log, for bundles with an attestation; repeatable",
+      },
+    },
+    example: "depute verify-authority bundle.json --root $ROOT",
+    notRun: "needs the bundle of an explanation",
+    program: "verifyAuthority",
+  },
+  {
     path: "certs create",
     group: "tools",
     summary: "Creates certificates for development, and prints the settings that use them",

@@ -189,9 +189,10 @@ export const TASKS: readonly Command[] = [
     group: "work",
     summary: "Tells who delegated a task, under which authority, and what became of it",
     details:
-      "It reads the task, the tasks above it, its delegations and its contract, as far as the caller sees them.",
+      "It reads the task, the tasks above it, its authority and its contract, as far as the caller sees them. The bundle has the proofs of the authority; `depute verify-authority` checks it offline.",
     remote: true,
     args: [TASK],
+    flags: { bundle: { type: "file", help: "file that receives the proofs of the authority" } },
     example: "depute explain $TASK",
     program: "explain",
   },

@@ -1,4 +1,5 @@
 export * from "./attenuate.ts";
+export * from "./authority-bundle.ts";
 export { allows, contains, isSubset, type Level, type SubContractRule, walkChain } from "./chain.ts";
 export type { Presentation, RevocationView, VerificationContext } from "./context.ts";
 export * from "./create.ts";

@@ -8,10 +8,12 @@ import type { AuditLog } from "./audit-log.ts";
 import type { BlockNotes } from "./block-notes.ts";
 import type { Chains } from "./chains.ts";
 import type { DelegationLog } from "./delegation-log.ts";
+import type { ExplainedServices } from "./explained-services.ts";
 import type { HolderSessions } from "./holder-sessions.ts";
 import type { KeyRevoker } from "./key-revoker.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RevocationLog } from "./revocation-log.ts";
+import type { RevocationState } from "./revocation-state.ts";
 import type { Checkpoint } from "./rules/checkpoint.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
@@ -31,6 +33,10 @@ export interface TokensContext {
   readonly spenders: ReadonlySet<string>;
   /** Principals that may read the audit log. */
   readonly auditors: ReadonlySet<string>;
+  /** The revocations that this process has read. */
+  readonly revocationState: RevocationState;
+  /** The services that know the subjects of explanations. */
+  readonly explained: ExplainedServices;
   readonly tokenVerifier: TokenVerifier;
   readonly chains: Chains;
   readonly sessions: HolderSessions;

@@ -18,6 +18,7 @@ import {
   recordLinks,
   revokeDelegations,
   type StoredDelegation,
+  type Subject,
 } from "./store/delegation-rows.ts";
 import { isAnyRevoked } from "./store/revocation-rows.ts";
 
@@ -86,10 +87,14 @@ export class DelegationLog {
    * Records a verified chain within the caller's transaction.
    *
    * @param caller the caller's organization owns the new delegations, unless a delegation above them is already
-   * recorded
+   * recorded; its subject stands beside a new root and all delegations below
    * @throws DeputeError TOKEN_DENIED if a block of the chain was revoked since the verification
    */
-  async record(tx: WriteTx, links: readonly Link[], caller: Owned): Promise<void> {
+  async record(
+    tx: WriteTx,
+    links: readonly Link[],
+    caller: Owned & { readonly subject?: Subject | undefined },
+  ): Promise<void> {
     const now = this.#options.clock.now();
     const blocks = links.map(({ block }) => block);
     const ids = blocks.map(({ revocationId }) => revocationId);
@@ -132,6 +137,20 @@ export class DelegationLog {
       }
       return only(key, chains);
     });
+  }
+
+  /**
+   * Reads a recorded chain by the id of its last link, root first. The caller has shown the token.
+   *
+   * @throws DeputeError DELEGATION_NOT_FOUND for a chain that is not recorded
+   */
+  async chainOf(chainId: string, delegationId: string): Promise<StoredDelegation[]> {
+    const chain = await this.#options.store.read((tx) => readChain(tx, chainId));
+    if (chain.length > 0) return chain;
+    throw notFound(
+      { id: delegationId, revocationId: "" },
+      "the token is not recorded here; record it with RecordToken",
+    );
   }
 
   async list(filter: DelegationFilter, after: number, limit: number): Promise<StoredDelegation[]> {

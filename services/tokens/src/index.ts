@@ -19,6 +19,7 @@ import { Chains, ContractLineages } from "./chains.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
 import { DelegationLog } from "./delegation-log.ts";
 import { openEngine } from "./engine.ts";
+import { explainedServices } from "./explained-services.ts";
 import { auditService } from "./handlers/audit-service.ts";
 import { delegationService } from "./handlers/delegation-service.ts";
 import { holderSessionService } from "./handlers/holder-session-service.ts";
@@ -204,6 +205,8 @@ export const tokens = defineService({
       auditors: new Set(settings.auditors),
       spend,
       notes,
+      revocationState: state,
+      explained: explainedServices((name) => deps.connect(name)),
       delegations,
       keyRevoker,
       keys,

@@ -25,6 +25,7 @@ import type { TokensContext } from "../context.ts";
 import type { AttestedEnd, DelegationKey } from "../delegation-log.ts";
 import type { DelegationState, End } from "../rules/delegations.ts";
 import type { StoredDelegation } from "../store/delegation-rows.ts";
+import { explainAuthority } from "./explain-authority.ts";
 
 const STATES = {
   active: DelegationStatus.ACTIVE,
@@ -73,6 +74,10 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
         delegations: page.map(({ record }) => record),
         nextPageToken: last === undefined ? "" : encodePageToken([last.position], filters),
       };
+    },
+
+    async explainAuthority(request, context) {
+      return explainAuthority(tokens, request, context);
     },
 
     async finishDelegation(request, context) {
@@ -147,7 +152,7 @@ function stateOf(status: DelegationStatus): DelegationState | undefined {
 
 function toRecord(delegation: StoredDelegation): DelegationRecord {
   const { state, createTime, expireTime, endTime, rootId, position: _, chainId: __, ...more } = delegation;
-  const { from: delegator, to: delegatee, ...rest } = more;
+  const { from: delegator, to: delegatee, subjectIssuer, subjectId, subjectPrincipal, ...rest } = more;
   return create(DelegationRecordSchema, {
     ...rest,
     delegator,
@@ -157,5 +162,8 @@ function toRecord(delegation: StoredDelegation): DelegationRecord {
     createTime: toTimestamp(createTime),
     expireTime: toTimestamp(expireTime),
     ...(endTime > 0 && { endTime: toTimestamp(endTime) }),
+    ...(subjectIssuer !== "" && {
+      onBehalfOf: { issuer: subjectIssuer, subject: subjectId, principal: subjectPrincipal },
+    }),
   });
 }

@@ -1,4 +1,4 @@
-import { DeputeError, ErrorReason, encodeBase64Url } from "@depute/core";
+import { canonicalJson, DeputeError, ErrorReason, encodeBase64Url } from "@depute/core";
 import {
   brokenInvariant,
   type CryptoEngine,
@@ -22,6 +22,8 @@ export interface Link {
   readonly parentDelegationId: string;
   readonly depth: number;
   readonly block: Block;
+  /** The block as canonical JSON, without its signature: its digest is the revocation id. */
+  readonly document: string;
 }
 
 const utf8 = new TextEncoder();
@@ -48,7 +50,8 @@ export function linksOf(engine: CryptoEngine, token: SignedJSONToken): Link[] {
     if (broken !== undefined) throw invalidDelegation(`block ${level}: ${broken}`);
     const parentChainId = parent?.chainId ?? "";
     const chainId = encodeBase64Url(engine.blake2b256(utf8.encode(parentChainId + block.revocationId)));
-    links.push({ chainId, parentChainId, parentDelegationId, depth, block });
+    const document = canonicalJson(level === 0 ? authority : token.attenuations[level - 1]);
+    links.push({ chainId, parentChainId, parentDelegationId, depth, block, document });
     above = child;
   }
   return links;

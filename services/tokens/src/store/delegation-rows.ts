@@ -14,11 +14,29 @@ import type { DelegationState, End, Link } from "../rules/delegations.ts";
 
 const LAST_ROW = row({ last: nullable(integer) });
 const REVOCATION_ID_AFTER_POSITION_ROW = row({ revocation_id: text, after_position: integer });
-const OWNER_ROW = row({ chain_id: text, organization: text });
+const OWNER_ROW = row({
+  chain_id: text,
+  organization: text,
+  subject_issuer: text,
+  subject_id: text,
+  subject_principal: text,
+});
+const BLOCK_ROW = row({ chainId: text, block: text });
+
+/** The identity for which the platform minted a root block (RFC 8693 4.1). All members are empty for none. */
+export interface Subject {
+  /** The claims `iss` and `sub` of the exchanged token. */
+  readonly subjectIssuer: string;
+  readonly subjectId: string;
+  /** The principal to which the identities file maps the subject. */
+  readonly subjectPrincipal: string;
+}
+
+const NO_SUBJECT: Subject = { subjectIssuer: "", subjectId: "", subjectPrincipal: "" };
 const POSITION_ROW = row({ position: integer });
 
 /** A stored delegation. Times are in milliseconds since 1970; `endTime` is 0 while the delegation is active. */
-export interface StoredDelegation {
+export interface StoredDelegation extends Subject {
   readonly position: number;
   readonly chainId: string;
   readonly id: string;
@@ -55,6 +73,9 @@ export const STORED_DELEGATION_ROW = row<StoredDelegation>({
   expireTime: integer,
   endTime: integer,
   attestationId: text,
+  subjectIssuer: text,
+  subjectId: text,
+  subjectPrincipal: text,
 });
 
 /** The filter of a list of delegations. Undefined members do not filter. */
@@ -67,13 +88,18 @@ export interface DelegationFilter {
 const MEMBERS = `position, chain_id AS chainId, delegation_id AS id, parent_delegation_id AS parentId,
   revocation_id AS revocationId, root_id AS rootId, from_principal AS "from", to_principal AS "to",
   organization, contract_id AS contractId, depth, status AS state, create_ms AS createTime, expire_ms AS expireTime,
-  end_ms AS endTime, attestation_id AS attestationId`;
+  end_ms AS endTime, attestation_id AS attestationId, subject_issuer AS subjectIssuer, subject_id AS subjectId,
+  subject_principal AS subjectPrincipal`;
 
-/** Records the delegations of a chain for a caller; known ones stay unchanged. */
+/**
+ * Records the delegations of a chain for a caller; known ones stay unchanged.
+ *
+ * @param caller its organization owns new delegations, and its subject stands beside a new root
+ */
 export async function recordLinks(
   tx: WriteTx,
   links: readonly Link[],
-  caller: Owned,
+  caller: Owned & { readonly subject?: Subject | undefined },
   now: number,
 ): Promise<void> {
   const ids = links.map(({ block }) => block.revocationId);
@@ -81,14 +107,19 @@ export async function recordLinks(
   const owners = await ownersOf(tx, links);
   let position = last?.last ?? 0;
   let above: Owned | undefined;
-  for (const [level, { chainId, parentChainId, parentDelegationId, depth, block }] of links.entries()) {
+  let subject = caller.subject ?? NO_SUBJECT;
+  for (const [level, link] of links.entries()) {
+    const { chainId, parentChainId, parentDelegationId, depth, block, document } = link;
     const { delegationId, revocationId, signer, delegatee, contractId, expiresAt } = block;
-    const organization = owners.get(chainId) ?? owningOrganization(caller, above);
+    const recorded = owners.get(chainId);
+    const organization = recorded?.organization ?? owningOrganization(caller, above);
+    subject = recorded ?? subject;
     above = { organization };
     const { changes } = await tx.run(
       `INSERT INTO delegations (position, chain_id, parent_chain_id, delegation_id, parent_delegation_id, revocation_id,
-         root_id, from_principal, to_principal, organization, contract_id, depth, status, create_ms, expire_ms, end_ms, attestation_id)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, 0, '') ON CONFLICT (chain_id) DO NOTHING`,
+         root_id, from_principal, to_principal, organization, contract_id, depth, status, create_ms, expire_ms, end_ms,
+         attestation_id, block, subject_issuer, subject_id, subject_principal)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, 0, '', ?, ?, ?, ?) ON CONFLICT (chain_id) DO NOTHING`,
       [
         ...[
           position + 1,
@@ -99,7 +130,8 @@ export async function recordLinks(
           revocationId,
           ids[0] ?? "",
         ],
-        ...[signer, delegatee, organization, contractId, depth, now, expiresAt],
+        ...[signer, delegatee, organization, contractId, depth, now, expiresAt, document],
+        ...[subject.subjectIssuer, subject.subjectId, subject.subjectPrincipal],
       ],
     );
     if (changes === 0) continue;
@@ -110,15 +142,39 @@ export async function recordLinks(
   }
 }
 
-/** Returns the owners of those links that are already recorded, by chain id. */
-async function ownersOf(tx: ReadTx, links: readonly Link[]): Promise<ReadonlyMap<string, string>> {
+/** Returns the owners and subjects of those links that are already recorded, by chain id. */
+async function ownersOf(tx: ReadTx, links: readonly Link[]): Promise<ReadonlyMap<string, Owned & Subject>> {
   const ids = links.map(({ chainId }) => chainId);
   const rows = await tx.all(
     OWNER_ROW,
-    `SELECT chain_id, organization FROM delegations WHERE chain_id IN (${ids.map(() => "?").join(", ")})`,
+    `SELECT chain_id, organization, subject_issuer, subject_id, subject_principal FROM delegations WHERE chain_id IN (${ids.map(() => "?").join(", ")})`,
     ids,
   );
-  return new Map(rows.map((row) => [row.chain_id, row.organization]));
+  return new Map(
+    rows.map(({ chain_id, organization, subject_issuer, subject_id, subject_principal }) => [
+      chain_id,
+      {
+        organization,
+        subjectIssuer: subject_issuer,
+        subjectId: subject_id,
+        subjectPrincipal: subject_principal,
+      },
+    ]),
+  );
+}
+
+/** Returns the blocks of delegations as canonical JSON, by chain id; empty for rows without content. */
+export async function readBlocks(
+  tx: ReadTx,
+  chainIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (chainIds.length === 0) return new Map();
+  const rows = await tx.all(
+    BLOCK_ROW,
+    `SELECT chain_id AS chainId, block FROM delegations WHERE chain_id IN (${chainIds.map(() => "?").join(", ")})`,
+    chainIds,
+  );
+  return new Map(rows.map(({ chainId, block }) => [chainId, block]));
 }
 
 /** Returns the delegations of an id, optionally of one block, in the order of recording. */

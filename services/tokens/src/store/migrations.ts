@@ -285,4 +285,16 @@ ${requestTableSql("mint_requests")};
       );
       INSERT INTO audit_state (id, last_id) SELECT 1, COALESCE(MAX(id), 0) FROM audit`,
   },
+  {
+    id: 13,
+    name: "content and subjects of delegations",
+    sql: `
+      -- The block as canonical JSON, without its signature: no token can be made from it. Empty for earlier rows.
+      ALTER TABLE delegations ADD COLUMN block TEXT NOT NULL DEFAULT '';
+
+      -- The identity for which the platform minted the root block; empty for none. Each row below repeats it.
+      ALTER TABLE delegations ADD COLUMN subject_issuer TEXT NOT NULL DEFAULT '';
+      ALTER TABLE delegations ADD COLUMN subject_id TEXT NOT NULL DEFAULT '';
+      ALTER TABLE delegations ADD COLUMN subject_principal TEXT NOT NULL DEFAULT ''`,
+  },
 ];

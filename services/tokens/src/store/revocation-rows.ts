@@ -115,6 +115,18 @@ export async function appendKeyRevocation(
   return { ...place, key };
 }
 
+/** Returns the logged entries on any of these blocks, in the order of the log. */
+export async function findRevocationsOf(
+  tx: ReadTx,
+  revocationIds: readonly string[],
+  limit: number,
+): Promise<LoggedRevocation[]> {
+  if (revocationIds.length === 0) return [];
+  const where = `WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")}) ORDER BY revocations.sequence LIMIT ?`;
+  const rows = await tx.all(LOG_ROW, `${LOG} ${where}`, [...revocationIds, limit]);
+  return rows.map(toPlace).filter((place): place is LoggedRevocation => place.entry !== undefined);
+}
+
 /** Returns the logged revocations of a key. */
 export async function findKeyRevocations(tx: ReadTx, key: string): Promise<LogPlace[]> {
   return (await tx.all(LOG_ROW, `${LOG} WHERE principal = ? ORDER BY revocations.sequence`, [key])).map(

@@ -1,0 +1,42 @@
+import type { AuthorityStatement, BundleCheck, BundleVerdict } from "@depute/dct";
+import { EXIT } from "../exit-codes.ts";
+import { oneLine } from "../print/safe-text.ts";
+import type { Invocation } from "../table/command.ts";
+import { readText } from "./files.ts";
+import { write } from "./output.ts";
+
+/** `depute verify-authority FILE`: checks a bundle of ExplainAuthority offline. @returns 0 for a valid bundle, else 1 */
+export async function verifyAuthority({ values }: Invocation): Promise<number> {
+  const { portableEngine, verifyAuthorityBundle } = await import("@depute/dct");
+  const trusted = { roots: keysOf(values.root), logs: keysOf(values.log) };
+  const verdict = verifyAuthorityBundle(portableEngine, readText(String(values.FILE)), trusted);
+  write([...verdict.checks.map(checkLine), ...statementLines(verdict)].map(oneLine).join("\n"));
+  return verdict.ok ? EXIT.ok : EXIT.failed;
+}
+
+function keysOf(value: Invocation["values"][string] | undefined): ReadonlySet<string> {
+  return new Set(Array.isArray(value) ? (value as readonly string[]) : []);
+}
+
+function checkLine({ name, ok, detail }: BundleCheck): string {
+  return `${ok ? "ok    " : "FAILED"} ${name}: ${detail}`;
+}
+
+function statementLines({ ok, statement }: BundleVerdict): string[] {
+  if (!ok || statement === undefined) return ["The bundle proves nothing."];
+  return authorityLines(statement);
+}
+
+function authorityLines({ kind, subjectId, principal, ...stated }: AuthorityStatement): string[] {
+  const { onBehalfOf, blocks, time, explainTime, validThen, validNow } = stated;
+  return [
+    `The ${kind} ${subjectId}: authority of ${principal}.`,
+    ...(onBehalfOf === undefined
+      ? []
+      : [`On behalf of ${onBehalfOf.subject} of ${onBehalfOf.issuer} (${onBehalfOf.principal}).`]),
+    ...blocks.map(({ delegator, delegatee, validityThen, validityNow, expireTime }, i) => {
+      return `Block ${i}: ${delegator} to ${delegatee}, until ${expireTime}; then ${validityThen}, now ${validityNow}.`;
+    }),
+    `At ${time} it was ${validThen ? "valid" : "not valid"}; at ${explainTime} ${validNow ? "valid" : "not valid"}.`,
+  ];
+}

@@ -1,0 +1,327 @@
+import { canonicalBytes, decodeBase64Url, encodeBase64Url, isObject } from "@depute/core";
+import type { CryptoEngine } from "./engine.ts";
+import { revocationId } from "./payload.ts";
+import { parsePrincipal } from "./principal.ts";
+import { parseToken } from "./serialise.ts";
+import { verifyObject } from "./signed-object.ts";
+import { parseTime } from "./time.ts";
+import { type LogEntryKind, logEntryBytes } from "./transparency/log-entry.ts";
+import { verifyLogHead } from "./transparency/log-head.ts";
+import { leafHash, verifyInclusion } from "./transparency/merkle.ts";
+import { type Attenuation, type Authority, type Keypair, type RevocationEntry, SJT_FORMAT } from "./types.ts";
+import { verifyToken } from "./verify.ts";
+
+/** The form of an authority bundle. */
+export const AUTHORITY_BUNDLE_FORMAT = "depute-authority-bundle/1";
+/** Largest text of a bundle that is written or read, in UTF-16 code units. */
+export const MAX_AUTHORITY_BUNDLE = 1_048_576;
+
+/** Whether a block was in force at a time. */
+export type BlockValidity = "valid" | "not_recorded" | "expired" | "revoked";
+
+/** One delegation of an explained chain. Times are RFC 3339 in UTC with milliseconds. */
+export interface StatedBlock {
+  readonly revocationId: string;
+  readonly delegationId: string;
+  readonly delegator: string;
+  readonly delegatee: string;
+  readonly contractId: string;
+  readonly depth: number;
+  readonly recordTime: string;
+  readonly expireTime: string;
+  readonly validityThen: BlockValidity;
+  readonly validityNow: BlockValidity;
+  /** The block without its signature; its digest is the revocation id. Absent for blocks recorded without content. */
+  readonly block?: Authority | Attenuation;
+}
+
+/** What the platform states about the authority of a subject. */
+export interface AuthorityStatement {
+  readonly kind: "delegation" | "task" | "token" | "attestation";
+  readonly subjectId: string;
+  readonly principal: string;
+  readonly onBehalfOf?: { readonly issuer: string; readonly subject: string; readonly principal: string };
+  readonly blocks: readonly StatedBlock[];
+  readonly time: string;
+  readonly explainTime: string;
+  readonly validThen: boolean;
+  readonly validNow: boolean;
+  /** The length and the head of the revocation log at `explainTime`. */
+  readonly revocationLog: { readonly sequence: number; readonly head: string };
+  /** Decisions of the audit log on these blocks, for callers that may read the log. */
+  readonly audit?: readonly unknown[];
+}
+
+/** The place of a document in the transparency log (RFC 6962 2.1.1, 3.5). Bytes are base64url. */
+export interface LogProof {
+  readonly index: number;
+  readonly time: number;
+  readonly hashes: readonly string[];
+  readonly head: {
+    readonly log: string;
+    readonly treeSize: number;
+    readonly rootHash: string;
+    readonly time: number;
+    readonly signature: string;
+  };
+}
+
+/** A statement with its proofs. */
+export interface AuthorityBundle {
+  readonly format: typeof AUTHORITY_BUNDLE_FORMAT;
+  readonly statement: AuthorityStatement;
+  readonly signer: string;
+  /** The signer's Ed25519 signature over {@link authoritySigningDigest}, base64url. */
+  readonly signature: string;
+  /** The serialized token, if the caller brought it. */
+  readonly token?: string;
+  readonly revocations: readonly RevocationEntry[];
+  readonly attestation?: Record<string, unknown>;
+  readonly attestationProof?: LogProof;
+}
+
+const TAG = new TextEncoder().encode("delegateos-authoritystatement-v1\0");
+
+/** Returns the 32 bytes that the signature of a statement covers: BLAKE2b-256 of a tag and the canonical JSON. */
+export function authoritySigningDigest(engine: CryptoEngine, statement: AuthorityStatement): Uint8Array {
+  const body = canonicalBytes(statement);
+  const bytes = new Uint8Array(TAG.length + body.length);
+  bytes.set(TAG);
+  bytes.set(body, TAG.length);
+  return engine.blake2b256(bytes);
+}
+
+/** Returns a signed bundle. */
+export function signAuthorityBundle(
+  engine: CryptoEngine,
+  { statement, ...proofs }: Omit<AuthorityBundle, "format" | "signer" | "signature">,
+  signer: Keypair,
+): AuthorityBundle {
+  const signature = encodeBase64Url(
+    engine.sign(authoritySigningDigest(engine, statement), signer.privateKey),
+  );
+  return {
+    format: AUTHORITY_BUNDLE_FORMAT,
+    statement,
+    signer: signer.principal.id,
+    signature,
+    ...proofs,
+  };
+}
+
+/** One check of a bundle. */
+export interface BundleCheck {
+  readonly name: "form" | "signature" | "blocks" | "token" | "revocations" | "attestation" | "log";
+  readonly ok: boolean;
+  /** For people; names the member at fault. */
+  readonly detail: string;
+}
+
+export interface BundleVerdict {
+  /** Whether every check passed. */
+  readonly ok: boolean;
+  readonly checks: readonly BundleCheck[];
+  /** The statement of a bundle with the right form. It counts only if `ok`. */
+  readonly statement?: AuthorityStatement;
+}
+
+/** The keys that the reader of a bundle trusts. */
+export interface TrustedKeys {
+  /** Principals whose statements and root blocks count. */
+  readonly roots: ReadonlySet<string>;
+  /** Principals of transparency logs. A log proof of another log fails. */
+  readonly logs: ReadonlySet<string>;
+}
+
+/**
+ * Verifies a bundle offline: the platform's signature, the links and digests of the blocks, and each proof that the bundle
+ * has. Every text gives a verdict, never an exception.
+ */
+export function verifyAuthorityBundle(
+  engine: CryptoEngine,
+  text: string,
+  trusted: TrustedKeys,
+): BundleVerdict {
+  const bundle = readBundle(text);
+  if (bundle === undefined) return failed("form", `the text is no ${AUTHORITY_BUNDLE_FORMAT}`);
+  try {
+    const checks = [
+      check("signature", signatureFault(engine, bundle, trusted), `signed by ${bundle.signer}`),
+      check("blocks", blocksFault(engine, bundle), `${bundle.statement.blocks.length} blocks`),
+      ...(bundle.token === undefined
+        ? []
+        : [check("token", tokenFault(engine, bundle, trusted), "each block is signed by its delegator")]),
+      check(
+        "revocations",
+        revocationsFault(engine, bundle),
+        `${bundle.revocations.length} signed revocations`,
+      ),
+      ...attestationChecks(engine, bundle, trusted),
+    ];
+    return { ok: checks.every(({ ok }) => ok), checks, statement: bundle.statement };
+  } catch {
+    // A member without a canonical form, or a member of another type than its name says.
+    return failed("form", "a member has the wrong type");
+  }
+}
+
+function failed(name: BundleCheck["name"], detail: string): BundleVerdict {
+  return { ok: false, checks: [{ name, ok: false, detail }] };
+}
+
+function check(name: BundleCheck["name"], fault: string | undefined, fine: string): BundleCheck {
+  return { name, ok: fault === undefined, detail: fault ?? fine };
+}
+
+function readBundle(text: string): AuthorityBundle | undefined {
+  if (text.length > MAX_AUTHORITY_BUNDLE) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || value.format !== AUTHORITY_BUNDLE_FORMAT) return undefined;
+  const { statement, signer, signature, revocations } = value;
+  const isWhole =
+    isObject(statement) &&
+    Array.isArray(statement.blocks) &&
+    statement.blocks.every(isObject) &&
+    typeof statement.time === "string" &&
+    typeof statement.explainTime === "string" &&
+    typeof signer === "string" &&
+    typeof signature === "string" &&
+    Array.isArray(revocations);
+  return isWhole ? (value as unknown as AuthorityBundle) : undefined;
+}
+
+function signatureFault(
+  engine: CryptoEngine,
+  { statement, signer, signature }: AuthorityBundle,
+  { roots }: TrustedKeys,
+): string | undefined {
+  if (!roots.has(signer)) return "signer: not a trusted root";
+  const key = parsePrincipal(signer);
+  const bytes = decodeBase64Url(signature);
+  const holds =
+    key !== undefined &&
+    bytes !== undefined &&
+    engine.verify(bytes, authoritySigningDigest(engine, statement), key);
+  return holds ? undefined : "signature: not the signer's";
+}
+
+function blocksFault(engine: CryptoEngine, { statement }: AuthorityBundle): string | undefined {
+  const { blocks, validThen, validNow, principal } = statement;
+  for (const [i, { block, ...stated }] of blocks.entries()) {
+    const above = blocks[i - 1];
+    if (above !== undefined && stated.delegator !== above.delegatee) return `blocks[${i}].delegator`;
+    if (above !== undefined && stated.depth !== above.depth + 1) return `blocks[${i}].depth`;
+    if (above !== undefined && !atMost(stated.expireTime, above.expireTime)) return `blocks[${i}].expireTime`;
+    if (block === undefined) continue;
+    if (revocationId(engine, block) !== stated.revocationId) return `blocks[${i}].revocationId`;
+    const signer = "issuer" in block ? block.issuer : block.attenuator;
+    if (
+      signer !== stated.delegator ||
+      block.delegatee !== stated.delegatee ||
+      block.delegationId !== stated.delegationId ||
+      block.contractId !== stated.contractId
+    ) {
+      return `blocks[${i}].block`;
+    }
+  }
+  if (blocks.length > 0 && blocks.at(-1)?.delegatee !== principal) return "principal";
+  if (validThen !== blocks.every(({ validityThen }) => validityThen === "valid")) return "validThen";
+  if (validNow !== blocks.every(({ validityNow }) => validityNow === "valid")) return "validNow";
+  return undefined;
+}
+
+/** The roots that count are the reader's. Lineages of contracts are the verifier's: the platform's signature covers them. */
+function tokenFault(
+  engine: CryptoEngine,
+  { token = "", statement }: AuthorityBundle,
+  { roots }: TrustedKeys,
+): string | undefined {
+  const input = { token, format: SJT_FORMAT } as const;
+  const parsed = parseToken(input);
+  if (!parsed.ok) return `token: ${parsed.denial.type}`;
+  const result = verifyToken(engine, input, {
+    trustedRoots: roots,
+    revocations: { isRevoked: () => false },
+    now: parseTime(parsed.token.authority.issuedAt) ?? 0,
+    spentMicrocents: 0,
+    holder: "bearer",
+    subContract: () => true,
+  });
+  // A budget of zero is a valid chain under which nothing may be spent.
+  if (!result.ok)
+    return result.denial.type === "budget_exceeded" ? undefined : `token: ${result.denial.type}`;
+  const isSame =
+    result.blocks.length === statement.blocks.length &&
+    result.blocks.every((block, i) => block.revocationId === statement.blocks[i]?.revocationId);
+  return isSame ? undefined : "token: other blocks than the statement";
+}
+
+function revocationsFault(
+  engine: CryptoEngine,
+  { revocations, statement }: AuthorityBundle,
+): string | undefined {
+  for (const [i, entry] of revocations.entries()) {
+    const checked = verifyObject(engine, "revocation", entry);
+    if (!checked.ok) return `revocations[${i}]: ${checked.refusal.detail}`;
+    const level = statement.blocks.findIndex((block) => block.revocationId === entry.revocationId);
+    const block = statement.blocks[level];
+    if (block === undefined) return `revocations[${i}].revocationId: no block of the statement`;
+    const rightful = [...statement.blocks.slice(0, level + 1).map((one) => one.delegator), block.delegatee];
+    if (!rightful.includes(entry.revokedBy)) return `revocations[${i}].revokedBy: no rightful revoker`;
+    if (block.validityNow !== "revoked")
+      return `blocks[${level}].validityNow: revoked, and stated as ${block.validityNow}`;
+  }
+  return undefined;
+}
+
+function attestationChecks(
+  engine: CryptoEngine,
+  { attestation, attestationProof, statement }: AuthorityBundle,
+  { logs }: TrustedKeys,
+): BundleCheck[] {
+  if (attestation === undefined) return [];
+  const checked = verifyObject(engine, "attestation", attestation);
+  const last = statement.blocks.at(-1);
+  const fault = !checked.ok
+    ? checked.refusal.detail
+    : checked.object.principal !== last?.delegatee || checked.object.delegationId !== last.delegationId
+      ? "attestation: not by the delegatee of the last block"
+      : undefined;
+  const checks = [check("attestation", fault, "signed by the last delegatee")];
+  if (attestationProof === undefined) return checks;
+  return [...checks, check("log", logFault(engine, attestation, attestationProof, logs), "in the log")];
+}
+
+const ATTESTATION_LEAF: LogEntryKind = "attestation";
+
+function logFault(
+  engine: CryptoEngine,
+  document: unknown,
+  { index, time, hashes, head }: LogProof,
+  logs: ReadonlySet<string>,
+): string | undefined {
+  if (!logs.has(head.log)) return "head.log: not a trusted log";
+  const digest = engine.sha256(canonicalBytes(document));
+  const root = decodeBase64Url(head.rootHash);
+  const signature = decodeBase64Url(head.signature);
+  const proof = hashes.map((text) => decodeBase64Url(text) ?? new Uint8Array());
+  if (root === undefined || signature === undefined) return "head: malformed";
+  const { log, treeSize, time: headTime } = head;
+  if (!verifyLogHead(engine, { log, treeSize, rootHash: root, time: headTime }, signature)) {
+    return "head.signature: not the log's";
+  }
+  const sha256 = (bytes: Uint8Array) => engine.sha256(bytes);
+  const leaf = leafHash(sha256, logEntryBytes({ kind: ATTESTATION_LEAF, digest, time }));
+  return verifyInclusion(sha256, { index, treeSize, leaf, root, proof })
+    ? undefined
+    : "hashes: the log does not contain the attestation";
+}
+
+function atMost(time: string, limit: string): boolean {
+  return (parseTime(time) ?? Number.NaN) <= (parseTime(limit) ?? Number.NaN);
+}

@@ -1,0 +1,152 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type AuthorityExplanation,
+  AuthorityExplanationSchema,
+  BlockValidity,
+  type ExplainedBlockSchema,
+} from "@depute/contracts/depute/tokens/v1/authority_explanation_pb";
+import { isObject, toTimestamp } from "@depute/core";
+import {
+  type Attenuation,
+  type Authority,
+  type AuthorityStatement,
+  type Capability,
+  formatTime,
+  parseTime,
+  type StatedBlock,
+  type BlockValidity as Validity,
+} from "@depute/dct";
+
+/** The members of a recorded delegation that an explanation states. Times are milliseconds since 1970. */
+interface RecordedDelegation {
+  readonly id: string;
+  readonly revocationId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly contractId: string;
+  readonly depth: number;
+  readonly createTime: number;
+  readonly expireTime: number;
+}
+
+/** One delegation of a chain with what the store knows about its block. Times are milliseconds since 1970. */
+export interface ExplainedLink {
+  readonly delegation: RecordedDelegation;
+  /** The block as canonical JSON; empty if the row has no content. */
+  readonly document: string;
+  /** The record of the block's first revocation, or of its signer's key; undefined for none. */
+  readonly revokeTime: number | undefined;
+  /** Whether the service denies the block now, also for a revocation that waits for its proof. */
+  readonly isRevokedNow: boolean;
+}
+
+/** Returns the stated blocks of a chain, the root first. */
+export function statedBlocks(chain: readonly ExplainedLink[], then: number, now: number): StatedBlock[] {
+  return chain.map((link) => {
+    const { delegation, document } = link;
+    const { revocationId, id: delegationId, from: delegator, to: delegatee, contractId, depth } = delegation;
+    const block: unknown = document === "" ? undefined : JSON.parse(document);
+    return {
+      ...{ revocationId, delegationId, delegator, delegatee, contractId, depth },
+      recordTime: formatTime(delegation.createTime),
+      expireTime: formatTime(delegation.expireTime),
+      validityThen: validity(link, then, then >= now),
+      validityNow: validity(link, now, true),
+      ...(isObject(block) && { block: block as unknown as Authority | Attenuation }),
+    };
+  });
+}
+
+/** As in the verification of tokens, a block is still valid in the millisecond in which it expires. */
+function validity(
+  { delegation, revokeTime, isRevokedNow }: ExplainedLink,
+  at: number,
+  isNow: boolean,
+): Validity {
+  if (at < delegation.createTime) return "not_recorded";
+  if (isNow ? isRevokedNow : revokeTime !== undefined && revokeTime <= at) return "revoked";
+  return at > delegation.expireTime ? "expired" : "valid";
+}
+
+const VALIDITIES = {
+  valid: BlockValidity.VALID,
+  not_recorded: BlockValidity.NOT_RECORDED,
+  expired: BlockValidity.EXPIRED,
+  revoked: BlockValidity.REVOKED,
+} as const;
+
+/** What a block leaves to its delegatee. */
+interface Grant {
+  readonly capabilities: readonly Capability[];
+  readonly budget: number;
+  readonly depth: number;
+}
+
+/** Converts a statement to its contract message. */
+export function toExplanation(statement: AuthorityStatement): AuthorityExplanation {
+  const { kind, subjectId, principal, onBehalfOf, validThen, validNow } = statement;
+  let above: Grant | undefined;
+  const blocks = statement.blocks.map((block, i): MessageInitShape<typeof ExplainedBlockSchema> => {
+    const grant = grantOf(block.block, above);
+    const known = grant !== undefined;
+    const narrowed = i === 0 ? [] : narrowedBy(block, statement.blocks[i - 1], grant, above);
+    above = grant;
+    const { delegationId, revocationId, delegator, delegatee, contractId } = block;
+    return {
+      ...{ delegationId, revocationId, delegator, delegatee, contractId, narrowed, contentKnown: known },
+      ...(known && {
+        capabilities: [...grant.capabilities],
+        maxBudgetMicrocents: BigInt(grant.budget),
+        remainingDepth: grant.depth,
+      }),
+      recordTime: toTimestamp(parseTime(block.recordTime) ?? 0),
+      expireTime: toTimestamp(parseTime(block.expireTime) ?? 0),
+      validityThen: VALIDITIES[block.validityThen],
+      validityNow: VALIDITIES[block.validityNow],
+    };
+  });
+  return create(AuthorityExplanationSchema, {
+    ...{ kind, subjectId, principal, blocks, validThen, validNow },
+    ...(onBehalfOf !== undefined && { onBehalfOf }),
+    time: toTimestamp(parseTime(statement.time) ?? 0),
+    explainTime: toTimestamp(parseTime(statement.explainTime) ?? 0),
+  });
+}
+
+/** Returns what a block leaves; undefined if the content of the block or of one above is unknown. */
+function grantOf(block: Authority | Attenuation | undefined, above: Grant | undefined): Grant | undefined {
+  if (block === undefined) return undefined;
+  if ("issuer" in block) {
+    const { capabilities, maxBudgetMicrocents: budget, maxChainDepth, chainDepth } = block;
+    return { capabilities, budget, depth: maxChainDepth - chainDepth };
+  }
+  if (above === undefined) return undefined;
+  return {
+    capabilities: block.allowedCapabilities ?? above.capabilities,
+    budget: Math.min(above.budget, block.maxBudgetMicrocents ?? above.budget),
+    depth: Math.min(above.depth - 1, block.maxChainDepth ?? above.depth - 1),
+  };
+}
+
+function narrowedBy(
+  block: StatedBlock,
+  stated: StatedBlock | undefined,
+  grant: Grant | undefined,
+  above: Grant | undefined,
+): string[] {
+  const isLess = {
+    capabilities: textOf(grant?.capabilities) !== textOf(above?.capabilities),
+    budget: grant !== undefined && above !== undefined && grant.budget < above.budget,
+    // Each block takes one step of the depth, so only a further reduction is the block's own choice.
+    depth: grant !== undefined && above !== undefined && grant.depth < above.depth - 1,
+    lifetime: block.expireTime !== stated?.expireTime,
+    contract: block.contractId !== stated?.contractId,
+  };
+  return Object.entries(isLess).flatMap(([name, less]) => (less ? [name] : []));
+}
+
+function textOf(capabilities: readonly Capability[] | undefined): string {
+  return JSON.stringify(
+    capabilities?.map(({ namespace, action, resource }) => [namespace, action, resource]),
+  );
+}
