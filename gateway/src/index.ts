@@ -29,6 +29,7 @@ import { NekteMethods } from "../wires/nekte/methods.ts";
 import { nekteHosts, readAgentPorts } from "../wires/nekte/reach.ts";
 import { nekteWire } from "../wires/nekte/routes.ts";
 import { NEKTE_MANNERS, nekteService } from "../wires/nekte/rpc.ts";
+import { oauthWire } from "../wires/oauth/routes.ts";
 import { forwardService } from "./forward.ts";
 import { FORWARDED } from "./services.ts";
 import { gatewaySettings } from "./settings.ts";
@@ -100,6 +101,7 @@ export const gateway = defineService({
       delegateosWire(delegateos, clients),
       logWire(createClient(LogService, deps.connect("verifier"))),
       mcp,
+      oauthWire(clients),
       nekteWire({ methods, deps: wire, epochMs, auth, isServing: deps.isServing }),
     ];
     return {

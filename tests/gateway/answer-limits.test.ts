@@ -53,6 +53,7 @@ const LISTS: Readonly<Record<string, string>> = {
   "depute.tokens.v1.KeyService.ListKeys": "1,000 keys and times",
   "depute.tokens.v1.RevocationService.ListRevocations": "1,000 ids, keys and signatures",
   "depute.tokens.v1.SpendService.GetBudget": "33 levels of numbers",
+  "depute.tokens.v1.TokenService.ExchangeToken": "64 capabilities of one token of 16,000 characters",
   "depute.tokens.v1.TokenService.GetIssuer": "keys of a setting",
   "depute.tokens.v1.TokenService.RecordToken": "33 blocks of one token of 16,000 characters",
   "depute.tokens.v1.TokenService.InspectToken": "33 blocks of one token of 16,000 characters",

@@ -187,6 +187,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         hasCredential: (principal) => credentials.names(principal) || identities.names(principal),
         loginOf: (headers, certificate) =>
           loginOf({ mode: "required", credentials, identities }, headers, certificate),
+        subjectOf: (subject) => identities.subjectOf(subject),
         issuers: () => identities.issuers,
         principalOf: (headers, certificate) =>
           presentedPrincipal({ mode: common.auth, credentials, identities }, headers, certificate),

@@ -7,6 +7,7 @@ import type { Authority } from "./authority.ts";
 import type { ClientAddresses } from "./client-address.ts";
 import type { HealthParts } from "./health.ts";
 import type { HttpRoute } from "./http-routes.ts";
+import type { ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
 import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
 import type { ModuleName, ServiceName } from "./names.ts";
@@ -46,6 +47,12 @@ export interface ServiceDeps {
    * @throws DeputeError UNAUTHENTICATED, also without credentials on an open platform
    */
   loginOf(headers: IncomingHttpHeaders, certificate?: string): Promise<string>;
+  /**
+   * Returns the subject of an issuer's token that its bearer exchanges (RFC 8693).
+   *
+   * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
+   */
+  subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
   /** Returns the issuers whose tokens are accepted as Bearer credentials (DEPUTE_IDENTITIES_FILE). */
   issuers(): readonly string[];
   /** The keys of the platform, in files or in the database. */

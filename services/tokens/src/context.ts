@@ -2,7 +2,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine, Keypair } from "@depute/dct";
-import type { Identity } from "@depute/service";
+import type { Identity, ProvenSubject, SubjectToken } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { BlockNotes } from "./block-notes.ts";
@@ -37,6 +37,8 @@ export interface TokensContext {
   readonly revocationState: RevocationState;
   /** The services that know the subjects of explanations. */
   readonly explained: ExplainedServices;
+  /** Verifies a token of an issuer for an exchange; see `ServiceDeps.subjectOf`. */
+  subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
   readonly tokenVerifier: TokenVerifier;
   readonly chains: Chains;
   readonly sessions: HolderSessions;

@@ -10,7 +10,7 @@ import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_p
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
 import { servicesOf } from "@depute/core/services";
-import { defineService, fingerprintOf, SealedSecrets } from "@depute/service";
+import { defineService, fingerprintOf, SealedSecrets, type SubjectToken } from "@depute/service";
 import { openStore } from "@depute/store";
 import { AgentKeys } from "./agent-keys.ts";
 import { AuditLog } from "./audit-log.ts";
@@ -206,6 +206,7 @@ export const tokens = defineService({
       spend,
       notes,
       revocationState: state,
+      subjectOf: (subject: SubjectToken) => deps.subjectOf(subject),
       explained: explainedServices((name) => deps.connect(name)),
       delegations,
       keyRevoker,

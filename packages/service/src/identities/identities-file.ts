@@ -1,12 +1,25 @@
 import { Ajv } from "ajv";
 import { IDENTITIES_SCHEMA, type RoleName } from "./identities-schema.ts";
 
+/** The largest token that an identity may get in exchange; see IDENTITIES_SCHEMA for the defaults. */
+export interface MintBounds {
+  readonly capabilities: readonly {
+    readonly namespace: string;
+    readonly action: string;
+    readonly resource: string;
+  }[];
+  readonly maxBudgetMicrocents?: number;
+  readonly maxLifetimeSeconds?: number;
+  readonly maxChainDepth?: number;
+}
+
 /** The principal that an identity stands for. */
 export interface IdentityHolder {
   readonly principal: string;
   /** The organization that owns the records of the principal; absent for none. */
   readonly organization?: string;
   readonly roles?: readonly RoleName[];
+  readonly mint?: MintBounds;
 }
 
 /** Tokens of one subject, or of the subjects with a prefix. */

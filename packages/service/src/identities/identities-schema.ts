@@ -53,6 +53,50 @@ const HOLDER = {
   },
 } as const;
 
+const MINT = {
+  description:
+    "The largest token that the identity may get in exchange for a token of its issuer. Absent: none, unless the identity has the role minter.",
+  type: "object",
+  properties: {
+    capabilities: {
+      description: "The capabilities. A resource is a pattern.",
+      type: "array",
+      items: {
+        type: "object",
+        properties: {
+          namespace: { type: "string", minLength: 1, maxLength: 128 },
+          action: { type: "string", minLength: 1, maxLength: 128 },
+          resource: { type: "string", minLength: 1, maxLength: 1024 },
+        },
+        required: ["namespace", "action", "resource"],
+        additionalProperties: false,
+      },
+      minItems: 1,
+      maxItems: 64,
+    },
+    maxBudgetMicrocents: {
+      description: "The largest budget, in microcents. Default: 0.",
+      type: "integer",
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+    },
+    maxLifetimeSeconds: {
+      description: "The longest lifetime, in seconds. Default: 3600.",
+      type: "integer",
+      minimum: 1,
+      maximum: 86_400,
+    },
+    maxChainDepth: {
+      description: "The largest number of further delegations. Default: 0.",
+      type: "integer",
+      minimum: 0,
+      maximum: 32,
+    },
+  },
+  required: ["capabilities"],
+  additionalProperties: false,
+} as const;
+
 const TOKEN_IDENTITY = {
   description:
     "The tokens of one subject, or of all subjects with a prefix. The first identity that matches counts.",
@@ -73,6 +117,7 @@ const TOKEN_IDENTITY = {
       maxProperties: 16,
     },
     ...HOLDER,
+    mint: MINT,
   },
   required: ["subject", "principal"],
   additionalProperties: false,

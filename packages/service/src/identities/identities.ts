@@ -11,7 +11,7 @@ import {
 } from "./identities-file.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
 import { identityRefused } from "./refusals.ts";
-import { isJwt, TokenVerifier } from "./token-verifier.ts";
+import { isJwt, type ProvenSubject, type SubjectToken, TokenVerifier } from "./token-verifier.ts";
 
 /** Milliseconds between two reads of the files. Orchestrators replace mounted files without a reliable event. */
 export const CHECK_INTERVAL_MS = 5000;
@@ -81,6 +81,15 @@ export class Identities {
    */
   verify(token: string): Promise<IdentityHolder> {
     return this.#loaded.tokens.verify(token);
+  }
+
+  /**
+   * Returns the subject of a token that its bearer exchanges.
+   *
+   * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
+   */
+  subjectOf(subject: SubjectToken): Promise<ProvenSubject> {
+    return this.#loaded.tokens.subjectOf(subject);
   }
 
   /**

@@ -14,6 +14,7 @@ export type IdentityFault =
   | "expired"
   | "not_yet_valid"
   | "sender_constrained"
+  | "other_key"
   | "not_mapped"
   | "no_spiffe_id";
 
@@ -31,6 +32,7 @@ const MESSAGES: Readonly<Record<IdentityFault, string>> = {
   not_yet_valid: "the bearer token is not valid yet, or comes from the future: compare the clocks",
   sender_constrained:
     "the bearer token is bound to a key (cnf): it does not count without a proof of the key",
+  other_key: "the token is bound to another key (cnf): prove that key",
   not_mapped: "the identity is valid, but stands for no principal here: ask the operator to add it",
   no_spiffe_id:
     "the client certificate has no SPIFFE id as its only URI: present another one, or a credential",

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Clock } from "@depute/core";
+import { type Clock, isObject } from "@depute/core";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
 import { holderOfClaims, type IdentityHolder, type IssuerEntry } from "./identities-file.ts";
 import { type IssuerKeys, KeysUnavailable } from "./issuer-keys.ts";
@@ -22,6 +22,26 @@ const DEFAULT_SKEW_SECONDS = 30;
 const DEFAULT_ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"];
 /** The types of tokens that prove a caller. (RFC 9068 section 2.1) ID tokens and those of Kubernetes are `JWT` or none. */
 const TYPES = new Set(["", "jwt", "at+jwt", "application/at+jwt"]);
+
+/** The type of identity assertions (draft-ietf-oauth-identity-assertion-authz-grant section 3.1). */
+const ID_JAG_TYPES = new Set(["oauth-id-jag+jwt", "application/oauth-id-jag+jwt"]);
+
+/** A token of an issuer that its bearer exchanges for a token of this platform (RFC 8693). */
+export interface SubjectToken {
+  readonly token: string;
+  /** `jwt` for an access or ID token; `id-jag` for an identity assertion. */
+  readonly kind: "jwt" | "id-jag";
+  /** The RFC 7638 thumbprint of the key that the bearer proved. */
+  readonly thumbprint: string;
+}
+
+/** The subject of an exchanged token. */
+export interface ProvenSubject {
+  /** The claims `iss` and `sub`. */
+  readonly issuer: string;
+  readonly subject: string;
+  readonly holder: IdentityHolder;
+}
 
 /** The form of a signed JSON Web Token. (RFC 7515 section 3.1) An empty signature is in it, so that alg none is refused. */
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
@@ -74,12 +94,30 @@ export class TokenVerifier {
     return holder;
   }
 
-  #issuerOf(token: string): TrustedIssuer {
+  /**
+   * Returns the subject of a token for an exchange. A token that is bound to a key counts only with that key (RFC 7800
+   * section 3, RFC 9449 section 6.1).
+   *
+   * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
+   */
+  async subjectOf({ token, kind, thumbprint }: SubjectToken): Promise<ProvenSubject> {
+    const issuer = this.#issuerOf(token, kind === "jwt" ? TYPES : ID_JAG_TYPES);
+    const { payload } = await this.#check(token, issuer);
+    const { cnf, ...claims } = payload;
+    if (kind === "id-jag" && (typeof claims.client_id !== "string" || typeof claims.jti !== "string"))
+      throw identityRefused("claim");
+    const isBound = cnf === undefined || (isObject(cnf) && cnf.jkt === thumbprint);
+    if (!isBound) throw identityRefused("other_key");
+    const holder = this.#holderOf(issuer.entry, claims);
+    return { issuer: issuer.entry.issuer, subject: claims.sub ?? "", holder };
+  }
+
+  #issuerOf(token: string, types: ReadonlySet<string> = TYPES): TrustedIssuer {
     if (token.length > MAX_TOKEN) throw identityRefused("malformed");
     let issuer: string | undefined;
     try {
       const { typ } = decodeProtectedHeader(token);
-      if (!TYPES.has(String(typ ?? "").toLowerCase())) throw identityRefused("type");
+      if (!types.has(String(typ ?? "").toLowerCase())) throw identityRefused("type");
       ({ iss: issuer } = decodeJwt(token));
     } catch (error) {
       throw error instanceof TypeError || error instanceof errors.JOSEError

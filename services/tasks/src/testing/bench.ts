@@ -109,6 +109,7 @@ export async function openBench(
       principalOf: () => "local",
       loginOf: async () => "local",
       issuers: () => [],
+      subjectOf: () => Promise.reject(new Error("no issuer is configured")),
       keys: keyFiles(dataDir),
       dataDir,
       metrics: createMetrics(),

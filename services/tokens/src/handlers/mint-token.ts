@@ -23,6 +23,7 @@ import { linksOf } from "../rules/delegations.ts";
 import { refusedMint } from "../rules/denials.ts";
 import { bindingOf, blocksOf, fromSerialized, spanMs } from "../rules/documents.ts";
 import { mintParams } from "../rules/mint.ts";
+import type { Subject } from "../store/delegation-rows.ts";
 import { findMint, insertMint } from "../store/mint-requests.ts";
 
 /**
@@ -38,12 +39,17 @@ export async function mintToken(
   return mintAs(context, request, identity, context.root);
 }
 
-/** Mints a token like mintToken, signed by a kept key of its owner. */
+/**
+ * Mints a token like mintToken, without a check of the caller's right.
+ *
+ * @param subject the identity for which the token is minted; absent for none
+ */
 export async function mintAs(
   context: TokensContext,
   request: MintTokenRequest,
   { principal: caller, organization }: Identity,
   issuer: Keypair,
+  subject?: Subject,
 ): Promise<MessageInitShape<typeof MintTokenResponseSchema>> {
   const { engine, store, clock, audit } = context;
   if (!isAdmissible(engine, request.delegatee)) {
@@ -64,7 +70,7 @@ export async function mintAs(
     );
     const answer = signToken(context, authority, key, issuer);
     await insertMint(tx, key, authority, now);
-    await context.delegations.record(tx, linksOf(engine, answer.minted), { organization });
+    await context.delegations.record(tx, linksOf(engine, answer.minted), { organization, subject });
     await context.notes.bind(tx, answer.blocks[0]?.revocationId ?? "", bindingOf(request.binding));
     await audit.write(tx, {
       kind: "mint",

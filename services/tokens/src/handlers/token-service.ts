@@ -8,6 +8,7 @@ import {
 import type { TokensContext } from "../context.ts";
 import { type ProofResult, toVerdict } from "../rules/denials.ts";
 import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
+import { exchangeToken } from "./exchange-token.ts";
 import { mintToken } from "./mint-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
 
@@ -20,6 +21,9 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
     },
     async mintToken(request, context) {
       return mintToken(tokens, request, await tokens.identify(context));
+    },
+    async exchangeToken(request, context) {
+      return exchangeToken(tokens, request, context);
     },
     async recordToken(request, context) {
       return recordToken(tokens, request, await tokens.identify(context));

@@ -1,0 +1,72 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { type DeputeError, ErrorReason } from "@depute/core";
+import { requestStatusOf } from "@depute/service";
+import { refusalIn } from "../../edge/fault.ts";
+import type { WireError } from "../../edge/route.ts";
+
+/** The error codes of the token endpoint. (RFC 6749 section 5.2, RFC 8693 section 2.2.2, RFC 9449 section 5) */
+export type OAuthCode =
+  | "invalid_request"
+  | "invalid_client"
+  | "invalid_grant"
+  | "invalid_scope"
+  | "invalid_target"
+  | "invalid_dpop_proof"
+  | "unauthorized_client"
+  | "unsupported_grant_type"
+  | "temporarily_unavailable"
+  | "server_error";
+
+/** A request that the token endpoint refuses by itself. */
+export class OAuthFault extends Error {
+  readonly code: OAuthCode;
+
+  constructor(code: OAuthCode, description: string) {
+    super(description);
+    this.name = "OAuthFault";
+    this.code = code;
+  }
+}
+
+/** Characters that a description may have. (RFC 6749 appendix A.8) */
+const NOT_DESCRIPTION = /[^\x20\x21\x23-\x5b\x5d-\x7e]/g;
+
+/** Converts a refusal to an error answer of the token endpoint. */
+export function toOAuthError(thrown: unknown): WireError {
+  if (thrown instanceof OAuthFault) return answer(400, thrown.code, thrown.message);
+  const refusal = refusalIn(thrown);
+  const status = requestStatusOf(refusal);
+  if (status !== undefined) return answer(status, "invalid_request", refusal.message);
+  const code = codeOf(refusal);
+  const text = code === "server_error" ? "an internal fault; the log has it" : refusal.message;
+  return answer(STATUS[code] ?? 400, code, text);
+}
+
+const STATUS: Partial<Record<OAuthCode, number>> = { temporarily_unavailable: 503, server_error: 500 };
+
+function codeOf({ reason, metadata }: DeputeError): OAuthCode {
+  switch (reason) {
+    case ErrorReason.UNAUTHENTICATED:
+      if (metadata.denial !== undefined) return "invalid_dpop_proof";
+      return metadata.fault === "issuer_unavailable" ? "temporarily_unavailable" : "invalid_request";
+    case ErrorReason.TOKEN_DENIED:
+    case ErrorReason.TOKEN_MALFORMED:
+    case ErrorReason.INVALID_REQUEST:
+      return "invalid_request";
+    case ErrorReason.ATTENUATION_VIOLATION:
+      return "invalid_scope";
+    case ErrorReason.CALLER_NOT_ALLOWED:
+      return "unauthorized_client";
+    case ErrorReason.LIMIT_EXCEEDED:
+    case ErrorReason.DEPENDENCY_UNAVAILABLE:
+    case ErrorReason.DEADLINE_EXCEEDED:
+      return "temporarily_unavailable";
+    default:
+      return "server_error";
+  }
+}
+
+function answer(status: number, error: string, description: string): WireError {
+  const body: JsonValue = { error, error_description: description.replace(NOT_DESCRIPTION, "'") };
+  return { status, body };
+}

@@ -1,0 +1,70 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type ExchangeTokenRequest,
+  type ExchangeTokenResponseSchema,
+  SubjectTokenKind,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
+import { DeputeError, ErrorReason, encodeBase64Url } from "@depute/core";
+import { thumbprint } from "@depute/dct";
+import { callerOf } from "@depute/service";
+import type { TokensContext } from "../context.ts";
+import { mintOfExchange } from "../rules/exchange.ts";
+import { mintAs } from "./mint-token.ts";
+
+/**
+ * Mints a token for the key of a holder proof, in exchange for a token of an issuer (RFC 8693). The proof counts first, so
+ * that a token of an issuer cannot be tried with a stolen proof.
+ */
+export async function exchangeToken(
+  tokens: TokensContext,
+  request: ExchangeTokenRequest,
+  context: HandlerContext,
+): Promise<MessageInitShape<typeof ExchangeTokenResponseSchema>> {
+  const { engine, minters, maxLifetimeMs, root } = tokens;
+  const delegatee = await provenKey(tokens, request.proof, context);
+  const { issuer, subject, holder } = await tokens.subjectOf({
+    token: request.subjectToken,
+    kind: request.subjectTokenKind === SubjectTokenKind.ID_JAG ? "id-jag" : "jwt",
+    thumbprint: thumbprint(engine, delegatee),
+  });
+  const { principal, organization = "", roles = [], mint: bounds } = holder;
+  const isMinter = roles.includes("minter") || minters.has(principal);
+  // The proof counts once, so its digest identifies the exchange.
+  const requestId = encodeBase64Url(engine.sha256(new TextEncoder().encode(request.proof)));
+  const mint = mintOfExchange(request, { bounds, isMinter }, { delegatee, requestId, maxLifetimeMs });
+  const minted = await mintAs(tokens, mint, { principal, organization, local: false }, root, {
+    subjectIssuer: issuer,
+    subjectId: subject,
+    subjectPrincipal: principal,
+  });
+  const { capabilities, lifetime } = mint;
+  const { token, delegationId = "", revocationId = "" } = minted;
+  return {
+    ...(token !== undefined && { token }),
+    ...{ delegationId, revocationId, delegatee, capabilities },
+    ...(lifetime !== undefined && { lifetime }),
+  };
+}
+
+/** @throws DeputeError UNAUTHENTICATED with the metadata `denial` */
+async function provenKey(
+  { tokenVerifier }: TokensContext,
+  jwt: string,
+  context: HandlerContext,
+): Promise<string> {
+  const { htm: method, htu: target } = callerOf(context);
+  const proof = create(HolderProofSchema, { jwt, method, target });
+  const result = await tokenVerifier.verifyProof(proof, undefined, "");
+  if (result.ok) return result.principal;
+  const { type, detail = "" } = result.denial as { type: string; detail?: string };
+  throw new DeputeError(
+    ErrorReason.UNAUTHENTICATED,
+    `the holder proof does not count: ${type} ${detail}`.trim(),
+    {
+      metadata: { denial: type },
+    },
+  );
+}

@@ -1,0 +1,100 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type ExchangeTokenRequest,
+  type MintTokenRequest,
+  MintTokenRequestSchema,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { type Capability, DEFAULT_LIFETIME_MS, isSubset, newId } from "@depute/dct";
+import { spanMs } from "./documents.ts";
+
+/** The largest token that an identity may get. An absent member is the least. */
+export interface ExchangeBounds {
+  readonly capabilities: readonly Capability[];
+  readonly maxBudgetMicrocents?: number;
+  readonly maxLifetimeSeconds?: number;
+  readonly maxChainDepth?: number;
+}
+
+const DEFAULT_MAX_LIFETIME_SECONDS = 3600;
+
+/** The requested token, with the values that the request leaves to the identity. */
+interface Requested {
+  readonly capabilities: readonly Capability[];
+  readonly budget: bigint;
+  readonly lifetimeMs: number;
+  readonly depth: number;
+}
+
+/**
+ * Returns the mint of an exchange.
+ *
+ * @param bounds the bounds of the identity; undefined for none
+ * @param isMinter whether the identity may mint without bounds; its request then names the capabilities
+ * @param delegatee the principal of the proof
+ * @param requestId identifies the exchange among those of the identity
+ * @param maxLifetimeMs the longest lifetime that the service allows
+ * @throws DeputeError CALLER_NOT_ALLOWED without bounds, ATTENUATION_VIOLATION beyond them
+ */
+export function mintOfExchange(
+  request: ExchangeTokenRequest,
+  { bounds, isMinter }: { bounds: ExchangeBounds | undefined; isMinter: boolean },
+  { delegatee, requestId, maxLifetimeMs }: { delegatee: string; requestId: string; maxLifetimeMs: number },
+): MintTokenRequest {
+  if (bounds === undefined && !isMinter) {
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      "the identity may mint no token; an operator adds `mint` to it in the identities file",
+    );
+  }
+  const requested = withDefaults(request, bounds, maxLifetimeMs);
+  if (!isMinter && bounds !== undefined) assertWithin(requested, bounds);
+  const init: MessageInitShape<typeof MintTokenRequestSchema> = {
+    ...{ requestId, delegatee, contractId: request.contractId || newId("ct") },
+    capabilities: [...requested.capabilities],
+    maxBudgetMicrocents: requested.budget,
+    maxChainDepth: requested.depth,
+    lifetime: durationFromMs(requested.lifetimeMs),
+    ...(request.binding !== undefined && { binding: request.binding }),
+  };
+  return create(MintTokenRequestSchema, init);
+}
+
+function withDefaults(
+  request: ExchangeTokenRequest,
+  bounds: ExchangeBounds | undefined,
+  maxLifetimeMs: number,
+): Requested {
+  const { capabilities, maxBudgetMicrocents, maxChainDepth } = request;
+  const longestMs = Math.min(lifetimeOf(bounds), DEFAULT_LIFETIME_MS, maxLifetimeMs);
+  return {
+    capabilities: (capabilities.length > 0 ? capabilities : (bounds?.capabilities ?? [])).map(
+      ({ namespace, action, resource }) => ({ namespace, action, resource }),
+    ),
+    budget: maxBudgetMicrocents ?? BigInt(bounds?.maxBudgetMicrocents ?? 0),
+    lifetimeMs: spanMs(request.lifetime) || longestMs,
+    depth: maxChainDepth ?? bounds?.maxChainDepth ?? 0,
+  };
+}
+
+function lifetimeOf(bounds: ExchangeBounds | undefined): number {
+  return (bounds?.maxLifetimeSeconds ?? DEFAULT_MAX_LIFETIME_SECONDS) * 1000;
+}
+
+function assertWithin({ capabilities, budget, lifetimeMs, depth }: Requested, bounds: ExchangeBounds): void {
+  for (const [i, capability] of capabilities.entries()) {
+    if (!bounds.capabilities.some((most) => isSubset(capability, most))) throw beyond(`capabilities[${i}]`);
+  }
+  if (budget > BigInt(bounds.maxBudgetMicrocents ?? 0)) throw beyond("max_budget_microcents");
+  if (lifetimeMs > lifetimeOf(bounds)) throw beyond("lifetime");
+  if (depth > (bounds.maxChainDepth ?? 0)) throw beyond("max_chain_depth");
+}
+
+function beyond(field: string): DeputeError {
+  const description = "is more than the identity may mint; request less";
+  return new DeputeError(ErrorReason.ATTENUATION_VIOLATION, `${field} ${description}`, {
+    metadata: { detail: field },
+    violations: [{ field, description }],
+  });
+}
