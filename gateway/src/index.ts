@@ -101,7 +101,7 @@ export const gateway = defineService({
       delegateosWire(delegateos, clients),
       logWire(createClient(LogService, deps.connect("verifier"))),
       mcp,
-      oauthWire(clients),
+      oauthWire(clients, wire),
       nekteWire({ methods, deps: wire, epochMs, auth, isServing: deps.isServing }),
     ];
     return {

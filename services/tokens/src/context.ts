@@ -10,6 +10,7 @@ import type { Chains } from "./chains.ts";
 import type { DelegationLog } from "./delegation-log.ts";
 import type { ExplainedServices } from "./explained-services.ts";
 import type { HolderSessions } from "./holder-sessions.ts";
+import type { JwtKeys } from "./jwt-keys.ts";
 import type { KeyRevoker } from "./key-revoker.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RevocationLog } from "./revocation-log.ts";
@@ -39,6 +40,10 @@ export interface TokensContext {
   readonly explained: ExplainedServices;
   /** Verifies a token of an issuer for an exchange; see `ServiceDeps.subjectOf`. */
   subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
+  /** The keys that sign projected tokens. */
+  readonly jwtKeys: JwtKeys;
+  /** The address under which clients know the platform, without a trailing slash. */
+  publicUrl(): string;
   readonly tokenVerifier: TokenVerifier;
   readonly chains: Chains;
   readonly sessions: HolderSessions;

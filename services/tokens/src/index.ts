@@ -30,6 +30,7 @@ import { tokenService } from "./handlers/token-service.ts";
 import { HolderProofs } from "./holder-proofs.ts";
 import { HolderSessions } from "./holder-sessions.ts";
 import { Housekeeping } from "./housekeeping.ts";
+import { JwtKeys } from "./jwt-keys.ts";
 import { KeyRevoker } from "./key-revoker.ts";
 import { KeyStore } from "./key-store.ts";
 import { KnownKeys } from "./known-keys.ts";
@@ -133,10 +134,12 @@ export const tokens = defineService({
       ...{ knownKeys, pool, saved },
     });
     keyRevoker.start();
+    const secrets = new SealedSecrets(master);
+    const jwtKeys = new JwtKeys({ store, clock, secrets, maxAgeMs: settings.jwtKeyMaxAge });
     const keys = new KeyStore({
       ...{ engine, store, clock, timers, log, audit, maxAgeMs: settings.keyMaxAge },
       onAgentKey: () => agentKeys.wake(),
-      secrets: new SealedSecrets(master),
+      secrets,
     });
     const agentKeys = new AgentKeys({
       ...{ store, clock, timers, log, keys, registry: deps.connect("registry") },
@@ -207,6 +210,8 @@ export const tokens = defineService({
       notes,
       revocationState: state,
       subjectOf: (subject: SubjectToken) => deps.subjectOf(subject),
+      jwtKeys,
+      publicUrl: () => deps.publicUrl,
       explained: explainedServices((name) => deps.connect(name)),
       delegations,
       keyRevoker,

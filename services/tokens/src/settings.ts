@@ -1,4 +1,5 @@
 import { defineSettings, type Settings, SettingsError } from "@depute/service";
+import { PUBLISHED_AHEAD_MS } from "./rules/jwt-keys.ts";
 
 const KEYS = "Tokens: keys";
 const PROOFS = "Tokens: holder proofs";
@@ -25,6 +26,12 @@ export const tokensSettings = defineSettings({
     type: "duration",
     default: "0s",
     help: "age at which the service replaces a kept key; 0s: never",
+    group: KEYS,
+  },
+  jwtKeyMaxAge: {
+    type: "duration",
+    default: "720h",
+    help: "age at which the service replaces the key that signs projected tokens (JWT); 2h or more",
     group: KEYS,
   },
   trustedRoots: {
@@ -162,6 +169,10 @@ export function assertSettings(settings: TokensSettings): void {
   if (tokenMinLifetime > tokenMaxLifetime || tokenMaxLifetime === 0) {
     throw new SettingsError("DEPUTE_TOKEN_MIN_LIFETIME is at most DEPUTE_TOKEN_MAX_LIFETIME, which is not 0");
   }
+  if (settings.jwtKeyMaxAge < 2 * PUBLISHED_AHEAD_MS)
+    throw new SettingsError(
+      "DEPUTE_JWT_KEY_MAX_AGE is at least 2h, because a key is published 1h before it signs",
+    );
   if (revocationSourcePoll < 1000) throw new SettingsError("DEPUTE_REVOCATION_SOURCE_POLL is at least 1s");
   if (revocationPoll > 0 && revocationMaxStaleness >= 2 * revocationPoll) return;
   throw new SettingsError(

@@ -10,6 +10,7 @@ import { type ProofResult, toVerdict } from "../rules/denials.ts";
 import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
 import { exchangeToken } from "./exchange-token.ts";
 import { mintToken } from "./mint-token.ts";
+import { projectToken } from "./project-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
 
 /** Implements TokenService. If a caller presents credentials, they must be valid, even for calls that need none. */
@@ -24,6 +25,13 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
     },
     async exchangeToken(request, context) {
       return exchangeToken(tokens, request, context);
+    },
+    async projectToken(request, context) {
+      return projectToken(tokens, request, context);
+    },
+    async getSigningKeys(_, context) {
+      await tokens.identify(context);
+      return { jwks: JSON.stringify({ keys: await tokens.jwtKeys.published() }) };
     },
     async recordToken(request, context) {
       return recordToken(tokens, request, await tokens.identify(context));

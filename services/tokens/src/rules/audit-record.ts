@@ -14,6 +14,7 @@ export const DECISION_KINDS = [
   "finish",
   "create_key",
   "rotate_key",
+  "project",
 ] as const;
 export type DecisionKind = (typeof DECISION_KINDS)[number];
 

@@ -297,4 +297,15 @@ ${requestTableSql("mint_requests")};
       ALTER TABLE delegations ADD COLUMN subject_id TEXT NOT NULL DEFAULT '';
       ALTER TABLE delegations ADD COLUMN subject_principal TEXT NOT NULL DEFAULT ''`,
   },
+  {
+    id: 14,
+    name: "signing keys of projected tokens",
+    sql: `
+      CREATE TABLE jwt_keys (
+        kid TEXT NOT NULL PRIMARY KEY,
+        activate_ms BIGINT NOT NULL,     -- from when it signs
+        jwk TEXT NOT NULL,               -- the public key, JSON
+        sealed TEXT NOT NULL             -- the private key, encrypted with the master key
+      )`,
+  },
 ];

@@ -1,0 +1,106 @@
+import type { Clock } from "@depute/core";
+import type { SealedSecrets } from "@depute/service";
+import type { Store } from "@depute/store";
+import {
+  type CryptoKey,
+  calculateJwkThumbprint,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  type JWTPayload,
+  SignJWT,
+} from "jose";
+import { dueKeys, signingKey } from "./rules/jwt-keys.ts";
+import { forgetJwtKey, insertJwtKey, type JwtKeyRow, readJwtKeys } from "./store/jwt-key-rows.ts";
+
+/** The algorithm of projected tokens: the one that resource servers commonly verify. (RFC 7518 section 3.4) */
+export const PROJECTION_ALGORITHM = "ES256";
+/** The type of projected tokens. (RFC 9068 section 2.1) */
+const TYPE = "at+jwt";
+
+interface JwtKeysOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly secrets: SealedSecrets;
+  /** The time after which a key is replaced, in milliseconds. */
+  readonly maxAgeMs: number;
+}
+
+/**
+ * The keys that sign projected tokens. The first use makes the first key. A successor is published an hour before it
+ * signs, and a replaced key stays published until its last token has expired.
+ */
+export class JwtKeys {
+  readonly #options: JwtKeysOptions;
+  /** The opened private keys, by id; at most as many as are published. */
+  readonly #opened = new Map<string, CryptoKey>();
+
+  constructor(options: JwtKeysOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the published public keys. */
+  async published(): Promise<JWK[]> {
+    return (await this.#current()).map(({ jwk }) => JSON.parse(jwk) as JWK);
+  }
+
+  /** Signs claims with the present key. */
+  async sign(claims: JWTPayload): Promise<string> {
+    const row = signingKey(await this.#current(), this.#options.clock.now());
+    if (row === undefined) throw new Error("no key is active");
+    const key = await this.#open(row);
+    return new SignJWT(claims)
+      .setProtectedHeader({ alg: PROJECTION_ALGORITHM, kid: row.kid, typ: TYPE })
+      .sign(key);
+  }
+
+  /** Returns all keys, after the due work. */
+  async #current(): Promise<JwtKeyRow[]> {
+    const { store, clock, maxAgeMs } = this.#options;
+    const keys = await store.read(readJwtKeys);
+    const now = clock.now();
+    const due = dueKeys(keys, now, maxAgeMs);
+    if (due.create === undefined && due.forget.length === 0) return keys;
+    const made = due.create === undefined ? undefined : await this.#make(due.create);
+    return store.write(async (tx) => {
+      // Another call may have done the work meanwhile.
+      const { create, forget } = dueKeys(await readJwtKeys(tx), now, maxAgeMs);
+      if (create !== undefined && made !== undefined) await insertJwtKey(tx, made);
+      for (const kid of forget) {
+        await forgetJwtKey(tx, kid);
+        this.#opened.delete(kid);
+      }
+      return readJwtKeys(tx);
+    });
+  }
+
+  async #make(activateTime: number): Promise<JwtKeyRow> {
+    const pair = await generateKeyPair(PROJECTION_ALGORITHM, { extractable: true });
+    const jwk = await exportJWK(pair.publicKey);
+    const kid = await calculateJwkThumbprint(jwk);
+    const secret = new TextEncoder().encode(JSON.stringify(await exportJWK(pair.privateKey)));
+    const sealed = this.#options.secrets.seal(secret, contextOf(kid));
+    secret.fill(0);
+    const published = { ...jwk, kid, alg: PROJECTION_ALGORITHM, use: "sig" };
+    return { kid, activateTime, jwk: JSON.stringify(published), sealed };
+  }
+
+  async #open({ kid, sealed }: JwtKeyRow): Promise<CryptoKey> {
+    const known = this.#opened.get(kid);
+    if (known !== undefined) return known;
+    const secret = this.#options.secrets.open(sealed, contextOf(kid));
+    if (secret === undefined)
+      throw new Error("the master key is not the one that the signing keys were sealed with");
+    const jwk = JSON.parse(new TextDecoder().decode(secret)) as JWK;
+    secret.fill(0);
+    const key = await importJWK(jwk, PROJECTION_ALGORITHM);
+    if (key instanceof Uint8Array) throw new Error("a signing key is symmetric");
+    this.#opened.set(kid, key);
+    return key;
+  }
+}
+
+function contextOf(kid: string) {
+  return { purpose: "jwt-key", kid };
+}

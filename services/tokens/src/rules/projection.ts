@@ -1,0 +1,58 @@
+import type { Capability } from "@depute/dct";
+import { MAX_PROJECTION_MS } from "./jwt-keys.ts";
+
+/** The actor of a projected token, and the actors before it (RFC 8693 section 4.1). */
+export interface Actor {
+  readonly sub: string;
+  readonly act?: Actor;
+}
+
+/** A verified chain to project. Times are milliseconds since 1970. */
+export interface ProjectedChain {
+  /** The address of the platform. */
+  readonly issuer: string;
+  readonly audience: string;
+  /** The delegatees of the blocks, the root's first. */
+  readonly delegatees: readonly string[];
+  /** The identity behind the root block; absent for none. */
+  readonly onBehalfOf?: { readonly issuer: string; readonly subject: string; readonly principal: string };
+  /** The RFC 7638 thumbprint of the holder's key. */
+  readonly thumbprint: string;
+  readonly capabilities: readonly Capability[];
+  readonly delegationId: string;
+  readonly expiresAt: number;
+  readonly jti: string;
+}
+
+/**
+ * Returns the claims of a projected token (RFC 9068 section 2.2). The subject is the identity behind the root block, else
+ * the first delegatee. `act` has the present holder outermost, and the delegatees above it nested.
+ *
+ * @param lifetimeMs the requested life; 0 for the longest
+ */
+export function projectedClaims(chain: ProjectedChain, lifetimeMs: number, now: number) {
+  const { issuer, audience, delegatees, onBehalfOf, capabilities, delegationId, jti } = chain;
+  const [first = ""] = delegatees;
+  const actors = onBehalfOf === undefined ? delegatees.slice(1) : delegatees;
+  const act = actors.reduce<Actor | undefined>(
+    (before, sub) => ({ sub, ...(before !== undefined && { act: before }) }),
+    undefined,
+  );
+  const longest = Math.min(lifetimeMs || MAX_PROJECTION_MS, MAX_PROJECTION_MS);
+  return {
+    ...{ iss: issuer, aud: audience, jti },
+    sub: onBehalfOf?.principal ?? first,
+    client_id: delegatees.at(-1) ?? "",
+    iat: Math.floor(now / 1000),
+    exp: Math.floor(Math.min(now + longest, chain.expiresAt) / 1000),
+    ...(onBehalfOf !== undefined && {
+      sub_id: { format: "iss_sub", iss: onBehalfOf.issuer, sub: onBehalfOf.subject },
+    }),
+    ...(act !== undefined && { act }),
+    cnf: { jkt: chain.thumbprint },
+    authorization_details: capabilities.map(({ namespace, action, resource }) => ({
+      ...{ type: "delegateos_capability", namespace, action, resource },
+    })),
+    delegation_id: delegationId,
+  };
+}
