@@ -32,6 +32,7 @@ beforeAll(async () => {
   const identities = [
     { subject: "ada", principal: "ada@acme", organization: "acme", mint },
     { subject: "bob", principal: "bob@acme", organization: "acme" },
+    { subject: "root", principal: "root@acme", organization: "acme", roles: ["minter"] },
   ];
   const file = join(folder, "identities.json");
   writeFileSync(
@@ -223,6 +224,16 @@ describe.each([
     const answer = await exchange({ subject_token });
     expect(answer).toMatchObject({ status: 400, error: "invalid_request" });
     expect(JSON.stringify(answer)).not.toContain(subject_token.split(".")[1] ?? "?");
+  });
+
+  it("gives an identity with the role minter what it requests, without bounds", async () => {
+    const authorization_details = JSON.stringify([
+      { type: "delegateos_capability", ...READ, resource: "/**" },
+    ]);
+    const request = async (more: object) =>
+      exchange({ subject_token: await issuer.sign({ sub: "root" }), authorization_details, ...more });
+    expect(await request({ max_budget_microcents: "5000" })).toMatchObject({ status: 200, expires_in: 3600 });
+    expect(await request({})).toMatchObject({ status: 400, error: "invalid_request" });
   });
 
   it("refuses an identity without the right to mint", async () => {

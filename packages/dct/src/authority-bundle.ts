@@ -1,6 +1,6 @@
 import { canonicalBytes, decodeBase64Url, encodeBase64Url, isObject } from "@depute/core";
 import type { CryptoEngine } from "./engine.ts";
-import { revocationId } from "./payload.ts";
+import { revocationId, revocationIds } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
 import { parseToken } from "./serialise.ts";
 import { verifyObject } from "./signed-object.ts";
@@ -252,12 +252,11 @@ function tokenFault(
     holder: "bearer",
     subContract: () => true,
   });
-  // A budget of zero is a valid chain under which nothing may be spent.
-  if (!result.ok)
-    return result.denial.type === "budget_exceeded" ? undefined : `token: ${result.denial.type}`;
+  // The chain is checked before the budget. A chain with a budget of zero holds, although nothing may be spent under it.
+  if (!result.ok && result.denial.type !== "budget_exceeded") return `token: ${result.denial.type}`;
+  const ids = revocationIds(engine, parsed.token);
   const isSame =
-    result.blocks.length === statement.blocks.length &&
-    result.blocks.every((block, i) => block.revocationId === statement.blocks[i]?.revocationId);
+    ids.length === statement.blocks.length && ids.every((id, i) => id === statement.blocks[i]?.revocationId);
   return isSame ? undefined : "token: other blocks than the statement";
 }
 

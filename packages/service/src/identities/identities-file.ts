@@ -8,7 +8,7 @@ export interface MintBounds {
     readonly action: string;
     readonly resource: string;
   }[];
-  readonly maxBudgetMicrocents?: number;
+  readonly maxBudgetMicrocents: number;
   readonly maxLifetimeSeconds?: number;
   readonly maxChainDepth?: number;
 }

@@ -75,9 +75,9 @@ const MINT = {
       maxItems: 64,
     },
     maxBudgetMicrocents: {
-      description: "The largest budget, in microcents. Default: 0.",
+      description: "The largest budget, in microcents. A token without a budget counts nowhere.",
       type: "integer",
-      minimum: 0,
+      minimum: 1,
       maximum: Number.MAX_SAFE_INTEGER,
     },
     maxLifetimeSeconds: {
@@ -93,7 +93,7 @@ const MINT = {
       maximum: 32,
     },
   },
-  required: ["capabilities"],
+  required: ["capabilities", "maxBudgetMicrocents"],
   additionalProperties: false,
 } as const;
 

@@ -176,6 +176,17 @@ describe("a bundle that was changed is refused", () => {
     expect(checks.filter((check) => !check.ok).map(({ name }) => name)).toContain(failing);
   });
 
+  it("a token without a budget, in place of the explained one", async () => {
+    const { leaf } = await chain();
+    const { bundle } = await explain({ subject: { case: "token", value: requirePresent(leaf.token) } });
+    const { token } = await mint(platform, { maxBudgetMicrocents: 0n });
+    const changed = { ...JSON.parse(bundle), token: requirePresent(token).token };
+    const { checks } = verifyAuthorityBundle(engine, canonicalJson(changed), await roots());
+    expect(checks.find(({ name }) => name === "token")).toMatchObject({
+      ...{ ok: false, detail: "token: other blocks than the statement" },
+    });
+  });
+
   it("another signer", async () => {
     const { leaf } = await chain();
     const { bundle } = await explain(ofDelegation(leaf.delegationId));

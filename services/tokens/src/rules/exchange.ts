@@ -5,14 +5,14 @@ import {
   type MintTokenRequest,
   MintTokenRequestSchema,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { type Capability, DEFAULT_LIFETIME_MS, isSubset, newId } from "@depute/dct";
 import { spanMs } from "./documents.ts";
 
-/** The largest token that an identity may get. An absent member is the least. */
+/** The largest token that an identity may get. */
 export interface ExchangeBounds {
   readonly capabilities: readonly Capability[];
-  readonly maxBudgetMicrocents?: number;
+  readonly maxBudgetMicrocents: number;
   readonly maxLifetimeSeconds?: number;
   readonly maxChainDepth?: number;
 }
@@ -35,7 +35,8 @@ interface Requested {
  * @param delegatee the principal of the proof
  * @param requestId identifies the exchange among those of the identity
  * @param maxLifetimeMs the longest lifetime that the service allows
- * @throws DeputeError CALLER_NOT_ALLOWED without bounds, ATTENUATION_VIOLATION beyond them
+ * @throws DeputeError CALLER_NOT_ALLOWED without bounds, ATTENUATION_VIOLATION beyond them, INVALID_REQUEST for a minter's
+ *   request without a budget
  */
 export function mintOfExchange(
   request: ExchangeTokenRequest,
@@ -72,10 +73,16 @@ function withDefaults(
     capabilities: (capabilities.length > 0 ? capabilities : (bounds?.capabilities ?? [])).map(
       ({ namespace, action, resource }) => ({ namespace, action, resource }),
     ),
-    budget: maxBudgetMicrocents ?? BigInt(bounds?.maxBudgetMicrocents ?? 0),
+    budget: maxBudgetMicrocents ?? largestBudget(bounds),
     lifetimeMs: spanMs(request.lifetime) || longestMs,
     depth: maxChainDepth ?? bounds?.maxChainDepth ?? 0,
   };
+}
+
+/** @throws DeputeError INVALID_REQUEST without bounds: a token without a budget counts nowhere */
+function largestBudget(bounds: ExchangeBounds | undefined): bigint {
+  if (bounds === undefined) throw invalid("max_budget_microcents", "is required: the identity has no bounds");
+  return BigInt(bounds.maxBudgetMicrocents);
 }
 
 function lifetimeOf(bounds: ExchangeBounds | undefined): number {
@@ -86,7 +93,7 @@ function assertWithin({ capabilities, budget, lifetimeMs, depth }: Requested, bo
   for (const [i, capability] of capabilities.entries()) {
     if (!bounds.capabilities.some((most) => isSubset(capability, most))) throw beyond(`capabilities[${i}]`);
   }
-  if (budget > BigInt(bounds.maxBudgetMicrocents ?? 0)) throw beyond("max_budget_microcents");
+  if (budget > BigInt(bounds.maxBudgetMicrocents)) throw beyond("max_budget_microcents");
   if (lifetimeMs > lifetimeOf(bounds)) throw beyond("lifetime");
   if (depth > (bounds.maxChainDepth ?? 0)) throw beyond("max_chain_depth");
 }
