@@ -55,6 +55,7 @@ const CONSOLE = new URL("../console/", import.meta.url);
 export const gateway = defineService({
   name: "gateway",
   isReplicable: true,
+  audit: { isForwarding: true },
   settings: gatewaySettings,
   descriptors: SERVED,
   forwards: FORWARDED,

@@ -77,6 +77,7 @@ class LiveSession {
   readonly #received: Headers;
   /** The SPIFFE id of the client's certificate, as `certificateOfSocket` returns it. */
   readonly #certificate: string | undefined;
+  readonly #address: string;
   readonly #requestId: string;
   readonly #sessionId: string;
   readonly #clients: Clients;
@@ -93,11 +94,12 @@ class LiveSession {
 
   constructor(
     peer: WebSocket,
-    { headers, socket }: IncomingMessage,
+    request: IncomingMessage,
     sessionId: string,
     clients: Clients,
     deps: WireDeps,
   ) {
+    const { headers, socket } = request;
     this.#peer = peer;
     this.#received = new Headers();
     for (const name of ["authorization", "dpop", "x-api-key", "traceparent", "tracestate"]) {
@@ -105,6 +107,7 @@ class LiveSession {
       if (typeof value === "string") this.#received.set(name, value);
     }
     this.#certificate = certificateOfSocket(socket);
+    this.#address = deps.addresses.ofRequest(request);
     this.#requestId = requestIdFrom(undefined);
     this.#sessionId = sessionId;
     this.#clients = clients;
@@ -273,7 +276,12 @@ class LiveSession {
     if (proof !== undefined) received.set("dpop", proof);
     const htu = `${this.#deps.publicUrl}/v1/asp/sessions/${this.#sessionId}/${place}`;
     return {
-      headers: forwardWireHeaders(received, { htm, htu }, this.#requestId, this.#certificate),
+      headers: forwardWireHeaders(
+        received,
+        { htm, htu, edge: { address: this.#address, wire: "asp" } },
+        this.#requestId,
+        this.#certificate,
+      ),
       signal: this.#closed.signal,
     };
   }

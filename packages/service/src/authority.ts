@@ -10,7 +10,7 @@ import {
   type TokenBlock,
 } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
-import { principalKey, type WithValues } from "./call-values.ts";
+import { blocksKey, principalKey, type WithValues } from "./call-values.ts";
 import { type Caller, callerOf, organizationOf } from "./caller.ts";
 import { ownOptions } from "./calls.ts";
 
@@ -128,6 +128,10 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
         ownOptions(context, clock),
       );
       context.values.set(principalKey, principal);
+      context.values.set(
+        blocksKey,
+        blocks.map(({ revocationId }) => revocationId),
+      );
       if (result.case === "scope") {
         const organization = organizationOf(context, principal);
         return { principal, local: false, organization, scope: result.value, blocks };

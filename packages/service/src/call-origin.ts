@@ -33,6 +33,12 @@ export interface CallOrigin {
   readonly traceId: string;
 }
 
+/** The circumstances of a call, and its method. */
+export interface CurrentCall extends CallOrigin {
+  /** The full name of the method, e.g. `depute.tokens.v1.TokenService/MintToken`. */
+  readonly rpc: string;
+}
+
 /** The parts of a call that state its origin. */
 export interface OriginSource extends WithValues {
   readonly requestHeader: Headers;

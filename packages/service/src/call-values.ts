@@ -31,6 +31,11 @@ export const clientAddressKey: ContextKey<string> = createContextKey("", { descr
 /** True for a call of the platform's own processes: in process, or with the internal secret. */
 export const trustedKey: ContextKey<boolean> = createContextKey(false, { description: "trusted" });
 
+/** The revocation ids of the caller's token, the authority's first; empty without a verified token. */
+export const blocksKey: ContextKey<readonly string[]> = createContextKey<readonly string[]>([], {
+  description: "blocks",
+});
+
 /** True when the transport checks the answer's size itself, so that the interceptor skips its check. */
 export const answerCheckedKey: ContextKey<boolean> = createContextKey(false, {
   description: "answer checked",

@@ -13,6 +13,8 @@ import {
   type Timers,
 } from "@depute/core";
 import type { StoreLostError } from "@depute/store";
+import type { AuditTrail } from "./audit/audit-trail.ts";
+import { auditOf, openTrailOf } from "./audit/open-trail.ts";
 import { createAuthority } from "./authority.ts";
 import { loginOf, presentedPrincipal } from "./caller.ts";
 import { ClientAddresses } from "./client-address.ts";
@@ -121,6 +123,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const stopping = new AbortController();
   const tracing = common.otlpEndpoint !== "";
   const running: Running[] = [];
+  const trails: AuditTrail[] = [];
   const servers: { server: Server; health: HealthState; module: ServiceModule }[] = [];
   const ownPorts: Server[] = [];
   const readiness = new Readiness({ log, onLost: (error) => options.onLost?.(error) });
@@ -159,6 +162,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     await Promise.all(
       [...servers.map(({ server }) => server), ...ownPorts].map((each) => each.close(drainMs)),
     );
+    // What the last calls decided is durable then, and delivered after the next start.
+    await Promise.allSettled(trails.map((trail) => trail.close()));
     const closed = await Promise.allSettled(running.toReversed().map(({ instance }) => instance.close()));
     for (const result of closed)
       if (result.status === "rejected") log.error({ err: result.reason }, "closing failed");
@@ -175,6 +180,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     telemetry = await traceTo(common.otlpEndpoint, options.name);
     for (const { module, settings } of modules) {
       const moduleLog = log.child({ service: module.name });
+      const trail = await openTrailOf(module, common, trails, {
+        ...{ source: module.name, tokens: connect("tokens"), clock, timers, log: moduleLog },
+        onState: (state) => readiness.setStore(module.name, "audit", state),
+      });
       const deps: ServiceDeps & { publicUrl: string } = {
         log: moduleLog,
         clock,
@@ -202,6 +211,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           onState: (state) => readiness.setStore(module.name, name, state),
         }),
         isReplicated: common.replicated,
+        audit: trail,
         metrics,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
         publicUrl: publicUrlOf(module.name),
@@ -223,6 +233,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         reach: deps,
         tracing,
         stopping: stopping.signal,
+        ...auditOf(module, trail),
         ...(instance.manners && { manners: instance.manners }),
       });
       running.push({ module, instance, interceptors });

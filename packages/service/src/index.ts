@@ -9,6 +9,7 @@ export {
   MAX_ANSWER_BYTES,
   pageOfList,
 } from "./answer-limit.ts";
+export type { TrailDecision } from "./audit/audit-trail.ts";
 export {
   type Authorised,
   type Authority,
@@ -23,8 +24,9 @@ export {
   type Right,
   tokenDenied,
 } from "./authority.ts";
+export { BatchedWrites, type BatchedWritesOptions } from "./batched-writes.ts";
 export { BOUNDS_OPERATORS, BoundsOperators } from "./bounds-operators.ts";
-export { CREDENTIAL_KINDS, type CredentialKind } from "./call-origin.ts";
+export { CREDENTIAL_KINDS, type CredentialKind, type CurrentCall } from "./call-origin.ts";
 export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL, organizationOf } from "./caller.ts";
 export {
   abortError,
@@ -69,7 +71,7 @@ export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./htt
 export type { IdentityHolder, MintBounds } from "./identities/identities-file.ts";
 export type { ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
 export { unavailable } from "./interceptors/client.ts";
-export { type CurrentCall, currentCall } from "./interceptors/current-call.ts";
+export { currentCall } from "./interceptors/current-call.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
@@ -77,6 +79,7 @@ export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
 export { Counter, createMetrics, DURATION_BUCKETS_S, Gauge, Histogram, Registry } from "./metrics.ts";
 export {
+  type AuditOfModule,
   defineService,
   type OwnPort,
   type ServiceDeps,

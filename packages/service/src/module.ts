@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import type { Clock, Random, Timers } from "@depute/core";
+import type { AuditTrail } from "./audit/audit-trail.ts";
 import type { Authority } from "./authority.ts";
 import type { ClientAddresses } from "./client-address.ts";
 import type { HealthParts } from "./health.ts";
@@ -69,6 +70,8 @@ export interface ServiceDeps {
   storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
   /** Whether other processes may run the service on the same database at the same time. */
   readonly isReplicated: boolean;
+  /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
+  readonly audit: Pick<AuditTrail, "assertRoom" | "add"> | undefined;
   readonly metrics: Registry;
   /** Whether the service serves, according to its health; false before it listens. */
   readonly isServing: () => boolean;
@@ -90,6 +93,8 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
    * while `isReplicated` holds. Default false.
    */
   readonly isReplicable?: boolean;
+  /** How the host records the module's decisions in the audit log; absent where the module records its own. */
+  readonly audit?: AuditOfModule;
   /** The RPC services of the module, for reflection and health. */
   readonly descriptors: readonly DescService[];
   /**
@@ -99,6 +104,14 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   readonly forwards?: Readonly<Partial<Record<ServiceName, readonly DescService[]>>>;
   /** Opens stores and begins background work. Calls to other services must wait until the first request. */
   start(deps: ServiceDeps, settings: Settings<Table>): Promise<ServiceInstance>;
+}
+
+/** How the decisions of a module reach the audit log. */
+export interface AuditOfModule {
+  /** Methods whose allowed calls are not recorded, because a recorded call gave the right to them. */
+  readonly quiet?: readonly DescMethod[];
+  /** Whether other services decide on the calls, and record them. Then only refused credentials are recorded. */
+  readonly isForwarding?: boolean;
 }
 
 /** A port that serves only some RPCs of a module, and their health. */

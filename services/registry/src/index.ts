@@ -49,6 +49,7 @@ const RECENT_AGENTS = 256;
 /** The registry module: agents, their capabilities and their liveness. */
 export const registry = defineService({
   name: "registry",
+  audit: { quiet: [AgentService.method.heartbeatAgent] },
   settings: defineSettings({
     versionHashLength: {
       type: "string",

@@ -1,3 +1,4 @@
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { servicesOf } from "@depute/core/services";
 import { defineService, mergeSettings, type SettingsTable } from "@depute/service";
 import { CORE_SETTINGS, type OpenModule, openCore } from "./core/index.ts";
@@ -9,8 +10,21 @@ const settings: SettingsTable & typeof CORE_SETTINGS = {
 };
 
 /** The tasks service: the task engine and its modules. */
+/** Calls of a worker under its lease, and its polls for work. The dispatch of the assignment gave the right to them. */
+const { method } = WorkerService;
+const QUIET = [
+  method.takeAssignments,
+  method.acceptAssignment,
+  method.startAssignment,
+  method.heartbeatAssignment,
+  method.reportProgress,
+  method.reportPartial,
+  method.saveCheckpoint,
+];
+
 export const tasks = defineService({
   name: "tasks",
+  audit: { quiet: QUIET },
   settings,
   descriptors: servicesOf("tasks"),
 

@@ -1,19 +1,20 @@
 import { ALL_KEYS, type Bus } from "@depute/bus";
-import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
-import { type CurrentCall, currentCall, type Logger } from "@depute/service";
+import type { Clock, Timers } from "@depute/core";
+import { BatchedWrites, type CurrentCall, currentCall, type Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditedCall, AuditedDecision, Decision } from "./rules/audit-record.ts";
-import { appendDecisions } from "./store/audit-rows.ts";
+import { appendDecisions, insertBatch } from "./store/audit-rows.ts";
 
 /** The topic of wake-ups about new records. */
 export const AUDIT_TOPIC = "tokens.audit";
 
-/** Longest time that a decision waits to be written, in milliseconds. */
-const FLUSH_MS = 250;
-/** Maximum number of decisions in one write. When this many are waiting, they are written immediately. */
+/** Maximum number of decisions in one write. */
 const BATCH = 1024;
 /** Maximum number of waiting decisions while the store is unavailable. */
 const MAX_WAITING = 100_000;
+
+/** The name of this service in its records. */
+const OWN_SOURCE = "tokens";
 
 interface AuditOptions {
   store: Store;
@@ -31,16 +32,15 @@ interface AuditOptions {
  */
 export class AuditLog {
   readonly #options: AuditOptions;
-  readonly #maxWaiting: number;
-  #waiting: AuditedDecision[] = [];
-  #cancelTimer: (() => void) | undefined;
-  #flushing: Promise<void> | undefined;
-  #failed = false;
-  #closed = false;
+  readonly #batches: BatchedWrites<AuditedDecision>;
 
   constructor(options: AuditOptions) {
     this.#options = options;
-    this.#maxWaiting = options.maxWaiting ?? MAX_WAITING;
+    const { store, timers, log, maxWaiting = MAX_WAITING } = options;
+    this.#batches = new BatchedWrites<AuditedDecision>({
+      write: (decisions) => store.write((tx) => this.#append(tx, decisions)),
+      ...{ batch: BATCH, maxWaiting, limitName: "audit_waiting", itemsName: "decisions", timers, log },
+    });
   }
 
   /** Records a decision within the transaction of its change. */
@@ -49,34 +49,35 @@ export class AuditLog {
   }
 
   /**
+   * Records the decisions of another service. A repeated batch changes nothing.
+   *
+   * @param source the service
+   * @param batchId the batch's id, unique for its service
+   */
+  async record(source: string, batchId: string, decisions: readonly AuditedDecision[]): Promise<void> {
+    const { store, clock } = this.#options;
+    await store.write(async (tx) => {
+      if (await insertBatch(tx, { source, batchId, time: clock.now() })) await this.#append(tx, decisions);
+    });
+  }
+
+  /**
    * Requires that the batch has room. Call it before each decision.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
   assertRoom(): void {
-    if (this.#waiting.length < this.#maxWaiting) return;
-    throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "decisions cannot be recorded now; try again later", {
-      metadata: { limit: "audit_waiting", max: String(this.#maxWaiting) },
-    });
+    this.#batches.assertRoom();
   }
 
   /** Records a decision that changes nothing else. The record is durable within a second. */
   add(decision: Decision): void {
-    this.#waiting.push(this.#inCall(decision));
-    if (this.#waiting.length >= BATCH && !this.#failed) void this.#flush();
-    else this.#schedule();
+    this.#batches.add(this.#inCall(decision));
   }
 
   /** Writes the remaining decisions and ends the batches. */
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#cancelTimer?.();
-    await this.#flushing;
-    this.#failed = false;
-    while (this.#waiting.length > 0 && !this.#failed) await this.#flush();
-    if (this.#waiting.length > 0) {
-      this.#options.log.error({ decisions: this.#waiting.length }, "decisions could not be recorded");
-    }
+  close(): Promise<void> {
+    return this.#batches.close();
   }
 
   /** Adds the time and the call that this code serves. */
@@ -91,40 +92,7 @@ export class AuditLog {
     await appendDecisions(tx, decisions, clock.now());
     tx.afterCommit(() => bus.publish(AUDIT_TOPIC, ALL_KEYS));
   }
-
-  #schedule(): void {
-    if (this.#closed || this.#cancelTimer !== undefined || this.#flushing !== undefined) return;
-    this.#cancelTimer = this.#options.timers.after(FLUSH_MS, () => {
-      this.#cancelTimer = undefined;
-      void this.#flush();
-    });
-  }
-
-  #flush(): Promise<void> {
-    this.#flushing ??= this.#writeSome().finally(() => {
-      this.#flushing = undefined;
-      if (this.#waiting.length > 0) this.#schedule();
-    });
-    return this.#flushing;
-  }
-
-  /** Writes the oldest waiting decisions. Never rejects: after a failure the decisions stay in the batch, in order. */
-  async #writeSome(): Promise<void> {
-    const batch = this.#waiting.slice(0, BATCH);
-    if (batch.length === 0) return;
-    try {
-      await this.#options.store.write((tx) => this.#append(tx, batch));
-      this.#waiting.splice(0, batch.length);
-      this.#failed = false;
-    } catch (err) {
-      if (!this.#failed) this.#options.log.error({ err }, "decisions cannot be recorded; trying again");
-      this.#failed = true;
-    }
-  }
 }
-
-/** The name of this service in its records. */
-const OWN_SOURCE = "tokens";
 
 /** Returns the circumstances for a record, without empty members. */
 function toAuditedCall({ caller: _, ...call }: CurrentCall): AuditedCall {

@@ -4,7 +4,7 @@ import { DeadlineLoop, type Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { KeyRevoker } from "./key-revoker.ts";
 import type { RevocationState } from "./revocation-state.ts";
-import { forgetDecisions } from "./store/audit-rows.ts";
+import { forgetBatches, forgetDecisions } from "./store/audit-rows.ts";
 import { forgetUsedBlocks } from "./store/binding-rows.ts";
 import { forgetBlocks } from "./store/block-rows.ts";
 import { forgetDelegations } from "./store/delegation-rows.ts";
@@ -72,7 +72,12 @@ export class Housekeeping {
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),
     ];
-    if (auditRetentionMs > 0) jobs.push((tx) => forgetDecisions(tx, now - auditRetentionMs, BATCH));
+    if (auditRetentionMs > 0) {
+      jobs.push(
+        (tx) => forgetDecisions(tx, now - auditRetentionMs, BATCH),
+        (tx) => forgetBatches(tx, now - auditRetentionMs, BATCH),
+      );
+    }
     if (delegationRetentionMs > 0) {
       const before = now - delegationRetentionMs;
       jobs.push(

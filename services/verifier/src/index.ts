@@ -57,6 +57,7 @@ const DESCRIPTORS = servicesOf("verifier");
 /** The verifier: contracts, checks of outputs, attestations (DelegateOS 5 to 7, 10.3). */
 export const verifier = defineService({
   name: "verifier",
+  audit: {},
   settings,
   descriptors: DESCRIPTORS,
   async start(deps, values) {

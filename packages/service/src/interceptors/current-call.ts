@@ -1,13 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Interceptor } from "@connectrpc/connect";
-import { type CallOrigin, originOf } from "../call-origin.ts";
+import { type CurrentCall, originOf } from "../call-origin.ts";
 import { type Request, withHooks } from "./outcome.ts";
-
-/** The circumstances of the call that this code serves. */
-export interface CurrentCall extends CallOrigin {
-  /** The full name of the method, e.g. `depute.tokens.v1.TokenService/MintToken`. */
-  readonly rpc: string;
-}
 
 const current = new AsyncLocalStorage<Request>();
 

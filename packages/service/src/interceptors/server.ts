@@ -23,6 +23,7 @@ import type { Identities } from "../identities/identities.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
+import { type AuditOptions, auditInterceptor } from "./audit.ts";
 import { currentCallInterceptor } from "./current-call.ts";
 import { type Next, observeInterceptor, withHooks } from "./outcome.ts";
 import { serverTracingInterceptor } from "./tracing.ts";
@@ -135,6 +136,8 @@ export interface ServerInterceptorOptions {
   identities?: Identities;
   internalSecret: string;
   reach: Reach;
+  /** Records the decisions on calls; absent where the service records its own. */
+  audit?: Omit<AuditOptions, "clock" | "log">;
   /** Whether the process records spans. */
   tracing: boolean;
   stopping: AbortSignal;
@@ -159,6 +162,7 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
     requestIdInterceptor(),
     ...(options.tracing ? [serverTracingInterceptor()] : []),
     observeInterceptor(log, metrics, clock),
+    ...(options.audit === undefined ? [] : [auditInterceptor({ ...options.audit, clock, log })]),
     errorsInterceptor(options.manners),
     answerLimitInterceptor(),
     deadlineInterceptor({

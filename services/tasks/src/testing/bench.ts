@@ -112,6 +112,7 @@ export async function openBench(
       subjectOf: () => Promise.reject(new Error("no issuer is configured")),
       keys: keyFiles(dataDir),
       dataDir,
+      audit: undefined,
       metrics: createMetrics(),
       isServing: () => true,
       isReplicated: false,

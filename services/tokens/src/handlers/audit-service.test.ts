@@ -159,4 +159,24 @@ describe("AuditService", () => {
     left.abort();
     expect(seen).toEqual(["1 undefined", "2 attenuate", "3 mint"]);
   });
+
+  it("records a delivered batch of another service once", async () => {
+    const time = toTimestamp(platform.clock.now());
+    const decision = {
+      kind: "call",
+      caller: "c",
+      resource: "tasks/t-1",
+      time,
+      decision: AuditDecision.ALLOWED,
+    };
+    const request = { source: "tasks", batchId: crypto.randomUUID(), decisions: [decision] };
+    await platform.auditRecords.recordAuditDecisions(request);
+    await platform.auditRecords.recordAuditDecisions(request);
+    await platform.auditRecords.recordAuditDecisions({ ...request, batchId: crypto.randomUUID() });
+    const { records } = await list({ filter: { resource: "tasks/t-1" } });
+    expect(records.map(({ source, sequence }) => `${source} ${sequence}`)).toEqual(["tasks 1", "tasks 2"]);
+    const as = withProof(platform, bob, "AuditService/RecordAuditDecisions");
+    const refused = await refusal(platform.auditRecords.recordAuditDecisions(request, as));
+    expect(refused.reason).toBe("CALLER_NOT_ALLOWED");
+  });
 });

@@ -10,7 +10,7 @@ import { DeputeError, decodePageToken, ErrorReason, encodePageToken, pageSize } 
 import { bytesOf, cutPage, follow, type Identity } from "@depute/service";
 import { AUDIT_TOPIC } from "../audit-log.ts";
 import type { TokensContext } from "../context.ts";
-import { fromFilter, toRecord } from "../rules/audit-message.ts";
+import { fromFilter, fromRecord, toRecord } from "../rules/audit-message.ts";
 import { type AuditEntry, matchesAudit } from "../rules/audit-record.ts";
 import { idBefore, readDecisions } from "../store/audit-rows.ts";
 
@@ -62,6 +62,19 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
         if (matchesAudit(entry, filter)) yield { sequence: BigInt(entry.id), record: toRecord(entry) };
       }
     },
+
+    async recordAuditDecisions({ source, batchId, decisions }, context) {
+      const { local } = await tokens.identify(context);
+      if (!local) {
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "only the platform's services record decisions in the audit log",
+        );
+      }
+      const recorded = decisions.map((record) => fromRecord(record, source));
+      await tokens.audit.record(source, batchId, recorded);
+      return {};
+    },
   };
 }
 
@@ -75,9 +88,16 @@ function lastExamined(examined: readonly AuditEntry[]): number | undefined {
   return examined.length < MAX_EXAMINED ? undefined : examined.at(-1)?.id;
 }
 
-/** @throws DeputeError CALLER_NOT_ALLOWED */
-function assertAuditor({ auditors }: TokensContext, { principal, local }: Identity): void {
+/**
+ * Refuses a caller that may not read the log, and records the refusal.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED
+ */
+function assertAuditor({ auditors, audit }: TokensContext, { principal, local }: Identity): void {
   if (local || auditors.has(principal)) return;
+  const reason = "caller_not_allowed";
+  audit.assertRoom();
+  audit.add({ kind: "call", caller: principal, principal, decision: "denied", reason, blocks: [] });
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
     "the caller may not read the audit log; an operator names auditors in DEPUTE_AUDITORS",

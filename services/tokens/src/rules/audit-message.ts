@@ -6,8 +6,8 @@ import {
   type AuditRecord,
   AuditRecordSchema,
 } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
-import { fromTimestamp, toTimestamp } from "@depute/core";
-import type { AuditEntry, AuditFilter } from "./audit-record.ts";
+import { fromTimestamp, invalid, toTimestamp } from "@depute/core";
+import type { AuditEntry, AuditedDecision, AuditFilter } from "./audit-record.ts";
 
 const DECISIONS = { allowed: AuditDecision.ALLOWED, denied: AuditDecision.DENIED } as const;
 
@@ -34,6 +34,41 @@ export function toRecord({ id, time, decision, blocks, call, ...own }: AuditEntr
     decision: DECISIONS[decision],
     revocationIds: [...blocks],
   });
+}
+
+/** The members of a delivered record that state its call. */
+const CALL_TEXTS = [
+  "organization",
+  "address",
+  "onBehalfOf",
+  "rpc",
+  "wire",
+  "resource",
+  "requestId",
+  "traceId",
+] as const;
+
+/**
+ * Converts a decision that another service delivers.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
+export function fromRecord(record: AuditRecord, source: string): AuditedDecision {
+  const { kind, caller, principal, decision, reason, revocationIds, time, credential } = record;
+  if (kind !== "call" && kind !== "call_tool") throw invalid("decisions.kind", "is not call or call_tool");
+  if (decision === AuditDecision.UNSPECIFIED) throw invalid("decisions.decision", "is required");
+  if (time === undefined) throw invalid("decisions.time", "is required");
+  const credentialName = Object.keys(CREDENTIALS).find((name) => CREDENTIALS[name] === credential);
+  return {
+    ...{ kind, caller, principal, reason, source, blocks: revocationIds, time: fromTimestamp(time) },
+    decision: decision === AuditDecision.ALLOWED ? "allowed" : "denied",
+    call: {
+      ...(credentialName !== undefined && { credential: credentialName }),
+      ...Object.fromEntries(
+        CALL_TEXTS.filter((name) => record[name] !== "").map((name) => [name, record[name]]),
+      ),
+    },
+  };
 }
 
 /** Converts a filter of the contract. An empty field selects all. */

@@ -15,6 +15,8 @@ export const DECISION_KINDS = [
   "create_key",
   "rotate_key",
   "project",
+  "call",
+  "call_tool",
 ] as const;
 export type DecisionKind = (typeof DECISION_KINDS)[number];
 

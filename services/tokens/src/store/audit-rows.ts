@@ -95,3 +95,29 @@ export async function forgetDecisions(tx: WriteTx, before: number, limit: number
   );
   return changes;
 }
+
+/**
+ * Notes a batch of another service.
+ *
+ * @returns whether it is new
+ */
+export async function insertBatch(
+  tx: WriteTx,
+  { source, batchId, time }: { readonly source: string; readonly batchId: string; readonly time: number },
+): Promise<boolean> {
+  const { changes } = await tx.run(
+    "INSERT INTO audit_batches (source, batch_id, record_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+    [source, batchId, time],
+  );
+  return changes > 0;
+}
+
+/** Deletes notes of batches that were recorded before a time; returns their number. */
+export async function forgetBatches(tx: WriteTx, before: number, limit: number): Promise<number> {
+  const { changes } = await tx.run(
+    `DELETE FROM audit_batches WHERE (source, batch_id) IN
+       (SELECT source, batch_id FROM audit_batches WHERE record_ms < ? LIMIT ?)`,
+    [before, limit],
+  );
+  return changes;
+}

@@ -308,4 +308,16 @@ ${requestTableSql("mint_requests")};
         sealed TEXT NOT NULL             -- the private key, encrypted with the master key
       )`,
   },
+  {
+    id: 15,
+    name: "audit of other services",
+    sql: `
+      CREATE TABLE audit_batches (       -- delivered by other services; a repeated one is recognized
+        source TEXT NOT NULL,
+        batch_id TEXT NOT NULL,
+        record_ms BIGINT NOT NULL,
+        PRIMARY KEY (source, batch_id)
+      );
+      CREATE INDEX audit_batches_by_time ON audit_batches (record_ms)`,
+  },
 ];

@@ -1,0 +1,160 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { createClient, type Transport } from "@connectrpc/connect";
+import {
+  AuditCredential,
+  AuditDecision,
+  type AuditRecord,
+  AuditRecordSchema,
+  AuditService,
+  RecordAuditDecisionsRequestSchema,
+} from "@depute/contracts/depute/tokens/v1/audit_service_pb";
+import { type Clock, DeputeError, ErrorReason, randomUuid, type Timers, toTimestamp } from "@depute/core";
+import type { Store } from "@depute/store";
+import { BatchedWrites } from "../batched-writes.ts";
+import type { CredentialKind, CurrentCall } from "../call-origin.ts";
+import { ownHeaders } from "../calls.ts";
+import { fromConnectError } from "../errors-on-wire.ts";
+import type { Logger } from "../log.ts";
+import type { ModuleName } from "../names.ts";
+import { Outbox } from "../outbox.ts";
+import { type BatchRow, countBatches, deleteBatch, firstBatches, insertBatch } from "./outbox-rows.ts";
+
+/** Maximum number of decisions in one delivery; a rule of the contract. */
+const BATCH = 100;
+/** Maximum number of decisions that wait for the store. */
+const MAX_WAITING = 10_000;
+/** Maximum number of batches that wait for the tokens service. */
+const MAX_UNDELIVERED = 10_000;
+
+/** A decision on authority, with the call that it belongs to. */
+export interface TrailDecision {
+  readonly kind: "call" | "call_tool";
+  readonly call: CurrentCall;
+  /** The name of the record that the call is about; empty for none. */
+  readonly resource: string;
+  readonly decision: "allowed" | "denied";
+  readonly reason: string;
+  /** The revocation ids of the token's blocks, the authority's first. */
+  readonly blocks: readonly string[];
+}
+
+export interface AuditTrailOptions {
+  /** The service that decides. */
+  readonly source: ModuleName;
+  readonly store: Store;
+  /** The tokens service, which keeps the audit log. */
+  readonly tokens: Transport;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+/**
+ * Delivers the decisions of a service to the audit log of the tokens service, each at least once. A decision is durable
+ * within a second. While the trail is full, no further decision is made.
+ */
+export class AuditTrail {
+  readonly #options: AuditTrailOptions;
+  readonly #batches: BatchedWrites<AuditRecord>;
+  readonly #outbox: Outbox<BatchRow>;
+  #undelivered = 0;
+
+  constructor(options: AuditTrailOptions) {
+    this.#options = options;
+    const { store, timers, log, tokens } = options;
+    const client = createClient(AuditService, tokens);
+    this.#batches = new BatchedWrites<AuditRecord>({
+      write: (decisions) => this.#write(decisions),
+      ...{ batch: BATCH, maxWaiting: MAX_WAITING, limitName: "audit_waiting", itemsName: "decisions" },
+      ...{ timers, log },
+    });
+    this.#outbox = new Outbox<BatchRow>({
+      ...{ timers, log, failureMessage: "delivery of decisions to the audit log failed" },
+      first: (limit) => store.read((tx) => firstBatches(tx, limit)),
+      tell: async ({ id, request }, signal) => {
+        const message = fromBinary(RecordAuditDecisionsRequestSchema, request);
+        try {
+          await client.recordAuditDecisions(message, { headers: ownHeaders(""), signal });
+        } catch (error) {
+          if (fromConnectError(error).reason !== ErrorReason.INVALID_REQUEST) throw error;
+          // A retry would receive the same refusal, and the batches after it would wait for ever.
+          log.error({ err: error, batch: id }, "the audit log refused decisions");
+        }
+      },
+      drop: async ({ id }) => {
+        await store.write((tx) => deleteBatch(tx, id));
+        this.#undelivered = Math.max(0, this.#undelivered - 1);
+      },
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#undelivered = await this.#options.store.read(countBatches);
+    this.#outbox.start();
+  }
+
+  /**
+   * Requires that a decision more can be recorded. Call it before each decision.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED
+   */
+  assertRoom(): void {
+    this.#batches.assertRoom();
+    if (this.#undelivered < MAX_UNDELIVERED) return;
+    throw new DeputeError(
+      ErrorReason.LIMIT_EXCEEDED,
+      "the audit log does not take decisions now; try again later",
+      { metadata: { limit: "audit_undelivered", max: String(MAX_UNDELIVERED) } },
+    );
+  }
+
+  /** Records a decision. */
+  add(decision: TrailDecision): void {
+    this.#batches.add(toRecord(decision, this.#options.clock.now()));
+  }
+
+  async close(): Promise<void> {
+    await this.#batches.close();
+    await this.#outbox.close();
+    await this.#options.store.close();
+  }
+
+  async #write(decisions: readonly AuditRecord[]): Promise<void> {
+    const { store, clock, source } = this.#options;
+    const batchId = randomUuid();
+    const request = create(RecordAuditDecisionsRequestSchema, { source, batchId, decisions: [...decisions] });
+    const row = { id: batchId, request: toBinary(RecordAuditDecisionsRequestSchema, request) };
+    await store.write((tx) => insertBatch(tx, row, clock.now()));
+    this.#undelivered += 1;
+    this.#outbox.wake();
+  }
+}
+
+const DECISIONS = { allowed: AuditDecision.ALLOWED, denied: AuditDecision.DENIED } as const;
+
+const CREDENTIALS: Readonly<Record<CredentialKind | "", AuditCredential>> = {
+  "": AuditCredential.UNSPECIFIED,
+  none: AuditCredential.NONE,
+  secret: AuditCredential.SECRET,
+  login_token: AuditCredential.LOGIN_TOKEN,
+  certificate: AuditCredential.CERTIFICATE,
+  holder_proof: AuditCredential.HOLDER_PROOF,
+  delegation_token: AuditCredential.DELEGATION_TOKEN,
+  message: AuditCredential.MESSAGE,
+  service: AuditCredential.SERVICE,
+};
+
+/** Converts a decision to its contract message. */
+function toRecord(
+  { kind, call, resource, decision, reason, blocks }: TrailDecision,
+  now: number,
+): AuditRecord {
+  const { credential, ...texts } = call;
+  return create(AuditRecordSchema, {
+    ...texts,
+    ...{ kind, resource, reason, principal: call.caller, time: toTimestamp(now) },
+    credential: CREDENTIALS[credential],
+    decision: DECISIONS[decision],
+    revocationIds: [...blocks],
+  });
+}

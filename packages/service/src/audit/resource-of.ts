@@ -1,0 +1,66 @@
+import { type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
+
+/** Maximum number of characters of a resource's name. */
+const MAX_NAME = 256;
+
+/** The id of a repeated call, which names no record. */
+const NOT_RESOURCES: ReadonlySet<string> = new Set(["request_id"]);
+
+/**
+ * Returns the name of the record that a call is about, e.g. `tasks/t-1`: the first id in the request; else the id of the
+ * record in the answer, or in the request.
+ *
+ * @param answer absent for a refused call and for a stream
+ * @returns empty if the messages name no record
+ */
+export function resourceOf(
+  input: { readonly desc: DescMessage; readonly message: Message | undefined },
+  answer?: { readonly desc: DescMessage; readonly message: Message },
+): string {
+  const name =
+    idIn(input.desc, input.message) ||
+    (answer === undefined ? "" : recordIn(answer.desc, answer.message)) ||
+    recordIn(input.desc, input.message);
+  return name.slice(0, MAX_NAME);
+}
+
+/** Returns the first member `X_id` of a message as `Xs/ID`; empty without one. */
+function idIn({ fields }: DescMessage, message: Message | undefined): string {
+  for (const field of fields) {
+    if (!isText(field) || !field.name.endsWith("_id") || NOT_RESOURCES.has(field.name)) continue;
+    const id = memberOf(message, field);
+    if (typeof id === "string" && id !== "") return `${pluralOf(field.name.slice(0, -"_id".length))}/${id}`;
+  }
+  return "";
+}
+
+/** Returns the id of the first record in a message as `Xs/ID`, where the record is the member `X` with the member `id`. */
+function recordIn({ fields }: DescMessage, message: Message | undefined): string {
+  for (const field of fields) {
+    if (field.fieldKind !== "message") continue;
+    const idField = field.message.fields.find(({ name }) => name === "id");
+    const record = memberOf(message, field);
+    if (idField === undefined || !isText(idField) || typeof record !== "object" || record === null) continue;
+    const id = memberOf(record as Message, idField);
+    if (typeof id === "string" && id !== "") return `${pluralOf(field.name)}/${id}`;
+  }
+  return "";
+}
+
+/** Returns the plural of a member's name, e.g. `capabilities`. */
+function pluralOf(name: string): string {
+  return name.endsWith("y") ? `${name.slice(0, -1)}ies` : `${name}s`;
+}
+
+function isText(field: DescField): boolean {
+  return field.fieldKind === "scalar" && field.scalar === ScalarType.STRING;
+}
+
+function memberOf(message: Message | undefined, field: DescField): unknown {
+  if (message === undefined) return undefined;
+  const members = message as unknown as Record<string, unknown>;
+  const { oneof } = field;
+  if (oneof === undefined) return members[field.localName];
+  const choice = members[oneof.localName] as { case?: string; value?: unknown } | undefined;
+  return choice?.case === field.localName ? choice.value : undefined;
+}

@@ -1,0 +1,103 @@
+import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import type { Logger } from "./log.ts";
+
+/** Longest time that an item waits to be written, in milliseconds. */
+const FLUSH_MS = 250;
+
+export interface BatchedWritesOptions<Item> {
+  /** Writes items in order; resolves when they are durable. */
+  readonly write: (items: readonly Item[]) => Promise<unknown>;
+  /** Maximum number of items in one write. When this many wait, they are written immediately. */
+  readonly batch: number;
+  /** Maximum number of waiting items while writes fail. */
+  readonly maxWaiting: number;
+  /** The name of `maxWaiting` in refusals. */
+  readonly limitName: string;
+  /** What the items are, for log lines and refusals, such as `decisions`. */
+  readonly itemsName: string;
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+/**
+ * Writes items soon after they were added, many in one write, and in order. Nothing waits for the write. The items of a
+ * failed write stay, and are written again.
+ */
+export class BatchedWrites<Item> {
+  readonly #options: BatchedWritesOptions<Item>;
+  #waiting: Item[] = [];
+  #cancelTimer: (() => void) | undefined;
+  #flushing: Promise<void> | undefined;
+  #failed = false;
+  #closed = false;
+
+  constructor(options: BatchedWritesOptions<Item>) {
+    this.#options = options;
+  }
+
+  /**
+   * Requires that an item more may wait.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED
+   */
+  assertRoom(): void {
+    const { maxWaiting, limitName, itemsName } = this.#options;
+    if (this.#waiting.length < maxWaiting) return;
+    throw new DeputeError(
+      ErrorReason.LIMIT_EXCEEDED,
+      `${itemsName} cannot be recorded now; try again later`,
+      { metadata: { limit: limitName, max: String(maxWaiting) } },
+    );
+  }
+
+  /** Adds an item, which is written within a second. */
+  add(item: Item): void {
+    this.#waiting.push(item);
+    if (this.#waiting.length >= this.#options.batch && !this.#failed) void this.#flush();
+    else this.#schedule();
+  }
+
+  /** Writes the remaining items, and ends the writes. */
+  async close(): Promise<void> {
+    const { log, itemsName } = this.#options;
+    this.#closed = true;
+    this.#cancelTimer?.();
+    await this.#flushing;
+    this.#failed = false;
+    while (this.#waiting.length > 0 && !this.#failed) await this.#flush();
+    if (this.#waiting.length > 0) {
+      log.error({ [itemsName]: this.#waiting.length }, `${itemsName} could not be recorded`);
+    }
+  }
+
+  #schedule(): void {
+    if (this.#closed || this.#cancelTimer !== undefined || this.#flushing !== undefined) return;
+    this.#cancelTimer = this.#options.timers.after(FLUSH_MS, () => {
+      this.#cancelTimer = undefined;
+      void this.#flush();
+    });
+  }
+
+  #flush(): Promise<void> {
+    this.#flushing ??= this.#writeSome().finally(() => {
+      this.#flushing = undefined;
+      if (this.#waiting.length > 0) this.#schedule();
+    });
+    return this.#flushing;
+  }
+
+  /** Writes the oldest waiting items. Never rejects: after a failure the items stay, in order. */
+  async #writeSome(): Promise<void> {
+    const { batch, log, itemsName, write } = this.#options;
+    const items = this.#waiting.slice(0, batch);
+    if (items.length === 0) return;
+    try {
+      await write(items);
+      this.#waiting.splice(0, items.length);
+      this.#failed = false;
+    } catch (err) {
+      if (!this.#failed) log.error({ err }, `${itemsName} cannot be recorded; trying again`);
+      this.#failed = true;
+    }
+  }
+}

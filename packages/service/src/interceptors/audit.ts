@@ -1,0 +1,132 @@
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { Interceptor, StreamRequest } from "@connectrpc/connect";
+import type { Clock } from "@depute/core";
+import type { AuditTrail } from "../audit/audit-trail.ts";
+import { MinuteLimit } from "../audit/minute-limit.ts";
+import { resourceOf } from "../audit/resource-of.ts";
+import { type AuditVerdict, verdictOf } from "../audit/verdict-of.ts";
+import { blocksKey, requestIdKey, trustedKey } from "../call-values.ts";
+import { callerKey, HOP } from "../caller.ts";
+import { toConnectError } from "../errors-on-wire.ts";
+import type { Logger } from "../log.ts";
+import { circumstancesOf } from "./current-call.ts";
+import { type Request, withHooks } from "./outcome.ts";
+
+export interface AuditOptions {
+  readonly trail: Pick<AuditTrail, "assertRoom" | "add">;
+  /** Methods whose allowed calls are not recorded, because a recorded call gave the right to them. */
+  readonly quiet: ReadonlySet<DescMethod>;
+  /** Whether another service decides on calls that pass authentication, and records them. */
+  readonly isForwarding: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Maximum number of recorded denials per minute whose callers presented no accepted credentials. */
+const MAX_ANONYMOUS_PER_MINUTE = 600;
+
+/**
+ * Records the decisions on calls: mutating calls that are allowed or denied, and reads that are denied. Calls that a
+ * service of the platform makes on its own behalf are recorded only if they are denied.
+ */
+export function auditInterceptor(options: AuditOptions): Interceptor {
+  const { trail, isForwarding } = options;
+  const anonymous = new MinuteLimit(MAX_ANONYMOUS_PER_MINUTE, options.clock);
+  return (next) => async (request) => {
+    if (isMutating(request.method) && !isForwarding) assertRoom(trail, request);
+    const seen = seenBy(request);
+    let answer: Message | undefined;
+    const handle: typeof next = async (passed) => {
+      const response = await next(passed);
+      if (!response.stream) answer = response.message;
+      return response;
+    };
+    return withHooks(handle, seen.request, {
+      end(thrown) {
+        const verdict = verdictOf(thrown);
+        if (verdict === undefined || !isRecorded(options, request, verdict)) return;
+        if (isUnknown(request) && !isWithin(anonymous, options.log)) return;
+        record(options, request, { verdict, message: seen.message(), answer });
+      },
+    });
+  };
+}
+
+/** @throws ConnectError for LIMIT_EXCEEDED */
+function assertRoom(trail: AuditOptions["trail"], { contextValues }: Request): void {
+  try {
+    trail.assertRoom();
+  } catch (full) {
+    throw toConnectError(full, contextValues.get(requestIdKey));
+  }
+}
+
+/** Returns whether the audit log gets this decision. */
+function isRecorded(
+  { isForwarding, quiet }: AuditOptions,
+  request: Request,
+  { decision }: AuditVerdict,
+): boolean {
+  if (isForwarding) return decision === "denied" && isUnknown(request);
+  if (decision === "denied") return true;
+  return isMutating(request.method) && !quiet.has(request.method) && !isOwn(request);
+}
+
+function isMutating({ idempotency }: DescMethod): boolean {
+  return idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+}
+
+/** Whether the call ended before its credentials were accepted. */
+function isUnknown({ contextValues }: Request): boolean {
+  return contextValues.get(callerKey) === undefined;
+}
+
+/** Whether a service of the platform makes the call on its own behalf. */
+function isOwn({ contextValues, header }: Request): boolean {
+  return contextValues.get(trustedKey) && header.get(HOP.origin) === "service";
+}
+
+function isWithin(anonymous: MinuteLimit, log: Logger): boolean {
+  const taken = anonymous.take();
+  if (taken === "over") {
+    const max = MAX_ANONYMOUS_PER_MINUTE;
+    log.warn({ max }, "this minute has more denials of unknown callers than the audit log gets");
+  }
+  return taken === "within";
+}
+
+interface Ended {
+  readonly verdict: AuditVerdict;
+  readonly message: Message | undefined;
+  readonly answer: Message | undefined;
+}
+
+/** Adds a decision to the trail. A full trail loses a denial, which the caller gets in any case. */
+function record({ trail, log }: AuditOptions, request: Request, { verdict, message, answer }: Ended): void {
+  const { method, contextValues } = request;
+  const output = answer && { desc: method.output, message: answer };
+  try {
+    if (verdict.decision === "denied") trail.assertRoom();
+    trail.add({
+      ...{ kind: "call", call: circumstancesOf(request), ...verdict },
+      resource: resourceOf({ desc: method.input, message }, output),
+      blocks: contextValues.get(blocksKey),
+    });
+  } catch (err) {
+    log.error({ err, rpc: `${method.parent.typeName}/${method.name}` }, "a denial was not recorded");
+  }
+}
+
+/** Returns the request, and a function that returns its first message once the handler has read it. */
+function seenBy(request: Request): { request: Request; message: () => Message | undefined } {
+  if (!request.stream) return { request, message: () => request.message };
+  let first: Message | undefined;
+  async function* noted(source: StreamRequest["message"]) {
+    for await (const message of source) {
+      first ??= message;
+      yield message;
+    }
+  }
+  return { request: { ...request, message: noted(request.message) }, message: () => first };
+}
