@@ -19,6 +19,8 @@ export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
   createToken: async () => (await import("./client/token-create.ts")).createToken,
   inspectToken: async () => (await import("./client/token-inspect.ts")).inspectToken,
   revokeToken: async () => (await import("./client/token-revoke.ts")).revokeToken,
+  exportAudit: async () => (await import("./client/audit.ts")).exportAudit,
+  verifyAudit: async () => (await import("./client/audit.ts")).verifyAudit,
   newKey: async () => (await import("./client/key-new.ts")).newKey,
   createCertificates: async () => (await import("./client/certs-create.ts")).createCertificates,
   listContexts: async () => (await import("./client/context-commands.ts")).listContexts,

@@ -103,6 +103,31 @@ export const AUTHORITY: readonly Command[] = [
     },
   },
   {
+    path: "audit export",
+    summary: "Prints decisions on authority as lines of JSON, up to the newest",
+    details:
+      "Each line is the canonical JSON of one record. Without filters, `depute audit verify` can check the lines.",
+    remote: true,
+    flags: AUDIT_FLAGS,
+    example: "depute audit export > audit.jsonl",
+    program: "exportAudit",
+  },
+  {
+    path: "audit verify",
+    summary: "Checks the audit log by the seals of its days, and the seals by the transparency log",
+    details:
+      "It prints a line for each sealed day: valid, incomplete (records were deleted or not exported) or altered. Exits with 1 when a day is altered, or the proof of its seal is wrong.",
+    remote: true,
+    flags: {
+      file: {
+        type: "file",
+        help: "lines of depute audit export, in place of the platform's present records",
+      },
+    },
+    example: "depute audit verify",
+    program: "verifyAudit",
+  },
+  {
     path: "tokens list",
     summary: "Lists the recorded delegations of tokens",
     remote: true,

@@ -18,6 +18,7 @@ const KINDS: Partial<Record<LogEntryKind, string>> = {
   [LogEntryKind.VERIFICATION_RESULT]: "verification_result",
   [LogEntryKind.REVOCATION]: "revocation",
   [LogEntryKind.SESSION_HEAD]: "session_head",
+  [LogEntryKind.AUDIT_SEAL]: "audit_seal",
 };
 
 export function headDocument(head: LogHead | undefined) {

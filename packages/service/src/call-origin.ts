@@ -122,5 +122,5 @@ function traceIn(traceparent: string | null): string {
 }
 
 function cut(text: string): string {
-  return text.length > MAX_TEXT ? text.slice(0, MAX_TEXT) : text;
+  return (text.length > MAX_TEXT ? text.slice(0, MAX_TEXT) : text).toWellFormed();
 }

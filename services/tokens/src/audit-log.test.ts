@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { AuditLog } from "./audit-log.ts";
 import type { Decision } from "./rules/audit-record.ts";
 import { forgetDecisions, idBefore, readDecisions } from "./store/audit-rows.ts";
+import { engine } from "./testing/holders.ts";
 import { openBus, openMemory, silent } from "./testing/parts.ts";
 import { refusal } from "./testing/refusal.ts";
 
@@ -27,7 +28,7 @@ const store: Store = {
   close: () => memory.close(),
 };
 const open = (maxWaiting = 1000) =>
-  new AuditLog({ store, bus: openBus(), clock, timers: clock, log: silent, maxWaiting });
+  new AuditLog({ engine, store, bus: openBus(), clock, timers: clock, log: silent, maxWaiting });
 const decision = (n: number): Decision => {
   return {
     kind: "verify_token",

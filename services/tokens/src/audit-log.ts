@@ -1,5 +1,6 @@
 import { ALL_KEYS, type Bus } from "@depute/bus";
 import type { Clock, Timers } from "@depute/core";
+import type { CryptoEngine } from "@depute/dct";
 import { BatchedWrites, type CurrentCall, currentCall, type Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditedCall, AuditedDecision, Decision } from "./rules/audit-record.ts";
@@ -17,12 +18,15 @@ const MAX_WAITING = 100_000;
 const OWN_SOURCE = "tokens";
 
 interface AuditOptions {
+  engine: Pick<CryptoEngine, "sha256">;
   store: Store;
   bus: Pick<Bus, "publish">;
   clock: Clock;
   timers: Timers;
   log: Logger;
   maxWaiting?: number;
+  /** Called when a seal is durable. */
+  onSealed?: () => void;
 }
 
 /**
@@ -88,9 +92,12 @@ export class AuditLog {
   }
 
   async #append(tx: WriteTx, decisions: readonly AuditedDecision[]): Promise<void> {
-    const { bus, clock } = this.#options;
-    await appendDecisions(tx, decisions, clock.now());
-    tx.afterCommit(() => bus.publish(AUDIT_TOPIC, ALL_KEYS));
+    const { engine, bus, clock, onSealed } = this.#options;
+    const isSealed = await appendDecisions(tx, decisions, { sha256: engine.sha256, now: clock.now() });
+    tx.afterCommit(() => {
+      bus.publish(AUDIT_TOPIC, ALL_KEYS);
+      if (isSealed) onSealed?.();
+    });
   }
 }
 

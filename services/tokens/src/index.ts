@@ -14,6 +14,7 @@ import { defineService, fingerprintOf, SealedSecrets, type SubjectToken } from "
 import { openStore } from "@depute/store";
 import { AgentKeys } from "./agent-keys.ts";
 import { AuditLog } from "./audit-log.ts";
+import { AuditSealer } from "./audit-sealer.ts";
 import { BlockNotes } from "./block-notes.ts";
 import { Chains, ContractLineages } from "./chains.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
@@ -100,7 +101,11 @@ export const tokens = defineService({
       throw error;
     }
 
-    const audit = new AuditLog({ store, bus, clock, timers, log });
+    const sealer = new AuditSealer({ store, verifier: deps.connect("verifier"), clock, timers, log });
+    const audit = new AuditLog({
+      ...{ engine, store, bus, clock, timers, log },
+      onSealed: () => sealer.wake(),
+    });
     const knownKeys = new KnownKeys({
       ...{ configured: new Set([...roots, ...settings.minters]), log },
       hasCredential: (principal) => deps.hasCredential(principal),
@@ -166,6 +171,7 @@ export const tokens = defineService({
       delegationRetentionMs: settings.delegationRetention,
     });
     housekeeping.start();
+    sealer.start();
     const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => seenLog.note());
     const spend = new SpendLedger({ store, clock, audit, notes });
     const chains = new Chains({
@@ -247,6 +253,7 @@ export const tokens = defineService({
         await agentKeys.close();
         await keys.close();
         await housekeeping.close();
+        await sealer.close();
         await keyRevoker.close();
         await delegations.close();
         await audit.close();

@@ -1,4 +1,6 @@
 /** The functions that verify a transparency log offline. */
+export * from "./audit-chain.ts";
+export * from "./audit-seal.ts";
 export * from "./log-entry.ts";
 export * from "./log-head.ts";
 export * from "./merkle.ts";

@@ -1,7 +1,12 @@
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
 
 /** The kind of a leaf's document. */
-export type LogEntryKind = "attestation" | "verification_result" | "revocation" | "session_head";
+export type LogEntryKind =
+  | "attestation"
+  | "verification_result"
+  | "revocation"
+  | "session_head"
+  | "audit_seal";
 
 /**
  * One leaf. A leaf contains the digest of a document and not the document's id. The log is public, and an

@@ -21,7 +21,7 @@ export function resourceOf(
     idIn(input.desc, input.message) ||
     (answer === undefined ? "" : recordIn(answer.desc, answer.message)) ||
     recordIn(input.desc, input.message);
-  return name.slice(0, MAX_NAME);
+  return name.slice(0, MAX_NAME).toWellFormed();
 }
 
 /** Returns the first member `X_id` of a message as `Xs/ID`; empty without one. */

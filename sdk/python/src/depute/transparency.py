@@ -17,7 +17,7 @@ def leaf(kind: str, digest: str, time: int) -> bytes:
     """
     The bytes of a leaf.
 
-    :param kind: `attestation`, `verification_result`, `revocation` or `session_head`
+    :param kind: `attestation`, `verification_result`, `revocation`, `session_head` or `audit_seal`
     :param digest: base64url of the SHA-256 of the document's canonical JSON
     :param time: milliseconds since 1970
     """

@@ -1,14 +1,17 @@
+import { createHash } from "node:crypto";
+import { toJson } from "@bufbuild/protobuf";
 import {
   AuditCredential,
   AuditDecision,
   type AuditRecord,
+  AuditRecordSchema,
   type ListAuditRecordsResponse,
 } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
-import { toTimestamp } from "@depute/core";
+import { canonicalJson, formatTime, toTimestamp } from "@depute/core";
 import type { Keypair } from "@depute/dct";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { appendDecisions } from "../store/audit-rows.ts";
-import { alice, attenuate, bob, id, mallory, mint, withProof } from "../testing/holders.ts";
+import { alice, attenuate, bob, engine, id, mallory, mint, withProof } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
 
@@ -65,11 +68,12 @@ describe("AuditService", () => {
 
   it("bounds what one call examines: a page can be empty although more follow", async () => {
     const own = { caller: "c", principal: "", decision: "allowed", reason: "", blocks: [] } as const;
+    const at = { sha256: engine.sha256, now: 0 };
     const row = { ...own, time: 0, source: "tokens", call: {} };
     await platform.whileDown(async () => {
       const store = await platform.openOwnStore();
-      await store.write((tx) => appendDecisions(tx, Array(2000).fill({ ...row, kind: "inspect" }), 0));
-      await store.write((tx) => appendDecisions(tx, [{ ...row, kind: "mint" }], 0));
+      await store.write((tx) => appendDecisions(tx, Array(2000).fill({ ...row, kind: "inspect" }), at));
+      await store.write((tx) => appendDecisions(tx, [{ ...row, kind: "mint" }], at));
       await store.close();
     });
     const first = await list({ filter: { kind: "mint" } });
@@ -179,4 +183,46 @@ describe("AuditService", () => {
     const refused = await refusal(platform.auditRecords.recordAuditDecisions(request, as));
     expect(refused.reason).toBe("CALLER_NOT_ALLOWED");
   });
+
+  /** Exports the log as lines. */
+  async function exported(request: object = {}) {
+    const lines: string[] = [];
+    for await (const part of platform.auditRecords.exportAuditRecords(request)) lines.push(...part.lines);
+    return lines;
+  }
+
+  it("exports records as canonical lines of their JSON", async () => {
+    await chain();
+    const lines = await exported();
+    const { records } = await list();
+    expect(lines).toEqual(records.map((record) => canonicalJson(toJson(AuditRecordSchema, record))));
+    expect(await exported({ afterSequence: 1n })).toEqual(lines.slice(1));
+    expect(await exported({ filter: { kind: "mint" } })).toEqual(lines.slice(0, 1));
+  });
+
+  it("seals a day when it is over, and the seal covers exactly its records", async () => {
+    await chain();
+    expect((await platform.auditRecords.listAuditSeals({})).seals).toEqual([]);
+    const day = formatTime(platform.clock.now()).slice(0, 10);
+    platform.clock.advance(24 * 3_600_000);
+    await mint(platform);
+    const { seals } = await platform.auditRecords.listAuditSeals({});
+    expect(seals).toMatchObject([{ day, firstSequence: 1n, lastSequence: 2n }]);
+    const heads: Buffer[] = [Buffer.alloc(32)];
+    for (const [n, line] of (await exported()).entries())
+      heads.push(sha256(Buffer.concat([heads[n] ?? Buffer.alloc(0), sha256(Buffer.from(line))])));
+    expect(Buffer.from(seals[0]?.previousHead ?? [])).toEqual(heads[0]);
+    expect(Buffer.from(seals[0]?.head ?? [])).toEqual(heads[2]);
+    await platform.restart();
+    platform.clock.advance(24 * 3_600_000);
+    await mint(platform);
+    const second = (await platform.auditRecords.listAuditSeals({ pageSize: 1000 })).seals[1];
+    expect(second).toMatchObject({ firstSequence: 3n, lastSequence: 3n });
+    expect(Buffer.from(second?.head ?? [])).toEqual(heads[3]);
+  });
 });
+
+/** SHA-256 by Node.js, which the service does not use for seals. */
+function sha256(data: Uint8Array): Buffer {
+  return createHash("sha256").update(data).digest();
+}

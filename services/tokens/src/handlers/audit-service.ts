@@ -1,21 +1,26 @@
-import { toJsonString } from "@bufbuild/protobuf";
+import { create, toJsonString } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type AuditFilter as AuditFilterMessage,
   AuditFilterSchema,
   AuditRecordSchema,
+  type AuditSeal,
+  AuditSealSchema,
   type AuditService,
 } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import { DeputeError, decodePageToken, ErrorReason, encodePageToken, pageSize } from "@depute/core";
 import { bytesOf, cutPage, follow, type Identity } from "@depute/service";
 import { AUDIT_TOPIC } from "../audit-log.ts";
 import type { TokensContext } from "../context.ts";
-import { fromFilter, fromRecord, toRecord } from "../rules/audit-message.ts";
+import { fromFilter, fromRecord, lineOf, toRecord } from "../rules/audit-message.ts";
 import { type AuditEntry, matchesAudit } from "../rules/audit-record.ts";
-import { idBefore, readDecisions } from "../store/audit-rows.ts";
+import { idBefore, readDecisions, readSeals, type SealRow } from "../store/audit-rows.ts";
 
 /** Maximum number of records that one call examines. */
 const MAX_EXAMINED = 2000;
+
+/** Maximum number of lines in one message of an export. */
+const MAX_LINES = 100;
 
 /** Implements AuditService. */
 export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof AuditService>> {
@@ -63,6 +68,35 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
       }
     },
 
+    async *exportAuditRecords({ afterSequence, filter: selected }, context) {
+      assertAuditor(tokens, await tokens.identify(context));
+      const filter = fromFilter(selected);
+      let after = await store.read(async (tx) => {
+        const begin = filter.from === undefined ? 0 : await idBefore(tx, filter.from);
+        return Math.max(Number(afterSequence), begin);
+      });
+      while (!context.signal.aborted) {
+        const entries = await store.read((tx) => readDecisions(tx, after, MAX_LINES));
+        const lines = entries
+          .filter((entry) => matchesAudit(entry, filter))
+          .map((entry) => lineOf(toRecord(entry)));
+        if (lines.length > 0) yield { lines };
+        if (entries.length < MAX_LINES) return;
+        after = entries.at(-1)?.id ?? after;
+      }
+    },
+
+    async listAuditSeals(request, context) {
+      assertAuditor(tokens, await tokens.identify(context));
+      const filters = { list: "audit-seals" };
+      const after = String(decodePageToken(request.pageToken, filters)?.[0] ?? "");
+      const size = pageSize(request.pageSize);
+      const rows = await store.read((tx) => readSeals(tx, after, size + 1));
+      const seals = rows.slice(0, size).map(toSeal);
+      const last = rows.length > size ? (seals.at(-1)?.day ?? "") : "";
+      return { seals, nextPageToken: last === "" ? "" : encodePageToken([last], filters) };
+    },
+
     async recordAuditDecisions({ source, batchId, decisions }, context) {
       const { local } = await tokens.identify(context);
       if (!local) {
@@ -76,6 +110,14 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
       return {};
     },
   };
+}
+
+function toSeal({ day, firstSequence, lastSequence, previousHead, head, logIndex }: SealRow): AuditSeal {
+  return create(AuditSealSchema, {
+    ...{ day, firstSequence: BigInt(firstSequence), lastSequence: BigInt(lastSequence) },
+    ...{ previousHead, head },
+    ...(logIndex !== null && { logIndex: BigInt(logIndex) }),
+  });
 }
 
 /** Returns a filter as one text, for page tokens. */

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toJson } from "@bufbuild/protobuf";
 import {
   AuditCredential,
   AuditDecision,
@@ -6,7 +6,7 @@ import {
   type AuditRecord,
   AuditRecordSchema,
 } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
-import { fromTimestamp, invalid, toTimestamp } from "@depute/core";
+import { canonicalJson, fromTimestamp, invalid, toTimestamp } from "@depute/core";
 import type { AuditEntry, AuditedDecision, AuditFilter } from "./audit-record.ts";
 
 const DECISIONS = { allowed: AuditDecision.ALLOWED, denied: AuditDecision.DENIED } as const;
@@ -26,14 +26,33 @@ const CREDENTIALS: Readonly<Record<string, AuditCredential>> = {
 export function toRecord({ id, time, decision, blocks, call, ...own }: AuditEntry): AuditRecord {
   const { credential = "", ...texts } = call;
   return create(AuditRecordSchema, {
-    ...own,
-    ...texts,
+    ...wellFormed(own),
+    ...wellFormed(texts),
     sequence: BigInt(id),
     time: toTimestamp(time),
     credential: CREDENTIALS[credential] ?? AuditCredential.UNSPECIFIED,
     decision: DECISIONS[decision],
     revocationIds: [...blocks],
   });
+}
+
+/** Replaces lone surrogates, which no contract and no canonical JSON can hold. */
+function wellFormed<Texts extends object>(texts: Texts): Texts {
+  return Object.fromEntries(
+    Object.entries(texts).map(([name, text]) => [name, (text as string).toWellFormed()]),
+  ) as Texts;
+}
+
+const utf8 = new TextEncoder();
+
+/** Returns the line of a decision, which its seal covers: canonical JSON of its record, in UTF-8. */
+export function auditLine(entry: AuditEntry): Uint8Array {
+  return utf8.encode(lineOf(toRecord(entry)));
+}
+
+/** Returns the line of a record: the canonical JSON (RFC 8785) of its ProtoJSON. */
+export function lineOf(record: AuditRecord): string {
+  return canonicalJson(toJson(AuditRecordSchema, record));
 }
 
 /** The members of a delivered record that state its call. */

@@ -1,10 +1,31 @@
-import { integer, oneOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
+import { decodeBase64Url, encodeBase64Url, formatTime } from "@depute/core";
+import type { CryptoEngine } from "@depute/dct";
+import { type AuditSeal, FIRST_AUDIT_HEAD, nextAuditHead } from "@depute/dct/transparency";
+import {
+  integer,
+  nullable,
+  oneOf,
+  type ReadTx,
+  type RowOf,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
+import { auditLine } from "../rules/audit-message.ts";
 import { type AuditEntry, type AuditedDecision, DECISION_KINDS } from "../rules/audit-record.ts";
 
 /** Number of decisions that one SQL statement inserts. */
 const ROWS = 32;
 
-const STATE = row({ last_id: integer });
+const STATE = row({
+  last_id: integer,
+  head: text,
+  day: text,
+  first_id: integer,
+  previous_head: text,
+});
+const STATE_SQL = "SELECT last_id, head, day, first_id, previous_head FROM audit_state";
 const PLACE = row({ id: integer, record_ms: integer });
 
 const COLUMNS = "id, time_ms, kind, caller, principal, decision, reason, blocks, source, call";
@@ -23,31 +44,136 @@ const ROW = row({
 });
 
 /**
- * Appends decisions in order. Decisions never change, and no id is used twice.
+ * Appends decisions in order, and seals the day before if the first of a new day comes. Decisions never change, and no
+ * id is used twice.
  *
+ * @param sha256 hashes the records for the seal of their day
  * @param now the time of the append, in milliseconds since 1970
+ * @returns whether a day was sealed
  */
 export async function appendDecisions(
   tx: WriteTx,
   decisions: readonly AuditedDecision[],
-  now: number,
-): Promise<void> {
-  if (decisions.length === 0) return;
-  const state = await tx.get(STATE, "SELECT last_id FROM audit_state");
-  let id = state?.last_id ?? 0;
+  { sha256, now }: { readonly sha256: CryptoEngine["sha256"]; readonly now: number },
+): Promise<boolean> {
+  if (decisions.length === 0) return false;
+  const { state, isSealed } = await sealPastDay(tx, now);
+  let id = state.lastId;
+  let { head } = state;
   for (let from = 0; from < decisions.length; ) {
     // Inserts a full set or a single row, so that only two SQL statements are prepared.
     const rows = decisions.slice(from, from + (decisions.length - from >= ROWS ? ROWS : 1));
+    const values: SqlValue[] = [];
+    for (const decision of rows) {
+      id += 1;
+      head = nextAuditHead(sha256, head, auditLine({ ...decision, id }));
+      const { time, kind, caller, principal, reason, blocks, source, call } = decision;
+      values.push(id, time, kind, caller, principal, decision.decision, reason);
+      values.push(JSON.stringify(blocks), source, JSON.stringify(call), now);
+    }
     await tx.run(
       `INSERT INTO audit (${COLUMNS}, record_ms) VALUES ${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
-      rows.flatMap(({ time, kind, caller, principal, decision, reason, blocks, source, call }) => [
-        ...[++id, time, kind, caller, principal, decision, reason],
-        ...[JSON.stringify(blocks), source, JSON.stringify(call), now],
-      ]),
+      values,
     );
     from += rows.length;
   }
-  await tx.run("UPDATE audit_state SET last_id = ?", [id]);
+  await writeState(tx, { ...state, lastId: id, head });
+  return isSealed;
+}
+
+interface AuditState {
+  readonly lastId: number;
+  readonly head: Uint8Array;
+  /** The day of the records since `firstId`, in UTC; empty before the first record. */
+  readonly day: string;
+  readonly firstId: number;
+  readonly previousHead: Uint8Array;
+}
+
+async function readState(tx: ReadTx): Promise<AuditState> {
+  const state = await tx.get(STATE, STATE_SQL);
+  if (state === undefined) throw new Error("audit_state has no row; migration 12 inserts it");
+  const { last_id: lastId, day, first_id: firstId } = state;
+  return { lastId, day, firstId, head: headOf(state.head), previousHead: headOf(state.previous_head) };
+}
+
+async function writeState(tx: WriteTx, state: AuditState): Promise<void> {
+  const { lastId, head, day, firstId, previousHead } = state;
+  await tx.run("UPDATE audit_state SET last_id = ?, head = ?, day = ?, first_id = ?, previous_head = ?", [
+    ...[lastId, encodeBase64Url(head), day, firstId],
+    encodeBase64Url(previousHead),
+  ]);
+}
+
+function headOf(text: string): Uint8Array {
+  return text === "" ? FIRST_AUDIT_HEAD : (decodeBase64Url(text) ?? FIRST_AUDIT_HEAD);
+}
+
+/**
+ * Seals the open day if it is over.
+ *
+ * @param now milliseconds since 1970
+ * @returns the state in which a record of today is appended, and whether a day was sealed
+ */
+export async function sealPastDay(
+  tx: WriteTx,
+  now: number,
+): Promise<{ readonly state: AuditState; readonly isSealed: boolean }> {
+  const state = await readState(tx);
+  const { lastId, head, day, firstId, previousHead } = state;
+  const today = formatTime(now).slice(0, "2026-01-31".length);
+  // A clock that was set back leaves the later day open.
+  if (today <= day) return { state, isSealed: false };
+  const isSealed = day !== "" && lastId >= firstId;
+  if (isSealed) {
+    await tx.run(
+      "INSERT INTO audit_seals (day, first_id, last_id, previous_head, head) VALUES (?, ?, ?, ?, ?)",
+      [day, firstId, lastId, encodeBase64Url(previousHead), encodeBase64Url(head)],
+    );
+  }
+  const opened = { ...state, day: today, firstId: lastId + 1, previousHead: head };
+  await writeState(tx, opened);
+  return { state: opened, isSealed };
+}
+
+/** The seal of a day, and its place in the transparency log once it is there. */
+export interface SealRow extends AuditSeal {
+  readonly logIndex: number | null;
+}
+
+const SEAL = row({
+  day: text,
+  first_id: integer,
+  last_id: integer,
+  previous_head: text,
+  head: text,
+  log_index: nullable(integer),
+});
+const SEAL_SQL = "SELECT day, first_id, last_id, previous_head, head, log_index FROM audit_seals";
+
+/** Returns the seals of the days after a day, in order. */
+export async function readSeals(tx: ReadTx, afterDay: string, limit: number): Promise<SealRow[]> {
+  return (await tx.all(SEAL, `${SEAL_SQL} WHERE day > ? ORDER BY day LIMIT ?`, [afterDay, limit])).map(
+    toSeal,
+  );
+}
+
+/** Returns the oldest seals that the transparency log does not have. */
+export async function readUnloggedSeals(tx: ReadTx, limit: number): Promise<SealRow[]> {
+  return (await tx.all(SEAL, `${SEAL_SQL} WHERE log_index IS NULL ORDER BY day LIMIT ?`, [limit])).map(
+    toSeal,
+  );
+}
+
+export async function setSealLogged(tx: WriteTx, day: string, logIndex: number): Promise<void> {
+  await tx.run("UPDATE audit_seals SET log_index = ? WHERE day = ?", [logIndex, day]);
+}
+
+function toSeal(row: RowOf<typeof SEAL>): SealRow {
+  return {
+    ...{ day: row.day, firstSequence: row.first_id, lastSequence: row.last_id, logIndex: row.log_index },
+    ...{ previousHead: headOf(row.previous_head), head: headOf(row.head) },
+  };
 }
 
 /** Decisions after an id, in order. */
@@ -69,9 +195,8 @@ export async function readDecisions(tx: ReadTx, after: number, limit: number): P
  * binary search finds it without an index.
  */
 export async function idBefore(tx: ReadTx, time: number): Promise<number> {
-  const state = await tx.get(STATE, "SELECT last_id FROM audit_state");
   let low = 0;
-  let high = state?.last_id ?? 0;
+  let high = (await readState(tx)).lastId;
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
     const next = await tx.get(PLACE, "SELECT id, record_ms FROM audit WHERE id >= ? ORDER BY id LIMIT 1", [

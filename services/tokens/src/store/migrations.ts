@@ -320,4 +320,24 @@ ${requestTableSql("mint_requests")};
       );
       CREATE INDEX audit_batches_by_time ON audit_batches (record_ms)`,
   },
+  {
+    id: 15,
+    name: "sealed days of the audit",
+    sql: `
+      -- The hash chain of the records, and the day that is open: heads are base64url, empty before the first record.
+      ALTER TABLE audit_state ADD COLUMN head TEXT NOT NULL DEFAULT '';
+      ALTER TABLE audit_state ADD COLUMN day TEXT NOT NULL DEFAULT '';
+      ALTER TABLE audit_state ADD COLUMN first_id BIGINT NOT NULL DEFAULT 0;
+      ALTER TABLE audit_state ADD COLUMN previous_head TEXT NOT NULL DEFAULT '';
+
+      CREATE TABLE audit_seals (
+        day TEXT NOT NULL PRIMARY KEY,   -- UTC, e.g. 2026-01-31
+        first_id BIGINT NOT NULL,
+        last_id BIGINT NOT NULL,
+        previous_head TEXT NOT NULL,
+        head TEXT NOT NULL,
+        log_index BIGINT                 -- in the verifier's transparency log; null until it is there
+      );
+      CREATE INDEX audit_seals_to_log ON audit_seals (day) WHERE log_index IS NULL`,
+  },
 ];

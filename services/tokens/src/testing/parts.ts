@@ -67,7 +67,7 @@ export function createReplica(shared: {
   const reader = new RevocationReader({
     ...{ engine, store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
   });
-  const audit = new AuditLog({ store, bus, clock, timers, log: silent });
+  const audit = new AuditLog({ engine, store, bus, clock, timers, log: silent });
   const delegations = new DelegationLog({ store, clock, timers, log: silent, state });
   const pool = new PendingPool({ clock, max: 1000, longestLifeMs: MAX_LIFETIME_MS + CLOCK_SKEW_MS });
   const knownKeys = { isRecorded: isKnownPrincipal, isNamed: async () => false };

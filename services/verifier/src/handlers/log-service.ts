@@ -18,7 +18,7 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { logEntryBytes, sessionHeadBytes } from "@depute/dct/transparency";
+import { auditSealBytes, logEntryBytes, sessionHeadBytes } from "@depute/dct/transparency";
 import type { ReadTx } from "@depute/store";
 import { attestationNotFound } from "../attestations.ts";
 import { getLogIndex } from "../store/attestations.ts";
@@ -31,6 +31,7 @@ const KINDS: Record<LogRow["kind"], LogEntryKind> = {
   verification_result: LogEntryKind.VERIFICATION_RESULT,
   revocation: LogEntryKind.REVOCATION,
   session_head: LogEntryKind.SESSION_HEAD,
+  audit_seal: LogEntryKind.AUDIT_SEAL,
 };
 
 /** Implements LogService, the reads of the transparency log. */
@@ -101,6 +102,20 @@ export function logService({ store, log, authority, engine }: Verifier): Service
         const hashes = await log.inclusion(tx, row.index, signed.head.treeSize);
         return { entry: entryMessage(row), hashes, head: headMessage(signed) };
       });
+    },
+
+    async appendAuditSeal({ day, firstSequence, lastSequence, previousHead, head }, context) {
+      const identity = await authority.identify(context);
+      if (!identity.local) {
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "only the platform's services append days of the audit log to the log",
+        );
+      }
+      const sequences = { firstSequence: Number(firstSequence), lastSequence: Number(lastSequence) };
+      const canonical = Buffer.from(auditSealBytes({ day, ...sequences, previousHead, head })).toString();
+      const index = await store.write((tx) => log.append(tx, "audit_seal", canonical));
+      return { index: BigInt(index) };
     },
   };
 }

@@ -22,7 +22,7 @@ export interface LogRow {
 
 const LOG_ROW = row<LogRow>({
   index: integer,
-  kind: oneOf("attestation", "verification_result", "revocation", "session_head"),
+  kind: oneOf("attestation", "verification_result", "revocation", "session_head", "audit_seal"),
   digest: bytes,
   time: integer,
 });

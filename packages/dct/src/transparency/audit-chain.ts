@@ -1,0 +1,101 @@
+import { encodeBase64Url } from "@depute/core";
+import { type AuditSeal, nextAuditHead } from "./audit-seal.ts";
+
+/** What the records of an export say about one sealed day. */
+export type AuditDayVerdict =
+  /** Every record of the day is there and unchanged. */
+  | { readonly kind: "valid"; readonly seal: AuditSeal }
+  /** The export has no record of the day, or begins within it: the others were deleted or not exported. */
+  | { readonly kind: "incomplete"; readonly seal: AuditSeal }
+  /** A record is missing or changed, or the seal does not follow the seal before. */
+  | { readonly kind: "altered"; readonly seal: AuditSeal; readonly fault: string };
+
+type Sha256 = (data: Uint8Array) => Uint8Array;
+
+/** Checks the lines of an exported audit log by its seals. Lines come in the order of their sequences. */
+export class AuditChain {
+  readonly #sha256: Sha256;
+  readonly #seals: readonly AuditSeal[];
+  readonly #verdicts: AuditDayVerdict[] = [];
+  /** The index of the seal whose day is read next. */
+  #at = 0;
+  /** The head and the sequence after the last line of the current day; undefined before its first line. */
+  #reached: { readonly head: Uint8Array; readonly sequence: number } | undefined;
+  #unsealed = 0;
+
+  /** @param seals in ascending order of their days, without gaps */
+  constructor(sha256: Sha256, seals: readonly AuditSeal[]) {
+    this.#sha256 = sha256;
+    this.#seals = seals;
+  }
+
+  /** Adds the next record of the export. */
+  add(sequence: number, line: Uint8Array): void {
+    for (;;) {
+      const seal = this.#seals[this.#at];
+      if (seal === undefined) {
+        this.#unsealed += 1;
+        return;
+      }
+      if (sequence > seal.lastSequence) {
+        this.#endDay(seal);
+        continue;
+      }
+      const expected = this.#reached === undefined ? seal.firstSequence : this.#reached.sequence + 1;
+      if (sequence !== expected) {
+        // Before the first line of a day, a later begin shows that the export begins within the day.
+        if (this.#reached !== undefined) this.#end(this.#altered(seal, `record ${expected} is missing`));
+        return;
+      }
+      const head = nextAuditHead(this.#sha256, this.#reached?.head ?? seal.previousHead, line);
+      this.#reached = { head, sequence };
+      if (sequence === seal.lastSequence) this.#endDay(seal);
+      return;
+    }
+  }
+
+  /**
+   * Ends the export.
+   *
+   * @returns a verdict for each seal, and the number of records after the last sealed day
+   */
+  end(): { readonly days: readonly AuditDayVerdict[]; readonly unsealed: number } {
+    for (let seal = this.#seals[this.#at]; seal !== undefined; seal = this.#seals[this.#at])
+      this.#endDay(seal);
+    return { days: this.#verdicts, unsealed: this.#unsealed };
+  }
+
+  #endDay(seal: AuditSeal): void {
+    this.#end(this.#verdictOf(seal));
+  }
+
+  #end(verdict: AuditDayVerdict): void {
+    this.#verdicts.push(verdict);
+    this.#at += 1;
+    this.#reached = undefined;
+  }
+
+  #verdictOf(seal: AuditSeal): AuditDayVerdict {
+    const before = this.#seals[this.#at - 1];
+    if (before !== undefined && !follows(before, seal))
+      return this.#altered(seal, `its seal does not follow the seal of ${before.day}`);
+    if (this.#reached === undefined) return { kind: "incomplete", seal };
+    if (this.#reached.sequence < seal.lastSequence)
+      return this.#altered(seal, `record ${this.#reached.sequence + 1} is missing`);
+    return areEqual(this.#reached.head, seal.head)
+      ? { kind: "valid", seal }
+      : this.#altered(seal, "a record was changed");
+  }
+
+  #altered(seal: AuditSeal, fault: string): AuditDayVerdict {
+    return { kind: "altered", seal, fault };
+  }
+}
+
+function follows(before: AuditSeal, seal: AuditSeal): boolean {
+  return seal.firstSequence === before.lastSequence + 1 && areEqual(seal.previousHead, before.head);
+}
+
+function areEqual(one: Uint8Array, other: Uint8Array): boolean {
+  return encodeBase64Url(one) === encodeBase64Url(other);
+}

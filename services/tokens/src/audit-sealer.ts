@@ -1,0 +1,84 @@
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import type { Clock, Timers } from "@depute/core";
+import { DeadlineLoop, type Logger, Outbox, ownHeaders } from "@depute/service";
+import type { Store } from "@depute/store";
+import { readUnloggedSeals, type SealRow, sealPastDay, setSealLogged } from "./store/audit-rows.ts";
+
+/** Milliseconds between two looks whether a day is over. */
+const EVERY_MS = 60_000;
+
+export interface AuditSealerOptions {
+  readonly store: Store;
+  readonly verifier: Transport;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+/**
+ * Seals each day of the audit log when it is over, and has the verifier append the seal to the transparency log. The
+ * first record of a new day seals the day before; the loop does it for a day without a successor.
+ */
+export class AuditSealer {
+  readonly #options: AuditSealerOptions;
+  readonly #verifier: Client<typeof LogService>;
+  readonly #loop: DeadlineLoop;
+  readonly #outbox: Outbox<SealRow>;
+
+  constructor(options: AuditSealerOptions) {
+    this.#options = options;
+    const { store, clock, timers, log } = options;
+    this.#verifier = createClient(LogService, options.verifier);
+    this.#loop = new DeadlineLoop({
+      ...{
+        clock,
+        timers,
+        log,
+        failureMessage: "a day of the audit log cannot be sealed",
+        maxWaitMs: EVERY_MS,
+      },
+      runDueWork: () => this.seal(),
+    });
+    this.#outbox = new Outbox<SealRow>({
+      ...{ timers, log, failureMessage: "delivery of an audit seal to the transparency log failed" },
+      first: (limit) => store.read((tx) => readUnloggedSeals(tx, limit)),
+      tell: (seal, signal) => this.#append(seal, signal),
+      // The stored place takes the seal out of the outbox.
+      drop: async () => {},
+    });
+  }
+
+  start(): void {
+    this.#loop.start(EVERY_MS);
+    this.#outbox.start();
+  }
+
+  /** Notes that a day was sealed. */
+  wake(): void {
+    this.#outbox.wake();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#loop.close(), this.#outbox.close()]);
+  }
+
+  /** Seals the open day if it is over. */
+  async seal(): Promise<void> {
+    const { store, clock } = this.#options;
+    await store.write(async (tx) => {
+      await sealPastDay(tx, clock.now());
+      tx.afterCommit(() => this.#outbox.wake());
+    });
+  }
+
+  async #append(
+    { day, firstSequence, lastSequence, previousHead, head }: SealRow,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const sequences = { firstSequence: BigInt(firstSequence), lastSequence: BigInt(lastSequence) };
+    const request = { day, ...sequences, previousHead, head };
+    const { index } = await this.#verifier.appendAuditSeal(request, { headers: ownHeaders(""), signal });
+    await this.#options.store.write((tx) => setSealLogged(tx, day, Number(index)));
+  }
+}
