@@ -78,7 +78,9 @@ export const gateway = defineService({
       },
     };
     const parts = new HealthParts();
-    const mcp = mcpWire(settings.mcpConfig, deps.connect, clients, wire, { metrics: deps.metrics, parts });
+    const mcp = mcpWire(settings.mcpConfig, deps.connect, clients, wire, {
+      ...{ metrics: deps.metrics, audit: deps.audit, parts },
+    });
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const delegateos = new DelegateosMethods(clients, clock);
     const a2a = new A2aMethods({ clients, needsCredentials: settings.auth === "required" });

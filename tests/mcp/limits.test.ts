@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { AuditDecision } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { connect, grant, holderFetch, refusal, textOf } from "./holder.ts";
 import { EVERYTHING, type McpPlatform, startPlatform } from "./platform.ts";
 
@@ -43,4 +44,26 @@ test("each principal has the map's rate of a tool, and /metrics counts the calls
   expect([await counted("answered"), await counted("limited")]).toEqual([3, 1]);
   await one.client.close();
   await other.client.close();
+});
+
+test("the audit log has each decision on a call of a tool, with the token's holder", async () => {
+  const holder = await grant(platform, [["compute", "execute", "everything/echo"]]);
+  const stranger = await grant(platform, [["compute", "execute", "everything/other"]]);
+  for (const each of [holder, stranger]) {
+    const client = await connect(platform.mcp("everything"), "2026-07-28", holderFetch(each));
+    await client.callTool({ name: "echo", arguments: { message: "hello" } }).catch(() => {});
+    await client.close();
+  }
+  const filter = { source: "gateway", resource: "mcp/everything/echo" };
+  await vi.waitFor(
+    async () => {
+      const { records } = await platform.clients.audit.listAuditRecords({ filter, pageSize: 1000 });
+      expect(records.slice(-2)).toMatchObject([
+        { kind: "call_tool", rpc: "tools/call", wire: "mcp", decision: AuditDecision.ALLOWED },
+        { decision: AuditDecision.DENIED, reason: "capability_not_granted" },
+      ]);
+      expect(records.at(-2)?.caller).toMatch(/^[\w-]{43}$/);
+    },
+    { timeout: 10_000, interval: 100 },
+  );
 });

@@ -6,7 +6,6 @@ import {
   type HealthParts,
   ownHeaders,
   type PathParameters,
-  type Registry,
   type ServiceDeps,
   unknownPath,
 } from "@depute/service";
@@ -14,6 +13,7 @@ import type { Clients } from "../../edge/clients.ts";
 import { JSON_TYPES, type WebRoute, type Wire } from "../../edge/route.ts";
 import { EVENT_STREAM } from "../../edge/wire-call.ts";
 import type { WireDeps } from "../../edge/wire-deps.ts";
+import { auditedBy } from "./audit.ts";
 import { McpConfigFile, MESSAGE } from "./config.ts";
 import { answerMcp, idOf } from "./endpoint.ts";
 import { loginOrChallenge, mcpErrors } from "./errors.ts";
@@ -42,7 +42,7 @@ export function mcpWire(
   connect: ServiceDeps["connect"],
   clients: Clients,
   deps: WireDeps,
-  { metrics, parts }: { readonly metrics: Registry; readonly parts: HealthParts },
+  { metrics, parts, audit }: Pick<ServiceDeps, "metrics" | "audit"> & { readonly parts: HealthParts },
 ): McpWire {
   const { clock, timers, log } = deps;
   const tokens = connect("tokens");
@@ -56,6 +56,7 @@ export function mcpWire(
   const servers = new McpServers({
     deps,
     observer: mcpObservers(metrics, parts),
+    onDecision: auditedBy(audit),
     decisions: ({ timeoutMs: longestCallMs }) => ({
       authoriser: new PlatformAuthoriser({
         tokens,

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import {
+  type CallDecision,
   HttpFace,
   McpProxy,
   type ProxyConfig,
@@ -17,6 +18,8 @@ const SEND_MS = 1000;
 export interface McpServersOptions {
   readonly deps: WireDeps;
   readonly observer: (server: string) => ServerObserver;
+  /** Receives each decision on a call of a server; see `ProxyOptions.onDecision`. */
+  readonly onDecision: (server: string, decision: CallDecision) => void;
   /** Returns the dependencies of a server's proxy that decide. */
   readonly decisions: (config: UpstreamConfig) => Pick<ProxyOptions, "authoriser" | "schemaCheck">;
 }
@@ -95,6 +98,7 @@ export class McpServers {
       ...decisions(config),
       config,
       onCall,
+      onDecision: (decision) => this.#options.onDecision(name, decision),
       upstream: new Upstream({
         config,
         address: config.address,

@@ -1,4 +1,5 @@
 export * from "./authoriser.ts";
+export type { CallDecision } from "./call-decision.ts";
 export { argumentsDigest, definitionDigest } from "./digest.ts";
 export { type DownstreamOptions, downstream, downstreamFactory, withPresentation } from "./downstream.ts";
 export { heldToken, holderKey } from "./holder.ts";

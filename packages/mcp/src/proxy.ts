@@ -3,6 +3,7 @@ import { admitAnswered } from "./admit-answered.ts";
 import { argumentViolations } from "./argument-violations.ts";
 import { callOwner, UnknownState } from "./ask-bridge.ts";
 import type { Authoriser } from "./authoriser.ts";
+import { type CallDecision, decided } from "./call-decision.ts";
 import { callHeaders } from "./call-headers.ts";
 import { CallLimiter, type CountedCall } from "./call-limiter.ts";
 import {
@@ -56,6 +57,11 @@ export interface ProxyOptions {
   readonly timers: Timers;
   /** The target that a proof in `_delegateos` must name. */
   readonly audience: () => string;
+  /**
+   * Receives each decision on a call of a tool or of a method with a rule, before the call is made. If the function
+   * throws, the call is refused.
+   */
+  readonly onDecision?: (decision: CallDecision) => void;
   /** Receives each call of a tool or of a method with a rule, when it has ended. */
   readonly onCall?: (call: ObservedCall) => void;
   /** Receives faults that are not reported to the caller. */
@@ -243,9 +249,13 @@ export class McpProxy {
   ): Promise<Record<string, unknown>> {
     const { config } = this.#options;
     const gatedRequest = gatedRequestOf(request.method, params, config.map);
-    const admitted = await admit(this.#gate, gatedRequest, presentation);
-    if (request.method === TOOLS_CALL) await this.#assertBound(gatedRequest.name, admitted);
     const { args, name } = gatedRequest;
+    const about = { method: request.method, name };
+    const admitted = await decided(about, this.#options.onDecision, async (note) => {
+      const granted = note(await admit(this.#gate, gatedRequest, presentation));
+      if (request.method === TOOLS_CALL) await this.#assertBound(name, granted);
+      return granted;
+    });
     const counted = this.#limiter.begin(
       [
         { kind: "tool", name, limits: admitted.rule.limits },

@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import { type CallDecision, decided } from "./call-decision.ts";
+import type { Admitted } from "./gate.ts";
+import { INTERNAL_ERROR, Refusal, unmapped } from "./rules/refusal.ts";
+
+const about = { method: "tools/call", name: "read" };
+const admitted = { principal: "p" } as Admitted;
+
+function reporting() {
+  const decisions: CallDecision[] = [];
+  return { decisions, report: (decision: CallDecision) => void decisions.push(decision) };
+}
+
+it("reports an allowed call with the token's holder, before the call is made", async () => {
+  const { decisions, report } = reporting();
+  expect(await decided(about, report, async (note) => note(admitted))).toBe(admitted);
+  expect(decisions).toEqual([{ ...about, principal: "p", isAllowed: true, reason: "" }]);
+});
+
+it("reports a denial with its type, also after the token was verified", async () => {
+  const { decisions, report } = reporting();
+  const denying = decided(about, report, async (note) => {
+    note(admitted);
+    throw unmapped("read");
+  });
+  await expect(denying).rejects.toThrow(Refusal);
+  expect(decisions).toEqual([
+    { ...about, principal: "p", isAllowed: false, reason: "capability_not_granted" },
+  ]);
+});
+
+it("reports nothing when the platform could not decide", async () => {
+  const { decisions, report } = reporting();
+  const failing = decided(about, report, async () => {
+    throw new Refusal(INTERNAL_ERROR, "Internal error", {});
+  });
+  await expect(failing).rejects.toThrow("Internal error");
+  expect(decisions).toEqual([]);
+});
+
+it("refuses a call whose decision cannot be recorded", async () => {
+  const full = () => {
+    throw new Error("full");
+  };
+  await expect(decided(about, full, async (note) => note(admitted))).rejects.toThrow("full");
+});
