@@ -4,7 +4,7 @@ import { DelegateosService } from "@depute/contracts/depute/gateway/v1/delegateo
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { A2AService } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
-import { defineService, HealthParts, SERVICES } from "@depute/service";
+import { defineService, HealthParts, openSeed, SERVICES, SealedSecrets } from "@depute/service";
 import { createClients } from "../edge/clients.ts";
 import type { Wire } from "../edge/route.ts";
 import { serveWire } from "../edge/serve-wire.ts";
@@ -45,6 +45,9 @@ const BUNDLE = import.meta.url.endsWith(".js")
   ? new URL("./", import.meta.resolve("@depute/contracts/bundle/depute.binpb"))
   : new URL("../../dist/", import.meta.url);
 
+/** The key that seals the ids of MCP servers' tasks. */
+const TASK_KEY = { name: "mcp-tasks.key", danger: "its readers can forge ids of MCP tasks" };
+
 /** The folder into which `npm run build:console` writes the console. */
 const CONSOLE = new URL("../console/", import.meta.url);
 
@@ -78,8 +81,13 @@ export const gateway = defineService({
       },
     };
     const parts = new HealthParts();
+    // Without servers nothing is sealed, so the data folder gets no key.
+    const seal =
+      settings.mcpConfig === ""
+        ? SealedSecrets.ofProcess()
+        : new SealedSecrets(await openSeed(deps.keys, TASK_KEY));
     const mcp = mcpWire(settings.mcpConfig, deps.connect, clients, wire, {
-      ...{ metrics: deps.metrics, audit: deps.audit, parts },
+      ...{ metrics: deps.metrics, audit: deps.audit, parts, seal },
     });
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const delegateos = new DelegateosMethods(clients, clock);

@@ -16,6 +16,7 @@ import {
   defineSettings,
   fromConnectError,
   readSettings,
+  SealedSecrets,
   SettingsError,
 } from "@depute/service";
 import { serverSettings, splitCommand, upstreamOf } from "./mcp-config.ts";
@@ -76,12 +77,15 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
     onLog: (message) => face.logged(message),
     onListChanged: (list) => face.changed(list),
     onResourceChanged: (uri) => face.resourceChanged(uri),
+    onTaskStatus: (task, connection) => proxy.taskChanged(task, connection),
   });
   const callOptions = () =>
     secret === undefined ? {} : { headers: { authorization: `Bearer ${secret() ?? ""}` } };
   const proxy = new McpProxy({
     config,
     upstream,
+    // The tasks of the server end with it, so no other process needs the key.
+    seal: SealedSecrets.ofProcess(),
     authoriser: new PlatformAuthoriser({
       tokens: transport,
       registry: transport,

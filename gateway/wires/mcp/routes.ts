@@ -1,6 +1,6 @@
 import { createClient } from "@connectrpc/connect";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
-import { PlatformAuthoriser, platformSchemaCheck } from "@depute/mcp";
+import { PlatformAuthoriser, platformSchemaCheck, type Seal } from "@depute/mcp";
 import {
   fromConnectError,
   type HealthParts,
@@ -31,6 +31,13 @@ export interface McpWire extends Wire {
   close(): Promise<void>;
 }
 
+export interface McpWireOptions {
+  readonly metrics: Registry;
+  readonly parts: HealthParts;
+  /** Seals the ids of the servers' tasks. */
+  readonly seal: Seal;
+}
+
 /**
  * Serves the MCP servers behind the proxy, each at /mcp/{server}, and Depute's own tools at /mcp.
  *
@@ -42,7 +49,7 @@ export function mcpWire(
   connect: ServiceDeps["connect"],
   clients: Clients,
   deps: WireDeps,
-  { metrics, parts, audit }: Pick<ServiceDeps, "metrics" | "audit"> & { readonly parts: HealthParts },
+  { metrics, parts, seal, audit }: McpWireOptions,
 ): McpWire {
   const { clock, timers, log } = deps;
   const tokens = connect("tokens");
@@ -55,6 +62,7 @@ export function mcpWire(
   });
   const servers = new McpServers({
     deps,
+    seal,
     observer: mcpObservers(metrics, parts),
     onDecision: auditedBy(audit),
     decisions: ({ timeoutMs: longestCallMs }) => ({

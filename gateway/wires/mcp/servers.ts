@@ -5,6 +5,7 @@ import {
   McpProxy,
   type ProxyConfig,
   type ProxyOptions,
+  type Seal,
   Upstream,
   type UpstreamConfig,
 } from "@depute/mcp";
@@ -20,6 +21,8 @@ export interface McpServersOptions {
   readonly observer: (server: string) => ServerObserver;
   /** Receives each decision on a call of a server; see `ProxyOptions.onDecision`. */
   readonly onDecision: (server: string, decision: CallDecision) => void;
+  /** Seals the ids of the servers' tasks. */
+  readonly seal: Seal;
   /** Returns the dependencies of a server's proxy that decide. */
   readonly decisions: (config: UpstreamConfig) => Pick<ProxyOptions, "authoriser" | "schemaCheck">;
 }
@@ -89,7 +92,7 @@ export class McpServers {
   }
 
   #start(name: string, config: ServableUpstream): RunningServer {
-    const { deps, decisions, observer } = this.#options;
+    const { deps, decisions, observer, seal } = this.#options;
     const { added, onCall, onState } = observer(name);
     const { clock, timers, log } = deps;
     const path = `/mcp/${name}`;
@@ -97,6 +100,7 @@ export class McpServers {
     const proxy = new McpProxy({
       ...decisions(config),
       config,
+      seal,
       onCall,
       onDecision: (decision) => this.#options.onDecision(name, decision),
       upstream: new Upstream({
@@ -111,6 +115,7 @@ export class McpServers {
         },
         onListChanged: (list) => face.changed(list),
         onResourceChanged: (uri) => face.resourceChanged(uri),
+        onTaskStatus: (task, connection) => proxy.taskChanged(task, connection),
       }),
       clock,
       timers,

@@ -80,7 +80,8 @@ export class AskBridge {
     const capabilities = bridgedCapabilities(options.clientCapabilities, this.#options.isAllowed);
     if (Object.keys(capabilities).length === 0) return undefined;
     const connection = this.#connectionOf(capabilities);
-    const { timers, timeoutMs } = this.#options;
+    const { timers } = this.#options;
+    const { timeoutMs = this.#options.timeoutMs } = options;
     const call = new HeldCall({
       timers,
       timeoutMs,

@@ -29,7 +29,12 @@ export type Reserved =
 
 /** The grants of a token, for filtering lists. Grants do not prove that the presenter holds the token. */
 export type Grants =
-  | { readonly ok: true; readonly capabilities: readonly Right[] }
+  | {
+      readonly ok: true;
+      readonly capabilities: readonly Right[];
+      /** The principal that may use the token: its last delegatee. */
+      readonly holder: string;
+    }
   | { readonly ok: false; readonly denial: DenialReason };
 
 /**

@@ -15,6 +15,8 @@ export interface CallOptions {
   readonly ask?: (method: string, params: unknown) => Promise<unknown>;
   /** Maximum duration in milliseconds, instead of the configured one. */
   readonly timeoutMs?: number;
+  /** Whether the caller takes a task in place of the result (MCP 2026-07-28, extension for tasks). */
+  readonly takesTasks?: boolean;
   /** Headers of the request over HTTP that repeat arguments. */
   readonly headers?: Readonly<Record<string, string>>;
 }

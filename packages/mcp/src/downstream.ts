@@ -1,5 +1,6 @@
 import {
   type AuthInfo,
+  fromJsonSchema,
   type JSONRPCRequest,
   LOG_LEVEL_META_KEY,
   type McpServerFactory,
@@ -19,6 +20,8 @@ import {
   MISSING_CAPABILITY,
   Refusal,
 } from "./rules/refusal.ts";
+import { shownTaskCapabilities, TASK_METHODS } from "./rules/server-task.ts";
+import type { Era } from "./rules/task-form.ts";
 import { WatchedResources } from "./watched-resources.ts";
 
 /** Milliseconds within which a client answers a request of the server. A person may have to decide. */
@@ -40,6 +43,8 @@ export interface DownstreamOptions {
    * resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
    */
   readonly watchers?: Map<Server, WatchedResources>;
+  /** The era of the clients. */
+  readonly era: Era;
   /** Whether clients of 2026-07-28 can listen to single resources. */
   readonly listens?: boolean;
   /** Receives faults that are not reported in any answer. */
@@ -55,12 +60,16 @@ export async function downstream({
   presentation,
   session,
   watchers,
+  era,
   listens = watchers !== undefined,
   onError,
 }: DownstreamOptions): Promise<Server> {
-  const { info, capabilities, instructions } = await proxy.upstream.description();
+  const { info, capabilities, instructions, era: own } = await proxy.upstream.description();
   const server = new Server(info, {
-    capabilities: capabilitiesOf(capabilities, listens),
+    capabilities: {
+      ...capabilitiesOf(capabilities, listens),
+      ...(own === era ? shownTaskCapabilities(era, capabilities) : undefined),
+    },
     ...(instructions === undefined ? {} : { instructions }),
   });
   server.onerror = onError;
@@ -68,12 +77,18 @@ export async function downstream({
     server.notification({ method: "notifications/resources/updated", params: { uri } });
   const watched = watchers === undefined ? undefined : watchedResources(proxy, notify, onError);
   if (watched !== undefined) watchers?.set(server, watched);
-  server.fallbackRequestHandler = async (request, context) => {
+  const notifyTask = (task: Record<string, unknown>) => {
+    server.notification({ method: "notifications/tasks/status", params: task }).catch(onError);
+  };
+  const answer = async (request: Requested, context: ServerContext) => {
     const exchange = context.http?.authInfo?.extra?.[EXCHANGE] as Exchange | undefined;
     const attached = presentation(exchange?.presentation);
     try {
       const result = await proxy.handle({
         ...requestOf(server, request, context, onError),
+        era,
+        login: exchange?.login ?? "",
+        ...(era === "legacy" && session !== undefined ? { notifyTask } : {}),
         ...(attached === undefined ? {} : { presentation: attached }),
         ...(session === undefined ? {} : { session }),
         ...(watched === undefined ? {} : { watched }),
@@ -93,6 +108,13 @@ export async function downstream({
       throw thrown;
     }
   };
+  server.fallbackRequestHandler = answer;
+  // The SDK's fallback does not get the methods that both eras have with different meanings.
+  for (const method of era === "modern" ? TASK_METHODS.modern : []) {
+    server.setRequestHandler(method, { params: ANY_PARAMS }, (params, context) =>
+      answer({ method, params }, context),
+    );
+  }
   // Drops notifications that the SDK does not handle, because the proxy forwards none of them to the server.
   server.fallbackNotificationHandler = async () => {};
   return server;
@@ -114,10 +136,15 @@ export function watchedResources(
   });
 }
 
+/** The parts of a JSON-RPC request that the proxy reads. */
+type Requested = Pick<JSONRPCRequest, "method" | "params">;
+
+const ANY_PARAMS = fromJsonSchema<Record<string, unknown>>({ type: "object" });
+
 /** Returns the parts of a request that the proxy needs, without the token. */
 function requestOf(
   server: Server,
-  { method, params }: JSONRPCRequest,
+  { method, params }: Requested,
   context: ServerContext,
   onError: (error: Error) => void,
 ): ProxyRequest {
@@ -197,6 +224,8 @@ const STATUS: ReadonlyMap<number, number> = new Map([
 /** A request over HTTP, and the status that its error needs. */
 export interface Exchange {
   readonly presentation: Presentation | undefined;
+  /** The principal of the request's login; absent or empty where the server needs none. */
+  readonly login?: string;
   status?: number | undefined;
 }
 
@@ -211,11 +240,11 @@ export function withPresentation(presentation: Presentation | undefined): { auth
 }
 
 /** Returns a factory of servers, for the SDK's transports. */
-export function downstreamFactory(options: DownstreamOptions): McpServerFactory {
-  return () => downstream(options);
+export function downstreamFactory(options: Omit<DownstreamOptions, "era">): McpServerFactory {
+  return ({ era }) => downstream({ ...options, era });
 }
 
-/** Returns the server's capabilities without those that the proxy does not support, such as tasks. */
+/** Returns the server's capabilities without those that the proxy does not support, and without tasks. */
 function capabilitiesOf(
   { tools, resources, prompts, completions, logging }: ServerCapabilities,
   subscribes: boolean,

@@ -32,7 +32,7 @@ async function wish(
   expect(authoriser.verified).toEqual([]);
 }
 
-const grantsOf = (...capabilities: Right[]): Grants => ({ ok: true, capabilities });
+const grantsOf = (...capabilities: Right[]): Grants => ({ ok: true, capabilities, holder: "holder" });
 const right = (namespace: string, action: string, resource: string): Right => ({
   namespace,
   action,

@@ -12,6 +12,11 @@ import type { CallRule } from "./rules/tool-map.ts";
 import { grants, type Right } from "./rules/visible.ts";
 
 const NO_CAPABILITIES = create(CapabilityListSchema, {});
+const NO_TOKEN = {
+  type: DenialType.CAPABILITY_NOT_GRANTED,
+  granted: NO_CAPABILITIES,
+  detail: "the call has no token",
+};
 /** Maximum length of a resource in characters (DelegateOS 10.2). */
 const MAX_RESOURCE_CHARS = 1024;
 
@@ -23,6 +28,8 @@ export interface Admitted {
    * the first.
    */
   readonly right: Right;
+  /** All rights that the call needs, at least one. */
+  readonly rights: readonly Right[];
   /** The principal that holds the token; undefined if the call needed no token. */
   readonly principal?: string;
 }
@@ -48,16 +55,33 @@ export async function admit(
   presentation: Presentation | undefined,
 ): Promise<Admitted> {
   const { rule, right, rights } = await needed(options, gatedRequest, presentation);
-  if (presentation === undefined) return { rule, right };
   const { args, proved = args } = gatedRequest;
+  const principal = await admitRights(options, rights, proved, presentation);
+  return { rule, right, rights, ...(principal === undefined ? {} : { principal }) };
+}
+
+/**
+ * Admits a request that needs these rights, at least one.
+ *
+ * @param proved the values that the proof covers
+ * @returns the principal that holds the token; undefined if the request needs no token and has none
+ * @throws Refusal; DeputeError if the authoriser is unavailable
+ */
+export async function admitRights(
+  { authoriser, requireToken }: Pick<GateOptions, "authoriser" | "requireToken">,
+  rights: readonly Right[],
+  proved: unknown,
+  presentation: Presentation | undefined,
+): Promise<string | undefined> {
+  const [right] = rights;
+  if (presentation === undefined) {
+    if (requireToken) throw denialOf(NO_TOKEN, right);
+    return undefined;
+  }
   const digest = digestOf(proved);
-  const verdict = await options.authoriser.verify(
-    await createPresented(presentation, proved),
-    rights,
-    digest,
-  );
+  const verdict = await authoriser.verify(await createPresented(presentation, proved), rights, digest);
   if (!verdict.ok) throw denialOf(verdict.denial, right);
-  return { rule, right, principal: verdict.principal };
+  return verdict.principal;
 }
 
 /**
@@ -76,12 +100,17 @@ export async function admitWish(
   const granted = await options.authoriser.grants(presentation.token);
   if (!granted.ok) throw denialOf(granted.denial, right);
   const { capabilities } = granted;
-  const lackingRight = rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
+  const lackingRight = lacksRight(capabilities, rights);
   if (lackingRight === undefined) return;
   const list = create(CapabilityListSchema, {
     capabilities: capabilities.map(({ namespace, action, resource }) => ({ namespace, action, resource })),
   });
   throw denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, granted: list }, lackingRight);
+}
+
+/** Returns the first right that no capability grants; undefined if all are granted. */
+export function lacksRight(capabilities: readonly Right[], rights: readonly Right[]): Right | undefined {
+  return rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
 }
 
 /** Returns the rights that a call needs, at least one. */
@@ -91,8 +120,7 @@ async function needed(
   presentation: Presentation | undefined,
 ) {
   if (presentation === undefined && requireToken) {
-    const nothing = { type: DenialType.CAPABILITY_NOT_GRANTED, granted: NO_CAPABILITIES };
-    throw denialOf({ ...nothing, detail: "the call has no token" }, rule && barely(rule));
+    throw denialOf(NO_TOKEN, rule && barely(rule));
   }
   if (rule === undefined) throw unmapped(name);
   const { namespace, action } = rule;

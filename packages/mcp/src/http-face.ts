@@ -12,6 +12,7 @@ import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
 import { listenedResources } from "./rules/methods.ts";
 import { strip } from "./rules/strip.ts";
+import type { Era } from "./rules/task-form.ts";
 import { Sessions } from "./sessions.ts";
 import type { ListName } from "./subscription.ts";
 import type { WatchedResources } from "./watched-resources.ts";
@@ -36,7 +37,7 @@ export class HttpFace {
   constructor(options: HttpFaceOptions) {
     this.#options = options;
     this.#sessions = new Sessions(options.clock);
-    this.#handler = createMcpHandler(() => this.#server(undefined), {
+    this.#handler = createMcpHandler(({ era }) => this.#server(undefined, era), {
       onerror: options.onError,
       bus: this.#bus,
     });
@@ -57,7 +58,7 @@ export class HttpFace {
     presentation: Presentation | undefined,
     login = "",
   ): Promise<Response> {
-    const exchange: Exchange = { presentation };
+    const exchange: Exchange = { presentation, login };
     const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withExchange(exchange) };
     // Checks first that the server is reachable, because the SDK's error would not state the reason.
     await this.#options.proxy.upstream.description();
@@ -76,7 +77,7 @@ export class HttpFace {
       );
     }
     const opened = this.#ofSession((body as { params?: unknown }).params, presentation);
-    const server = await this.#server(opened, randomUuid());
+    const server = await this.#server(opened, "legacy", randomUuid());
     const end = () => {
       this.#watchers.get(server)?.end();
       this.#watchers.delete(server);
@@ -143,11 +144,12 @@ export class HttpFace {
     return opened === undefined ? undefined : { ...opened, prove: async () => undefined };
   }
 
-  #server(ofSession: Presentation | undefined, session?: string): Promise<Server> {
+  #server(ofSession: Presentation | undefined, era: Era, session?: string): Promise<Server> {
     const { proxy, onError } = this.#options;
     return downstream({
       proxy,
       onError,
+      era,
       presentation: (attached) => attached ?? ofSession,
       // Only a session lasts longer than its request.
       ...(session === undefined ? { listens: true } : { session, watchers: this.#watchers }),

@@ -28,6 +28,7 @@ export { type StdioFace, type StdioFaceOptions, stdioFace } from "./serve-stdio.
 export type { ServerState } from "./server-state.ts";
 export { SHIPPED_MAPS } from "./shipped-maps.ts";
 export type { ListName } from "./subscription.ts";
+export type { Seal } from "./task-handles.ts";
 export {
   type OwnPrompt,
   type OwnResource,

@@ -9,6 +9,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { INVALID_PARAMS, MISSING_CAPABILITY, Refusal } from "./rules/refusal.ts";
 import {
+  type Era,
   earlierTask,
   extensionTask,
   type McpTask,
@@ -37,9 +38,6 @@ export interface OwnTasks<Call> {
   /** Waits for the end of a task, or for the end of the call. */
   ended(taskId: string, call: Call): Promise<McpTask | undefined>;
 }
-
-/** The era of MCP in which a server answers: 2026-07-28, or an earlier revision. */
-export type Era = "legacy" | "modern";
 
 /** Returns the capability for tasks. */
 export function taskCapability(era: Era): ServerCapabilities {

@@ -110,11 +110,11 @@ export class PlatformAuthoriser implements Authoriser {
 
   async grants(token: string): Promise<Grants> {
     try {
-      const { result } = await this.#tokens.inspectToken(
+      const { result, delegatee: holder } = await this.#tokens.inspectToken(
         { token: serialized(token) },
         this.#options.callOptions(),
       );
-      if (result.case === "scope") return { ok: true, capabilities: result.value.capabilities };
+      if (result.case === "scope") return { ok: true, capabilities: result.value.capabilities, holder };
       return { ok: false, denial: result.value ?? noReason() };
     } catch (thrown) {
       const denial = this.#denialIn(thrown);

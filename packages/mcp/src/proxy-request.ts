@@ -2,6 +2,7 @@ import type { CallOptions } from "./call-options.ts";
 import { tokenKey } from "./digest.ts";
 import type { Presentation } from "./presentation.ts";
 import type { AskedClient } from "./rounds.ts";
+import type { Era } from "./rules/task-form.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
 /** A client's request, and the authority that was presented outside of the request's `_delegateos`. */
@@ -19,6 +20,12 @@ export interface ProxyRequest extends CallOptions {
    * separate request.
    */
   readonly client?: AskedClient;
+  /** The era of the client; absent for an address without tasks. */
+  readonly era?: Era;
+  /** The principal of the request's login; absent or empty where the server needs none. */
+  readonly login?: string;
+  /** Sends the state of a task to the request's session. */
+  readonly notifyTask?: (task: Record<string, unknown>) => void;
   /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
   readonly revision?: string;
   /** The headers of a request of 2026-07-28 over HTTP, which must repeat the arguments that the tool declares. */

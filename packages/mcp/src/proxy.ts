@@ -26,18 +26,15 @@ import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.t
 import { invalidArguments } from "./rules/invalid-arguments.ts";
 import { gatedRequestOf, type List, SUBSCRIBE, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
-import {
-  type BudgetState,
-  INTERNAL_ERROR,
-  INVALID_PARAMS,
-  METHOD_NOT_FOUND,
-  Refusal,
-} from "./rules/refusal.ts";
+import { type BudgetState, INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
 import { visible } from "./rules/visible.ts";
 import { RunningCount } from "./running-count.ts";
 import type { SchemaCheck } from "./schema-check.ts";
+import { ServerTasks } from "./server-tasks.ts";
 import { type CallReservation, NOTHING, settle } from "./settle.ts";
+import { subscribe } from "./subscribe.ts";
+import type { Seal } from "./task-handles.ts";
 import { toldOf } from "./told-fault.ts";
 import type { Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
@@ -55,6 +52,8 @@ export interface ProxyOptions {
   readonly schemaCheck: SchemaCheck;
   readonly clock: Clock;
   readonly timers: Timers;
+  /** Seals the ids of the server's tasks, so that every process with the same key knows them. */
+  readonly seal: Seal;
   /** The target that a proof in `_delegateos` must name. */
   readonly audience: () => string;
   /**
@@ -77,6 +76,7 @@ export class McpProxy {
   readonly #gate: GateOptions;
   readonly #listed: Listed;
   readonly #limiter: CallLimiter;
+  readonly #tasks: ServerTasks;
   /** Settlements in progress, for which close() waits. */
   readonly #open = new Set<Promise<unknown>>();
   /** Requests in progress, for which idle() waits. */
@@ -88,6 +88,7 @@ export class McpProxy {
     this.#gate = { authoriser, requireToken: config.requireToken, realPath };
     this.#listed = new Listed(clock);
     this.#limiter = new CallLimiter(clock);
+    this.#tasks = new ServerTasks({ ...options, gate: this.#gate });
   }
 
   get upstream(): Upstream {
@@ -125,12 +126,25 @@ export class McpProxy {
       case "authorised":
         return await this.#observed(request, () => this.#call(request, params, presentation));
       case "subscription":
-        return await this.#subscribe(request, params, presentation, treatment.isBegin);
+        return await subscribe(
+          { ...this.#options, gate: this.#gate },
+          request,
+          params,
+          presentation,
+          treatment.isBegin,
+        );
+      case "task":
+        return await this.#tasks.answer(request, params, presentation);
       case "passed":
         return await this.#forward(request, params);
       case "refused":
         throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
     }
+  }
+
+  /** Tells the client of a task the state that a server of an earlier revision announced: see UpstreamOptions. */
+  taskChanged(task: Readonly<Record<string, unknown>>, connection: string): void {
+    this.#background(this.#tasks.changed(task, connection));
   }
 
   /** Decides whether a server's request may reach the client, and returns the request to forward; throws Refusal. */
@@ -199,37 +213,19 @@ export class McpProxy {
     if (capabilities[family] === undefined) return { [list.member]: [] };
     const result = await this.#forward(request, params);
     const entries = Array.isArray(result[list.member]) ? (result[list.member] as unknown[]) : [];
-    const visibleEntries = visible(entries, list, config.map, grants?.capabilities);
+    const visibleEntries = visible(
+      entries,
+      list,
+      config.map,
+      grants?.capabilities,
+      (await this.#tasks.eraOf(request)) !== undefined,
+    );
     const pinned = PINNED.find((known) => known === list.member);
     if (pinned !== undefined) {
       const digests = upstream.definitions[pinned].note(visibleEntries);
       this.#listed.add(callerOf(request, presentation), pinned, digests);
     }
     return { ...withPrivateCache(result), [list.member]: visibleEntries };
-  }
-
-  async #subscribe(
-    { method, watched }: ProxyRequest,
-    params: Record<string, unknown>,
-    presentation: Presentation | undefined,
-    isBegin: boolean,
-  ): Promise<Record<string, unknown>> {
-    const { uri } = params;
-    const { resources } = (await this.#options.upstream.description()).capabilities;
-    if (watched === undefined || resources?.subscribe !== true)
-      throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
-    if (typeof uri !== "string" || uri === "")
-      throw new Refusal(INVALID_PARAMS, "Invalid params", {
-        reason: "INVALID_REQUEST",
-        detail: "uri is required: a text that is not empty",
-      });
-    if (!isBegin) {
-      watched.unsubscribe(uri);
-      return {};
-    }
-    await admit(this.#gate, gatedRequestOf(method, params, this.#options.config.map), presentation);
-    await watched.subscribe(uri, presentation === undefined ? {} : { presentation });
-    return {};
   }
 
   #observed(
@@ -273,16 +269,24 @@ export class McpProxy {
 
   async #admittedCall(
     request: ProxyRequest,
-    params: Record<string, unknown>,
+    { task, ...plainParams }: Record<string, unknown>,
     presentation: Presentation | undefined,
     admitted: AdmittedCall,
   ): Promise<Record<string, unknown>> {
     const { upstream } = this.#options;
+    const wanted = task === undefined ? plainParams : { ...plainParams, task };
+    const taskCall =
+      request.method === TOOLS_CALL
+        ? await this.#tasks.ofCall(request, wanted, admitted, admitted.name)
+        : undefined;
+    // A server that runs no tasks for this client must not see that the client wants one.
+    const isPlain = request.method === TOOLS_CALL && taskCall?.era !== "legacy";
+    const params = isPlain ? plainParams : wanted;
     const used = usedBy(request.method, params);
     if (used !== undefined) await this.#assertAsShown(used, admitted, callerOf(request, presentation));
     const input = request.method === TOOLS_CALL ? upstream.definitions.tools.input(admitted.name) : undefined;
     const headers = callHeaders(request, params.arguments, input);
-    const options = headers === undefined ? request : { ...request, headers };
+    const options = { ...request, ...(headers && { headers }), takesTasks: taskCall !== undefined };
     const violations =
       request.method === TOOLS_CALL && admitted.rule.checkArguments
         ? await argumentViolations(this.#options.schemaCheck, input, params.arguments, request.signal)
@@ -306,6 +310,7 @@ export class McpProxy {
           abandon: (open) => upstream.abandon(open),
         });
       }
+      result = this.#tasks.handedOut(result, request, presentation, taskCall);
     } catch (thrown) {
       throw await this.#failed(thrown, held);
     }

@@ -71,12 +71,13 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   };
   const presentation = () => opened ?? held();
   const handle = serveStdio(
-    async () => {
+    async ({ era }) => {
       // Only clients that begin with the request `initialize` use a separate request to subscribe.
       const subscriptions = declared === undefined ? {} : { watchers };
       server = await downstream({
         proxy: proxy(),
         onError,
+        era,
         presentation,
         session: "stdio",
         ...subscriptions,

@@ -9,9 +9,9 @@ import {
   type Tool,
 } from "@modelcontextprotocol/server";
 import { held } from "./held-answer.ts";
-import { createdTask, type Era, type OwnTasks, serveTasks, takesTask, taskCapability } from "./own-tasks.ts";
+import { createdTask, type OwnTasks, serveTasks, takesTask, taskCapability } from "./own-tasks.ts";
 import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
-import { type McpTask, toolResult } from "./rules/task-form.ts";
+import { type Era, type McpTask, toolResult } from "./rules/task-form.ts";
 
 const JSON_TYPE = "application/json";
 

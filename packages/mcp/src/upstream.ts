@@ -13,9 +13,16 @@ import { AskBridge, type BridgedConnection } from "./ask-bridge.ts";
 import type { CallOptions, LogMessage } from "./call-options.ts";
 import { Definitions } from "./definitions.ts";
 import { ResourceWatch } from "./resource-watch.ts";
-import { type Declared, missingCapability, shownCapabilities } from "./rules/client-capabilities.ts";
+import {
+  bridgedCapabilities,
+  type Declared,
+  missingCapability,
+  shownCapabilities,
+} from "./rules/client-capabilities.ts";
 import type { Pinned } from "./rules/definition.ts";
 import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
+import { carriedTask, carryTask } from "./rules/server-task.ts";
+import { type Era, TASKS_EXTENSION } from "./rules/task-form.ts";
 import { ServerStarts, type ServerState } from "./server-state.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 import { LISTS, type ListName, Subscription } from "./subscription.ts";
@@ -68,6 +75,11 @@ export interface UpstreamOptions {
   readonly declared?: () => Declared | undefined;
   /** Receives log messages that belong to no request. Absent if several clients share the server. */
   readonly onLog?: (message: LogMessage) => void;
+  /**
+   * Receives the state of a task that a server of an earlier revision announced, and the connection that knows the task:
+   * see connectionOf.
+   */
+  readonly onTaskStatus?: (task: Readonly<Record<string, unknown>>, connection: string) => void;
   /** Replaces the connection to the server's address in tests. */
   readonly transport?: () => Transport;
 }
@@ -127,6 +139,7 @@ export class Upstream {
   async description(): Promise<{
     info: Implementation;
     capabilities: ServerCapabilities;
+    era: Era;
     instructions?: string;
   }> {
     const { client } = await this.#connected();
@@ -135,6 +148,7 @@ export class Upstream {
       // A server of revision 2026-07-28 need not name itself.
       info: client.getServerVersion() ?? { name: this.name, version: "0" },
       capabilities: client.getServerCapabilities() ?? {},
+      era: eraOf(client),
       ...(instructions === undefined ? {} : { instructions }),
     };
   }
@@ -154,9 +168,21 @@ export class Upstream {
     owner: () => string,
   ): Promise<Record<string, unknown>> {
     const { client } = await this.#connected();
-    const mayAsk = this.#options.address.kind === "http" && client.getProtocolEra() !== "modern";
+    const mayAsk = this.#bridges && eraOf(client) === "legacy";
     const bridged = mayAsk ? this.#bridge.request(method, params, options, owner) : undefined;
     return (await bridged) ?? this.request(method, params, options);
+  }
+
+  /** Whether a server of an earlier revision has one connection for each set of client capabilities. */
+  get #bridges(): boolean {
+    return this.#options.address.kind === "http";
+  }
+
+  /** Returns the capabilities of the connection that serves a client's calls, as JSON: `{}` for the shared one. */
+  connectionOf(declared: Declared | undefined): string {
+    const isModern = this.#live !== undefined && eraOf(this.#live) === "modern";
+    const isShared = isModern || !this.#bridges;
+    return JSON.stringify(isShared ? {} : bridgedCapabilities(declared, (method) => this.#isAllowed(method)));
   }
 
   /** Ends the call that a result leaves open because it requires input, if there is one. */
@@ -175,7 +201,7 @@ export class Upstream {
     params: Record<string, unknown>,
     callOptions: CallOptions = {},
   ): Promise<Record<string, unknown>> {
-    const { signal, onProgress, clientCapabilities, logs, headers, ask } = callOptions;
+    const { signal, onProgress, logs, headers, ask } = callOptions;
     const { client, transport } = await this.#connected();
     if (signal?.aborted === true) throw new UpstreamError({ kind: "unsent", detail: "the caller has left" });
     const { timeoutMs = this.#options.config.timeoutMs } = callOptions;
@@ -188,19 +214,17 @@ export class Upstream {
       ...(headers === undefined ? {} : { headers: { ...headers } }),
     };
     const sentParams =
-      client.getProtocolEra() === "modern"
-        ? this.#withEnvelope(params, clientCapabilities, logs?.level)
-        : params;
+      client.getProtocolEra() === "modern" ? this.#withEnvelope(params, callOptions) : params;
     // For a known method, the SDK also checks the form of the result.
     const send = () =>
-      KNOWN.test(method)
+      KNOWN.test(method) && params.task === undefined
         ? client.request({ method: method as "tools/call", params: sentParams }, options)
         : client.request({ method, params: sentParams }, ANY_RESULT, options);
     const begin = () => this.#calls.run({ onLog: logs?.onLog, ask }, send);
     const { result, sent } =
       transport instanceof StdioTransport ? transport.follow(begin) : { result: begin(), sent: undefined };
     try {
-      return (await result) as Record<string, unknown>;
+      return { ...carriedTask((await result) as Record<string, unknown>) };
     } catch (thrown) {
       throw new UpstreamError(faultOf(thrown, signal, sent));
     }
@@ -218,13 +242,13 @@ export class Upstream {
   /** Declares to the server the capabilities and the log level of the calling client alone. */
   #withEnvelope(
     params: Record<string, unknown>,
-    declared: Declared | undefined,
-    logLevel: string | undefined,
+    { clientCapabilities, takesTasks, logs }: CallOptions,
   ): Record<string, unknown> {
-    const shown = shownCapabilities(declared, (method) => this.#isAllowed(method));
+    const shown = shownCapabilities(clientCapabilities, (method) => this.#isAllowed(method));
+    const extensions = takesTasks === true ? { extensions: { [TASKS_EXTENSION]: {} } } : {};
     const envelope = {
-      [CLIENT_CAPABILITIES_META_KEY]: shown,
-      ...(logLevel === undefined ? {} : { [LOG_LEVEL_META_KEY]: logLevel }),
+      [CLIENT_CAPABILITIES_META_KEY]: { ...shown, ...extensions },
+      ...(logs === undefined ? {} : { [LOG_LEVEL_META_KEY]: logs.level }),
     };
     return { ...params, _meta: { ...(params._meta as object), ...envelope } };
   }
@@ -236,7 +260,8 @@ export class Upstream {
 
   /** Returns another connection to the server, which shows it these capabilities and serves calls alone. */
   #sibling(capabilities: Record<string, unknown>): BridgedConnection {
-    const { config, address, clock, timers } = this.#options;
+    const { config, address, clock, timers, onTaskStatus } = this.#options;
+    const connection = JSON.stringify(capabilities);
     const sibling = new Upstream({
       config: { ...config, revision: "legacy" },
       address,
@@ -244,6 +269,7 @@ export class Upstream {
       timers,
       ask: () => Promise.reject(new Error("the request belongs to no call, so it reaches no client")),
       declared: () => capabilities,
+      ...(onTaskStatus !== undefined && { onTaskStatus: (task) => onTaskStatus(task, connection) }),
     });
     return {
       send: (method, params, options) => sibling.request(method, params, options),
@@ -337,6 +363,10 @@ export class Upstream {
         this.#options.onResourceChanged?.(String(params?.uri));
         return;
       }
+      if (method === "notifications/tasks/status") {
+        this.#options.onTaskStatus?.(params ?? {}, "{}");
+        return;
+      }
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) this.#changed(list);
     };
@@ -348,6 +378,8 @@ export class Upstream {
       if (!this.#closed) this.#starts.crashed();
     };
     const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
+    // The SDK's client calls an earlier receiver of messages first.
+    transport.onmessage = carryTask;
     await client.connect(transport, { timeout: CONNECT_MS });
     return { client, transport };
   }
@@ -365,4 +397,8 @@ export class Upstream {
     this.#subscription = undefined;
     for (const definitions of Object.values(this.definitions)) definitions.forget();
   }
+}
+
+function eraOf(client: Client): Era {
+  return client.getProtocolEra() === "modern" ? "modern" : "legacy";
 }

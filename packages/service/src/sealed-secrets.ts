@@ -9,7 +9,7 @@ const TAG_BYTES = 16;
 export type SecretContext = Readonly<Record<string, string>>;
 
 /**
- * Seals secrets with the platform's master key. The cipher is AES-256-GCM with a fresh nonce, bound to the
+ * Seals secrets with the platform's master key, or another key. The cipher is AES-256-GCM with a fresh nonce, bound to the
  * secret's context.
  */
 export class SealedSecrets {
@@ -18,6 +18,11 @@ export class SealedSecrets {
   /** @param master 32 bytes */
   constructor(master: Uint8Array) {
     this.#master = master;
+  }
+
+  /** Creates a key that only this process has. */
+  static ofProcess(): SealedSecrets {
+    return new SealedSecrets(randomBytes(32));
   }
 
   /** Returns base64url of nonce, ciphertext and tag. */

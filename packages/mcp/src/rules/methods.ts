@@ -1,4 +1,5 @@
 import { isObject } from "@depute/core";
+import { isTaskMethod } from "./server-task.ts";
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
 /** How the proxy treats a client's request. */
@@ -11,6 +12,8 @@ export type Treatment =
   | { readonly kind: "authorised" }
   /** Begins or ends the session's subscription to a resource; its beginning needs a right. */
   | { readonly kind: "subscription"; readonly isBegin: boolean }
+  /** Concerns a task of the server; needs the rights of the call that began the task. */
+  | { readonly kind: "task" }
   /** Passes without a check, because configuration allows it. */
   | { readonly kind: "passed" }
   | { readonly kind: "refused" };
@@ -47,6 +50,7 @@ const READ = "resources/read";
 /** Decides how a client's request is treated. Unknown methods are refused (DelegateOS 11.3). */
 export function treatmentOf(method: string, { methods, passed }: ToolMap): Treatment {
   if (method === "ping") return { kind: "plain" };
+  if (isTaskMethod(method)) return { kind: "task" };
   const list = LISTS.get(method);
   if (list !== undefined) return { kind: "list", list };
   if (method === SUBSCRIBE || method === UNSUBSCRIBE)

@@ -1,5 +1,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
+/** The era of MCP in which a server or a client speaks: 2026-07-28, or an earlier revision. */
+export type Era = "legacy" | "modern";
+
 /** The id of the extension for tasks of revision 2026-07-28. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 

@@ -13,26 +13,28 @@ export type Right = Pick<Capability, "namespace" | "action" | "resource">;
  * verifier matches them. The verifier checks every use independently of the list (DelegateOS 11.3).
  *
  * @param granted the grants of the token; undefined for a caller that needs no token
+ * @param hasTasks whether the caller can run tools as tasks of the server
  */
 export function visible(
   entries: readonly unknown[],
   list: List,
   map: ToolMap,
   granted: readonly Right[] | undefined,
+  hasTasks = false,
 ): unknown[] {
   return entries.filter((entry) => {
     const name =
       typeof entry === "object" && entry !== null ? (entry as Record<string, unknown>)[list.name] : "";
     if (typeof name !== "string") return false;
     const rule = list.usedBy === "tools/call" ? map.tools.get(name) : map.methods.get(list.usedBy);
-    if (rule === undefined || isTaskOnly(entry)) return false;
+    if (rule === undefined || (!hasTasks && isTaskOnly(entry))) return false;
     return granted === undefined || granted.some((right) => couldGrant(right, rule, list, name));
   });
 }
 
 /**
- * Whether a tool runs only as a task (MCP 2025-11-25, `execution.taskSupport`). The proxy serves no tasks of servers, so
- * nothing could call such a tool.
+ * Whether a tool runs only as a task (MCP 2025-11-25, `execution.taskSupport`). A client of another era than the server has
+ * no tasks, so it could not call such a tool.
  */
 function isTaskOnly(entry: unknown): boolean {
   const { execution } = entry as { execution?: unknown };

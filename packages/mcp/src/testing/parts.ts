@@ -16,6 +16,7 @@ import { McpProxy } from "../proxy.ts";
 import { readConfig, type UpstreamConfig } from "../rules/read-config.ts";
 import { Refusal } from "../rules/refusal.ts";
 import type { Right } from "../rules/visible.ts";
+import type { Seal } from "../task-handles.ts";
 import { Upstream } from "../upstream.ts";
 
 /** A fake tokens service. A token is the list of the resources that it grants, separated by underscores. */
@@ -57,11 +58,26 @@ export class FakeAuthoriser implements Authoriser {
     const capabilities = token
       .split("_")
       .map((resource) => ({ namespace: "data", action: "query", resource }));
-    return { ok: true, capabilities };
+    return { ok: true, capabilities, holder: this.principal };
   }
 
   async mayUse() {
     return this.bound;
+  }
+}
+
+/** Seals values by keeping them, so that nothing else opens. */
+export class FakeSeal implements Seal {
+  readonly #sealed = new Map<string, Uint8Array>();
+
+  seal(secret: Uint8Array, context: Readonly<Record<string, string>>) {
+    const id = crypto.randomUUID();
+    this.#sealed.set(JSON.stringify([id, context]), secret);
+    return id;
+  }
+
+  open(sealed: string, context: Readonly<Record<string, string>>) {
+    return this.#sealed.get(JSON.stringify([sealed, context]));
   }
 }
 
@@ -134,6 +150,7 @@ export function bench(
     },
     clock,
     timers: systemTimers,
+    seal: new FakeSeal(),
     onCall: (call) => observed.push(call),
     audience: () => "mcp:bench",
     onFault: (_what, thrown) => faults.push(thrown),
@@ -153,7 +170,12 @@ export function bench(
     /** Connects an SDK client to the proxy. */
     async client(presentation?: Presentation) {
       const [near, far] = InMemoryTransport.createLinkedPair();
-      const server = await downstream({ proxy, onError: () => {}, presentation: () => presentation });
+      const server = await downstream({
+        proxy,
+        era: "legacy",
+        onError: () => {},
+        presentation: () => presentation,
+      });
       await server.connect(far);
       const client = new Client({ name: "test", version: "1.0.0" });
       await client.connect(near);

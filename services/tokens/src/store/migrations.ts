@@ -321,7 +321,7 @@ ${requestTableSql("mint_requests")};
       CREATE INDEX audit_batches_by_time ON audit_batches (record_ms)`,
   },
   {
-    id: 15,
+    id: 16,
     name: "sealed days of the audit",
     sql: `
       -- The hash chain of the records, and the day that is open: heads are base64url, empty before the first record.

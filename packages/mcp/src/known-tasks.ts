@@ -1,0 +1,39 @@
+import type { Presentation } from "./presentation.ts";
+import type { Right } from "./rules/visible.ts";
+
+/** Maximum number of tasks. The oldest is forgotten first. */
+const MAX_TASKS = 10_000;
+
+/** A task of a server, as this process knows it. */
+export interface KnownTask {
+  /** The id of the task towards its client. */
+  readonly id: string;
+  /** The caller whose list shows the task. */
+  readonly owner: string;
+  readonly rights: readonly Right[];
+  readonly presentation: Presentation | undefined;
+  /** Sends the state of the task to the client's session; absent without a session. */
+  readonly notify?: (task: Record<string, unknown>) => void;
+}
+
+/** The tasks that clients of this process began. It is lost with the process; the ids of the tasks are not. */
+export class KnownTasks {
+  readonly #tasks = new Map<string, KnownTask>();
+
+  /** @param connection the connection to the server that knows the task, since each may number its own tasks */
+  add(connection: string, taskId: string, task: KnownTask): void {
+    const key = keyOf(connection, taskId);
+    this.#tasks.delete(key);
+    this.#tasks.set(key, task);
+    const [oldest] = this.#tasks.keys();
+    if (this.#tasks.size > MAX_TASKS && oldest !== undefined) this.#tasks.delete(oldest);
+  }
+
+  get(connection: string, taskId: unknown): KnownTask | undefined {
+    return typeof taskId === "string" ? this.#tasks.get(keyOf(connection, taskId)) : undefined;
+  }
+}
+
+function keyOf(connection: string, taskId: string): string {
+  return JSON.stringify([connection, taskId]);
+}

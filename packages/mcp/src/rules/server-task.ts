@@ -1,0 +1,93 @@
+import { isObject } from "@depute/core";
+import { type Era, TASKS_EXTENSION } from "./task-form.ts";
+
+type Result = Readonly<Record<string, unknown>>;
+
+/** The methods on tasks, by era. (MCP 2025-11-25, Tasks; MCP 2026-07-28, extension io.modelcontextprotocol/tasks) */
+export const TASK_METHODS: Readonly<Record<Era, readonly string[]>> = {
+  legacy: ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"],
+  modern: ["tasks/get", "tasks/update", "tasks/cancel"],
+};
+
+/** The member of `_meta` that names the task of a message. (MCP 2025-11-25, Tasks) */
+const RELATED_TASK = "io.modelcontextprotocol/related-task";
+
+export function isTaskMethod(method: string): boolean {
+  return TASK_METHODS.legacy.includes(method) || TASK_METHODS.modern.includes(method);
+}
+
+/** Whether a capability set declares the extension for tasks. */
+export function declaresTasks(capabilities: Result | undefined): boolean {
+  return isObject(capabilities?.extensions) && isObject(capabilities.extensions[TASKS_EXTENSION]);
+}
+
+/** The capabilities of a server that let it run calls of tools as tasks; undefined if it runs none. */
+export function shownTaskCapabilities(
+  era: Era,
+  { tasks, ...capabilities }: Result,
+): Record<string, Record<string, object>> | undefined {
+  if (era === "modern")
+    return declaresTasks(capabilities) ? { extensions: { [TASKS_EXTENSION]: {} } } : undefined;
+  const { requests, list, cancel } = isObject(tasks) ? tasks : {};
+  const { tools } = isObject(requests) ? requests : {};
+  if (!isObject(tools) || !isObject(tools.call)) return undefined;
+  return {
+    tasks: {
+      ...(isObject(list) && { list: {} }),
+      ...(isObject(cancel) && { cancel: {} }),
+      requests: { tools: { call: {} } },
+    },
+  };
+}
+
+/** Returns the id of the task with which a server answered a call; undefined for a result. */
+export function createdTaskId(era: Era, result: Result): unknown {
+  if (era === "modern") return result.resultType === "task" ? result.taskId : undefined;
+  return isObject(result.task) ? result.task.taskId : undefined;
+}
+
+/** Returns an answer of a server about a task, with another id of the task. The result of the tool stays as it is. */
+export function withTaskId(method: string, answer: Result, taskId: string): Record<string, unknown> {
+  const related = relatedTo(answer, taskId);
+  const { inputRequests, task } = related;
+  return {
+    ...related,
+    ...(method !== "tasks/result" && typeof related.taskId === "string" && { taskId }),
+    ...(method === "tools/call" && isObject(task) && { task: { ...task, taskId } }),
+    ...(isObject(inputRequests) && {
+      inputRequests: Object.fromEntries(
+        Object.entries(inputRequests).map(([key, request]) => [key, askRelatedTo(request, taskId)]),
+      ),
+    }),
+  };
+}
+
+function askRelatedTo(request: unknown, taskId: string): unknown {
+  if (!isObject(request) || !isObject(request.params)) return request;
+  return { ...request, params: relatedTo(request.params, taskId) };
+}
+
+function relatedTo(message: Result, taskId: string): Result {
+  const { _meta: meta } = message;
+  if (!isObject(meta) || !isObject(meta[RELATED_TASK])) return message;
+  return { ...message, _meta: { ...meta, [RELATED_TASK]: { taskId } } };
+}
+
+/** The key under which a result carries a task through the SDK's client, which refuses results of other types. */
+const CARRIED = "depute.dev/carried-task";
+
+/**
+ * Makes the answer to a call that is a task pass through the SDK's client. `carriedTask` restores it.
+ *
+ * @param message a message of the server; it is changed in place
+ */
+export function carryTask(message: unknown): void {
+  if (!isObject(message) || !isObject(message.result) || message.result.resultType !== "task") return;
+  message.result = { resultType: "complete", content: [], _meta: { [CARRIED]: message.result } };
+}
+
+/** Returns the task that a result carries, or the result itself. */
+export function carriedTask(result: Result): Result {
+  const carried = isObject(result._meta) ? result._meta[CARRIED] : undefined;
+  return isObject(carried) ? carried : result;
+}

@@ -1,0 +1,279 @@
+import { isObject } from "@depute/core";
+import { admitAnswered } from "./admit-answered.ts";
+import { callOwner } from "./ask-bridge.ts";
+import type { Authoriser } from "./authoriser.ts";
+import { type Admitted, admitRights, type GateOptions, lacksRight, notBound } from "./gate.ts";
+import { HELD_MS } from "./held-call.ts";
+import { KnownTasks } from "./known-tasks.ts";
+import type { Presentation } from "./presentation.ts";
+import { callerOf, type ProxyRequest } from "./proxy-request.ts";
+import { fulfil } from "./rounds.ts";
+import type { Declared } from "./rules/client-capabilities.ts";
+import type { UpstreamConfig } from "./rules/read-config.ts";
+import {
+  denialOf,
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  MISSING_CAPABILITY,
+  Refusal,
+  unmapped,
+} from "./rules/refusal.ts";
+import {
+  createdTaskId,
+  declaresTasks,
+  shownTaskCapabilities,
+  TASK_METHODS,
+  withTaskId,
+} from "./rules/server-task.ts";
+import { type Era, TASKS_EXTENSION } from "./rules/task-form.ts";
+import { type Seal, type TaskHandle, TaskHandles } from "./task-handles.ts";
+import type { Upstream } from "./upstream.ts";
+import { UpstreamError } from "./upstream-fault.ts";
+
+type Result = Record<string, unknown>;
+
+export interface ServerTasksOptions {
+  readonly config: UpstreamConfig;
+  readonly upstream: Upstream;
+  readonly authoriser: Authoriser;
+  readonly gate: GateOptions;
+  readonly seal: Seal;
+  readonly onFault: (subject: string, thrown: unknown) => void;
+}
+
+/** A call that may become a task. */
+export interface TaskCall {
+  readonly era: Era;
+  readonly facts: Omit<TaskHandle, "taskId">;
+}
+
+/**
+ * The tasks of one server, for clients of the server's own era. Clients get other ids than the server gave, and each
+ * request on a task needs the rights of the call that began it.
+ */
+export class ServerTasks {
+  readonly #options: ServerTasksOptions;
+  readonly #handles: TaskHandles;
+  readonly #known = new KnownTasks();
+
+  constructor(options: ServerTasksOptions) {
+    this.#options = options;
+    this.#handles = new TaskHandles(options.seal, options.config.name);
+  }
+
+  /** Returns the era of the request's client if the server has tasks for it; otherwise undefined. */
+  async eraOf({ era }: ProxyRequest): Promise<Era | undefined> {
+    if (era === undefined) return undefined;
+    const { capabilities, era: own } = await this.#options.upstream.description();
+    return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;
+  }
+
+  /**
+   * Decides whether a call of a tool may become a task. A client of 2026-07-28 declares that for the call, an earlier
+   * client requests it with `task`.
+   *
+   * @throws Refusal if the client requests a task, and the rights of the call are too long for its id
+   */
+  async ofCall(
+    request: ProxyRequest,
+    params: Readonly<Record<string, unknown>>,
+    { rights, principal = "" }: Admitted,
+    tool: string,
+  ): Promise<TaskCall | undefined> {
+    const era = await this.eraOf(request);
+    const isWanted = era === "modern" ? declaresTasks(request.clientCapabilities) : isObject(params.task);
+    if (era === undefined || !isWanted) return undefined;
+    const connection = this.#options.upstream.connectionOf(request.clientCapabilities);
+    const facts = { tool, rights, caller: [principal, request.login ?? ""] as const, connection };
+    if (this.#handles.fits(facts)) return { era, facts };
+    if (era === "modern") return undefined;
+    const detail = "task: the resources of the call are too long for a task; call the tool without it";
+    throw new Refusal(INVALID_PARAMS, "Invalid params", { reason: "INVALID_REQUEST", detail });
+  }
+
+  /**
+   * Returns the answer to a call with the id that the client uses, if the answer is a task.
+   *
+   * @param call undefined if the call must not become a task
+   * @throws UpstreamError for a task that was not requested, or that has no usable id
+   */
+  handedOut(
+    result: Result,
+    request: ProxyRequest,
+    presentation: Presentation | undefined,
+    call: TaskCall | undefined,
+  ): Result {
+    if (call === undefined) {
+      if (result.resultType !== "task") return result;
+      throw malformed("the server answers with a task, for which the client did not ask");
+    }
+    const { era, facts } = call;
+    const taskId = createdTaskId(era, result);
+    if (taskId === undefined && result.resultType !== "task") return result;
+    const id = this.#handles.seal(facts, taskId);
+    if (id === undefined) throw malformed("the id of the server's task is no text of 1 to 512 characters");
+    const { notifyTask } = request;
+    this.#known.add(facts.connection, String(taskId), {
+      id,
+      owner: ownerOf(request, facts.caller),
+      rights: facts.rights,
+      presentation,
+      ...(notifyTask !== undefined && { notify: notifyTask }),
+    });
+    return withTaskId(request.method, result, id);
+  }
+
+  /**
+   * Answers a method on tasks.
+   *
+   * @throws Refusal; UpstreamError
+   */
+  async answer(
+    request: ProxyRequest,
+    params: Readonly<Record<string, unknown>>,
+    presentation: Presentation | undefined,
+  ): Promise<Result> {
+    const { method, clientCapabilities } = request;
+    const era = await this.eraOf(request);
+    if (era === undefined || !TASK_METHODS[era].includes(method))
+      throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
+    if (era === "modern" && !declaresTasks(clientCapabilities))
+      throw new Refusal(MISSING_CAPABILITY, "the request must declare the extension for tasks", {
+        requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
+      });
+    const caller = await this.#callerOf(request, presentation);
+    if (method === "tasks/list") return this.#list(request, params, presentation, caller);
+    const handle = this.#handles.open(params.taskId, caller);
+    if (handle === undefined) throw unknownTask();
+    await this.#admit(handle, params, presentation);
+    return this.#forward(handle, request, params, presentation);
+  }
+
+  /** Tells the client of a task that the server announced another state of it. */
+  async changed(task: Readonly<Record<string, unknown>>, connection: string): Promise<void> {
+    const known = this.#known.get(connection, task.taskId);
+    if (known?.notify === undefined) return;
+    try {
+      if (await this.#isGranted(known.rights, known.presentation))
+        known.notify(withTaskId("tasks/get", task, known.id));
+    } catch (thrown) {
+      this.#options.onFault("cannot tell the state of a task", thrown);
+    }
+  }
+
+  /** Returns the principals of a request. The token's proof is checked with the rights of the task. */
+  async #callerOf(
+    { login = "" }: ProxyRequest,
+    presentation: Presentation | undefined,
+  ): Promise<TaskHandle["caller"]> {
+    if (presentation === undefined) return ["", login];
+    const grants = await this.#options.authoriser.grants(presentation.token);
+    if (!grants.ok) throw denialOf(grants.denial);
+    return [grants.holder, login];
+  }
+
+  async #admit(
+    { rights, tool }: TaskHandle,
+    params: Readonly<Record<string, unknown>>,
+    presentation: Presentation | undefined,
+  ): Promise<void> {
+    const { gate, config, authoriser } = this.#options;
+    if (!config.map.tools.has(tool)) throw unmapped(tool);
+    const { _meta, ...proved } = params;
+    const principal = await admitRights(gate, rights, proved, presentation);
+    const [right] = rights;
+    if (principal === undefined || right === undefined) return;
+    if (!(await authoriser.mayUse(principal, config.serverId, tool))) throw notBound(right);
+  }
+
+  async #forward(
+    handle: TaskHandle,
+    request: ProxyRequest,
+    params: Readonly<Record<string, unknown>>,
+    presentation: Presentation | undefined,
+  ): Promise<Result> {
+    const { upstream, gate, config } = this.#options;
+    const { method, client, clientCapabilities, era } = request;
+    const id = String(params.taskId);
+    const options = {
+      ...request,
+      takesTasks: true,
+      // `tasks/result` waits for the end of the task.
+      ...(method === "tasks/result" && { timeoutMs: HELD_MS }),
+      ...(era === "legacy" && { clientCapabilities: JSON.parse(handle.connection) as Declared }),
+    };
+    const send = async (answers: Result) => {
+      const sent = { ...params, taskId: handle.taskId, ...answers };
+      const owner = () => callOwner(callerOf(request, presentation), method, sent);
+      try {
+        return withTaskId(method, await upstream.call(method, sent, options, owner), id);
+      } catch (thrown) {
+        throw renamedFault(thrown, handle.taskId, id);
+      }
+    };
+    const admitAsks = (result: Result, declared: Declared | undefined) =>
+      admitAnswered(
+        { resultType: "input_required", inputRequests: result.inputRequests },
+        { gate, map: config.map, presentation, declared },
+      );
+    const first = await send({});
+    if (client !== undefined) {
+      return fulfil(first, {
+        client,
+        admit: (asking) => admitAsks(asking, undefined),
+        again: send,
+        abandon: (open) => upstream.abandon(open),
+      });
+    }
+    await admitAsks(first, clientCapabilities);
+    return first;
+  }
+
+  /** Lists the caller's tasks alone, because clients share the server. */
+  async #list(
+    request: ProxyRequest,
+    params: Readonly<Record<string, unknown>>,
+    presentation: Presentation | undefined,
+    caller: TaskHandle["caller"],
+  ): Promise<Result> {
+    const { upstream } = this.#options;
+    const owner = ownerOf(request, caller);
+    const connection = upstream.connectionOf(request.clientCapabilities);
+    const result = await upstream.call("tasks/list", { ...params }, request, () => owner);
+    const tasks: Result[] = [];
+    for (const task of Array.isArray(result.tasks) ? (result.tasks as unknown[]) : []) {
+      const known = isObject(task) ? this.#known.get(connection, task.taskId) : undefined;
+      if (known?.owner !== owner || !(await this.#isGranted(known.rights, presentation))) continue;
+      tasks.push(withTaskId("tasks/get", task as Result, known.id));
+    }
+    return { ...result, tasks };
+  }
+
+  async #isGranted(rights: TaskHandle["rights"], presentation: Presentation | undefined): Promise<boolean> {
+    const { authoriser, config } = this.#options;
+    if (presentation === undefined) return !config.requireToken;
+    const grants = await authoriser.grants(presentation.token);
+    return grants.ok && lacksRight(grants.capabilities, rights) === undefined;
+  }
+}
+
+/** The caller whose list shows a task. Callers without principal are told apart by their sessions. */
+function ownerOf({ session = "" }: ProxyRequest, caller: TaskHandle["caller"]): string {
+  return JSON.stringify(caller.every((principal) => principal === "") ? ["session", session] : caller);
+}
+
+/** Replaces the server's own id of a task in its error. */
+function renamedFault(thrown: unknown, taskId: string, id: string): unknown {
+  if (!(thrown instanceof UpstreamError) || thrown.fault.kind !== "error") return thrown;
+  const { message } = thrown.fault;
+  return new UpstreamError({ ...thrown.fault, message: message.replaceAll(taskId, id) });
+}
+
+function malformed(detail: string): UpstreamError {
+  return new UpstreamError({ kind: "malformed", detail });
+}
+
+/** The error for an id that names no task of this caller. */
+function unknownTask(): Refusal {
+  return new Refusal(INVALID_PARAMS, "no such task: check its id", { reason: "INVALID_REQUEST" });
+}

@@ -1,0 +1,70 @@
+import { isObject } from "@depute/core";
+import type { Right } from "./rules/visible.ts";
+
+/** Encrypts and authenticates values, bound to a context. Only the same key opens them. */
+export interface Seal {
+  seal(secret: Uint8Array, context: Readonly<Record<string, string>>): string;
+  /** Returns undefined for another key, another context or changed bytes. */
+  open(sealed: string, context: Readonly<Record<string, string>>): Uint8Array | undefined;
+}
+
+/** The facts about a task of a server that its id towards clients contains. */
+export interface TaskHandle {
+  /** The id of the task at the server. */
+  readonly taskId: string;
+  readonly tool: string;
+  /** The rights of the call that created the task. Each later request needs them again. */
+  readonly rights: readonly Right[];
+  /** The principal of the call's token, and the principal of its login; each is empty for none. */
+  readonly caller: readonly [holder: string, login: string];
+  /** The capabilities of the connection to the server that knows the task: see Upstream.connectionOf. */
+  readonly connection: string;
+}
+
+/** Maximum size in bytes of a sealed handle's content, so that its id fits into a header. */
+const MAX_BYTES = 4096;
+/** Maximum length in characters of a server's own id of a task. */
+const MAX_TASK_ID = 512;
+/** Maximum length in characters of an id that a client sends. */
+const MAX_SEALED = 8192;
+
+/**
+ * The ids of tasks towards clients. An id is a sealed handle, so every process with the key opens it, and no process
+ * stores it.
+ */
+export class TaskHandles {
+  readonly #seal: Seal;
+  readonly #context: Readonly<Record<string, string>>;
+
+  /** @param server the name of the server; the ids of one server do not open for another */
+  constructor(seal: Seal, server: string) {
+    this.#seal = seal;
+    this.#context = { mcpTaskOf: server };
+  }
+
+  /** Whether a call with these facts can have a task: otherwise the id of the task would be too long. */
+  fits(facts: Omit<TaskHandle, "taskId">): boolean {
+    return bytesOf({ ...facts, taskId: "" }).length <= MAX_BYTES - MAX_TASK_ID;
+  }
+
+  /** Returns the id of a task; undefined if the server's own id is no text of 1 to 512 characters. */
+  seal(facts: Omit<TaskHandle, "taskId">, taskId: unknown): string | undefined {
+    if (typeof taskId !== "string" || taskId === "" || taskId.length > MAX_TASK_ID) return undefined;
+    return this.#seal.seal(bytesOf({ ...facts, taskId }), this.#context);
+  }
+
+  /** Returns the facts about a task; undefined for any value that is no id of a task of this caller and server. */
+  open(id: unknown, caller: TaskHandle["caller"]): TaskHandle | undefined {
+    if (typeof id !== "string" || id.length > MAX_SEALED) return undefined;
+    const bytes = this.#seal.open(id, this.#context);
+    if (bytes === undefined) return undefined;
+    const handle: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    // Only this class seals with this context, so the members are as TaskHandle says.
+    const facts = isObject(handle) ? (handle as unknown as TaskHandle) : undefined;
+    return facts?.caller.every((principal, i) => principal === caller[i]) === true ? facts : undefined;
+  }
+}
+
+function bytesOf(handle: TaskHandle): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(handle));
+}
