@@ -10,7 +10,7 @@ const SDK = new URL("../../node_modules/@modelcontextprotocol/sdk/dist/esm/", im
 const sdk = (path: string): Promise<Json> => import(new URL(`${path}.js`, SDK).href);
 
 const RESEARCH = "simulate-research-query";
-const NAMES = ["slow", "ask", "required", RESEARCH];
+const NAMES = ["slow", "ask", "required", "dear", RESEARCH];
 const map = {
   tools: Object.fromEntries(
     NAMES.map((name) => [name, { namespace: "data", action: "query", resource: name }]),
@@ -55,11 +55,12 @@ async function connect(holder: Grant, name = "jobs", capabilities: Json = { elic
   });
   const url = new URL(platform.mcp(name));
   await client.connect(new StreamableHTTPClientTransport(url, { fetch: holderFetch(holder) }));
-  const begin = async (tool: string, args: Json = {}): Promise<Json> =>
+  const begin = async (tool: string, args: Json = {}, options: Json = {}): Promise<Json> =>
     (
       await client.request(
         { method: "tools/call", params: { name: tool, arguments: args, task: { ttl: 60_000 } } },
         types.CreateTaskResultSchema,
+        options,
       )
     ).task;
   const resultOf = (taskId: string): Promise<Json> =>
@@ -128,6 +129,15 @@ describe("the tasks of a server of 2025-11-25", () => {
     await Promise.all([client.close(), other.client.close()]);
   });
 
+  test("progress goes on after the answer to the call", async () => {
+    const { client, begin } = await connect(await everyone());
+    const told: Json[] = [];
+    await begin("slow", {}, { onprogress: (progress: Json) => told.push(progress) });
+    server.finish(lastTask());
+    await expect.poll(() => told).toEqual([{ progress: 1, total: 2, message: "half" }]);
+    await client.close();
+  });
+
   test("a client with other capabilities finds the task of the same caller", async () => {
     const holder = await everyone();
     const { client, begin } = await connect(holder);
@@ -191,6 +201,8 @@ describe("between the eras there are no tasks", () => {
     expect(content).toMatchObject([{ text: "at once" }]);
     const refused = await tasks.getTask("x").catch((thrown: unknown) => thrown);
     expect(refused).toMatchObject({ code: -32601 });
+    const only = await client.callTool({ name: "dear", arguments: {} }).catch((thrown: unknown) => thrown);
+    expect(only).toMatchObject({ code: -32602, data: { detail: expect.stringContaining("only as a task") } });
     await client.close();
   });
 
@@ -201,6 +213,12 @@ describe("between the eras there are no tasks", () => {
     });
     expect(client.getServerCapabilities()?.extensions).toBeUndefined();
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["slow", "ask"]);
+    const calls = server.received.length;
+    const only = await client
+      .callTool({ name: "required", arguments: {} })
+      .catch((thrown: unknown) => thrown);
+    expect(only).toMatchObject({ code: -32602, data: { detail: expect.stringContaining("only as a task") } });
+    expect(server.received.slice(calls).map(({ method }) => method)).not.toContain("tools/call");
     await client.close();
   });
 });

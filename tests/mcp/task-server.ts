@@ -84,6 +84,7 @@ export function modernServer(): Promise<TaskServer> {
     }),
     "tools/call": ({ name, arguments: args, _meta }) => {
       const takesTasks = _meta[CAPABILITIES].extensions?.[EXTENSION] !== undefined;
+      if (name === "dear" && !takesTasks) throw new Error("the tool runs only as a task");
       if (name === "plain" || (!takesTasks && name !== "rogue"))
         return { content: [{ type: "text", text: "at once" }], _meta: { cost: 1 } };
       const taskId = begin(args);
@@ -120,9 +121,15 @@ export function modernServer(): Promise<TaskServer> {
       received.push(body);
       const { taskId } = body.params;
       const isKnown = taskId === undefined || tasks.has(taskId);
-      const answer = isKnown
-        ? { result: { resultType: "complete", ...methods[body.method]?.(body.params) } }
-        : { error: { code: -32602, message: `unknown task ${taskId}` } };
+      const result = () => {
+        try {
+          return { result: { resultType: "complete", ...methods[body.method]?.(body.params) } };
+        } catch (thrown) {
+          const data = { requiredCapabilities: { extensions: { [EXTENSION]: {} } } };
+          return { error: { code: -32021, message: (thrown as Error).message, data } };
+        }
+      };
+      const answer = isKnown ? result() : { error: { code: -32602, message: `unknown task ${taskId}` } };
       response.writeHead(200, { "content-type": "application/json" });
       response.end(JSON.stringify({ jsonrpc: "2.0", id: body.id, ...answer }));
     },
@@ -139,12 +146,17 @@ export async function earlierServer(): Promise<TaskServer> {
   const { received, tasks, begin, finish } = states();
   const owners = new Map<string, unknown>();
   const streams = new Map<unknown, ServerResponse>();
+  const progressTokens = new Map<string, unknown>();
   const answered = new Map<string, (result: Json) => void>();
   const ended = new Map<string, () => void>();
   const shown = (taskId: string) => ({ taskId, status: tasks.get(taskId)?.status, ...times, ttl: null });
   const event = (stream: ServerResponse | undefined, message: Json) =>
     stream?.write(`data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`);
   const end = (taskId: string) => {
+    const progressToken = progressTokens.get(taskId);
+    const told = { progressToken, progress: 1, total: 2, message: "half" };
+    if (progressToken !== undefined)
+      event(streams.get(owners.get(taskId)), { method: "notifications/progress", params: told });
     finish(taskId);
     const params = shown(taskId);
     event(streams.get(owners.get(taskId)), { method: "notifications/tasks/status", params });
@@ -164,13 +176,14 @@ export async function earlierServer(): Promise<TaskServer> {
     if (task.status === "working") await new Promise<void>((resolve) => ended.set(taskId, resolve));
     return { ...task.result, ...related };
   };
-  const call = ({ name, arguments: args, task }: Json, session: unknown) => {
+  const call = ({ name, arguments: args, task, _meta }: Json, session: unknown) => {
     if (task === undefined) {
       if (name === "required") throw new Error("the tool requires a task");
       return { content: [{ type: "text", text: "at once" }] };
     }
     const taskId = begin(args);
     owners.set(taskId, session);
+    progressTokens.set(taskId, _meta?.progressToken);
     if (name === "ask") (tasks.get(taskId) as Task).status = "input_required";
     return { task: shown(taskId) };
   };

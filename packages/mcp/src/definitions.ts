@@ -166,7 +166,7 @@ export class Definitions {
     const named = namedDigest(entry);
     const { list } = this.#options;
     for (const [name, digest] of list === "tools" ? named : []) {
-      this.#inputs.note(name, digest, (entry as { inputSchema?: unknown }).inputSchema);
+      this.#inputs.note(name, digest, entry as { inputSchema?: unknown; execution?: unknown });
     }
     return named;
   }

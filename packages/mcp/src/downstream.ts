@@ -183,7 +183,9 @@ function requestOf(
       : {
           onProgress: (progress) => {
             const notified = { ...progress, progressToken: token };
-            notify({ method: "notifications/progress", params: notified }).catch(onError);
+            // A task tells its progress after the answer to its call, so the session gets it instead of the call's stream.
+            const send = params?.task === undefined ? notify : server.notification.bind(server);
+            send({ method: "notifications/progress", params: notified }).catch(onError);
           },
         }),
   };

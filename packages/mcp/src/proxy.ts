@@ -285,6 +285,7 @@ export class McpProxy {
     const used = usedBy(request.method, params);
     if (used !== undefined) await this.#assertAsShown(used, admitted, callerOf(request, presentation));
     const input = request.method === TOOLS_CALL ? upstream.definitions.tools.input(admitted.name) : undefined;
+    await this.#tasks.assertCallable(request, input?.isTaskOnly === true);
     const headers = callHeaders(request, params.arguments, input);
     const options = { ...request, ...(headers && { headers }), takesTasks: taskCall !== undefined };
     const violations =
@@ -312,7 +313,7 @@ export class McpProxy {
       }
       result = this.#tasks.handedOut(result, request, presentation, taskCall);
     } catch (thrown) {
-      throw await this.#failed(thrown, held);
+      throw await this.#failed(this.#tasks.explained(thrown, request), held);
     }
     // The answer does not wait for the charge. If the charge fails, the whole reservation is charged when it expires.
     if (held !== undefined) {

@@ -92,6 +92,24 @@ export class ServerTasks {
   }
 
   /**
+   * Returns the error of a call for its caller. A tool that runs only as a task cannot serve a client of another era.
+   */
+  explained(thrown: unknown, request: ProxyRequest): unknown {
+    const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
+    if (fault?.kind !== "error" || !needsTaskDeclaration(fault.code, fault.data)) return thrown;
+    return request.era === "modern" ? thrown : onlyTasks();
+  }
+
+  /**
+   * Refuses the call of a tool that runs only as a task, if the caller cannot have one.
+   *
+   * @throws Refusal
+   */
+  async assertCallable(request: ProxyRequest, isTaskOnly: boolean): Promise<void> {
+    if (isTaskOnly && (await this.eraOf(request)) === undefined) throw onlyTasks();
+  }
+
+  /**
    * Returns the answer to a call with the id that the client uses, if the answer is a task.
    *
    * @param call undefined if the call must not become a task
@@ -271,6 +289,19 @@ function renamedFault(thrown: unknown, taskId: string, id: string): unknown {
 
 function malformed(detail: string): UpstreamError {
   return new UpstreamError({ kind: "malformed", detail });
+}
+
+/** Whether a server's error says that a tool runs only as a task. (MCP 2026-07-28, extension for tasks) */
+function needsTaskDeclaration(code: number, data: unknown): boolean {
+  if (code !== MISSING_CAPABILITY || !isObject(data) || !isObject(data.requiredCapabilities)) return false;
+  return declaresTasks(data.requiredCapabilities);
+}
+
+/** The error for a tool that the caller cannot call, because it runs only as a task. */
+function onlyTasks(): Refusal {
+  const detail =
+    "the tool runs only as a task, and tasks reach only clients of the server's own era of MCP: use a client of that era";
+  return new Refusal(INVALID_PARAMS, "the tool runs only as a task", { reason: "INVALID_REQUEST", detail });
 }
 
 /** The error for an id that names no task of this caller. */

@@ -1,11 +1,14 @@
 import { type QuickSchema, readQuickSchema } from "@depute/wire/json-schema";
 import { type ParamHeader, paramHeadersOf } from "./rules/param-headers.ts";
+import { runsOnlyAsTask } from "./rules/server-task.ts";
 
 /** Maximum total length of the kept schemas, in UTF-16 code units of JSON. */
 const MAX_SCHEMA_CHARS = 16 * 1024 * 1024;
 
 /** The arguments that a tool's definition declares. */
 export interface ToolInput {
+  /** Whether the tool runs only as a task (MCP 2025-11-25, `execution.taskSupport`). */
+  readonly isTaskOnly: boolean;
   /** The headers that repeat arguments (`x-mcp-header`). */
   readonly headers: readonly ParamHeader[];
   /** The JSON Schema of the arguments; undefined if the server's schemas together exceed the limit. */
@@ -28,7 +31,11 @@ export class ToolInputs {
   }
 
   /** @param digest the digest of the tool's whole definition */
-  note(name: string, digest: string, inputSchema: unknown): void {
+  note(
+    name: string,
+    digest: string,
+    { inputSchema, execution }: { readonly inputSchema?: unknown; readonly execution?: unknown },
+  ): void {
     if (this.#kept.get(name)?.digest === digest) return;
     this.#forget(name);
     if (this.#kept.size >= this.#maxTools) return;
@@ -38,7 +45,8 @@ export class ToolInputs {
     const hasRoom = this.#chars + length <= MAX_SCHEMA_CHARS;
     const chars = hasRoom ? length : 0;
     const schema = hasRoom ? { json, quick: readQuickSchema(json) } : undefined;
-    this.#kept.set(name, { digest, chars, headers: paramHeadersOf(inputSchema), schema });
+    const isTaskOnly = runsOnlyAsTask({ execution });
+    this.#kept.set(name, { digest, chars, isTaskOnly, headers: paramHeadersOf(inputSchema), schema });
     this.#chars += chars;
   }
 

@@ -26,6 +26,7 @@ import { type Era, TASKS_EXTENSION } from "./rules/task-form.ts";
 import { ServerStarts, type ServerState } from "./server-state.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 import { LISTS, type ListName, Subscription } from "./subscription.ts";
+import { TaskProgress } from "./task-progress.ts";
 import { transportTo } from "./transports.ts";
 import { faultOf, isNoEra, messageOf, UpstreamError } from "./upstream-fault.ts";
 
@@ -116,6 +117,7 @@ export class Upstream {
   readonly #calls = new AsyncLocalStorage<Receivers>();
   readonly #bridge: AskBridge;
   readonly #starts: ServerStarts;
+  readonly #taskProgress = new TaskProgress();
   #closed = false;
 
   constructor(options: UpstreamOptions) {
@@ -205,19 +207,22 @@ export class Upstream {
     const { client, transport } = await this.#connected();
     if (signal?.aborted === true) throw new UpstreamError({ kind: "unsent", detail: "the caller has left" });
     const { timeoutMs = this.#options.config.timeoutMs } = callOptions;
+    const beginsTask = params.task !== undefined;
     const options = {
       timeout: timeoutMs,
       maxTotalTimeout: timeoutMs,
       allowInputRequired: true,
       ...(signal === undefined ? {} : { signal }),
-      ...(onProgress === undefined ? {} : { onprogress: onProgress }),
+      ...(onProgress === undefined || beginsTask ? {} : { onprogress: onProgress }),
       ...(headers === undefined ? {} : { headers: { ...headers } }),
     };
     const sentParams =
-      client.getProtocolEra() === "modern" ? this.#withEnvelope(params, callOptions) : params;
+      client.getProtocolEra() === "modern"
+        ? this.#withEnvelope(params, callOptions)
+        : this.#withProgress(params, onProgress);
     // For a known method, the SDK also checks the form of the result.
     const send = () =>
-      KNOWN.test(method) && params.task === undefined
+      KNOWN.test(method) && !beginsTask
         ? client.request({ method: method as "tools/call", params: sentParams }, options)
         : client.request({ method, params: sentParams }, ANY_RESULT, options);
     const begin = () => this.#calls.run({ onLog: logs?.onLog, ask }, send);
@@ -251,6 +256,16 @@ export class Upstream {
       ...(logs === undefined ? {} : { [LOG_LEVEL_META_KEY]: logs.level }),
     };
     return { ...params, _meta: { ...(params._meta as object), ...envelope } };
+  }
+
+  /** Asks a server of an earlier revision for the progress of a task that the call begins. */
+  #withProgress(
+    params: Record<string, unknown>,
+    onProgress: CallOptions["onProgress"],
+  ): Record<string, unknown> {
+    if (params.task === undefined || onProgress === undefined) return params;
+    const progressToken = this.#taskProgress.begin(onProgress);
+    return { ...params, _meta: { ...(params._meta as object), progressToken } };
   }
 
   #isAllowed(method: string): boolean {
@@ -379,7 +394,10 @@ export class Upstream {
     };
     const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
     // The SDK's client calls an earlier receiver of messages first.
-    transport.onmessage = carryTask;
+    transport.onmessage = (message) => {
+      this.#taskProgress.receive(message);
+      carryTask(message);
+    };
     await client.connect(transport, { timeout: CONNECT_MS });
     return { client, transport };
   }
@@ -392,6 +410,7 @@ export class Upstream {
   #forget(): void {
     this.#connection = undefined;
     this.#live = undefined;
+    this.#taskProgress.clear();
     if (!this.#closed) this.watch.restore();
     this.#subscription?.end();
     this.#subscription = undefined;

@@ -40,6 +40,12 @@ export function shownTaskCapabilities(
   };
 }
 
+/** Whether a tool's definition says that it runs only as a task. (MCP 2025-11-25, `execution.taskSupport`) */
+export function runsOnlyAsTask(definition: unknown): boolean {
+  const execution = isObject(definition) ? definition.execution : undefined;
+  return isObject(execution) && execution.taskSupport === "required";
+}
+
 /** Returns the id of the task with which a server answered a call; undefined for a result. */
 export function createdTaskId(era: Era, result: Result): unknown {
   if (era === "modern") return result.resultType === "task" ? result.taskId : undefined;

@@ -1,8 +1,8 @@
 import type { Capability } from "@depute/contracts/delegateos/v0/token_pb";
-import { isObject } from "@depute/core";
 import { matches, parsePattern, parseResource } from "@depute/dct";
 import type { List } from "./methods.ts";
 import { resourceOf } from "./resource.ts";
+import { runsOnlyAsTask } from "./server-task.ts";
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
 /** A right, or a pattern of rights. */
@@ -13,7 +13,8 @@ export type Right = Pick<Capability, "namespace" | "action" | "resource">;
  * verifier matches them. The verifier checks every use independently of the list (DelegateOS 11.3).
  *
  * @param granted the grants of the token; undefined for a caller that needs no token
- * @param hasTasks whether the caller can run tools as tasks of the server
+ * @param hasTasks whether the caller can run tools as tasks of the server; otherwise tools that run only as tasks are
+ *   left out, because the caller could not call them
  */
 export function visible(
   entries: readonly unknown[],
@@ -27,18 +28,9 @@ export function visible(
       typeof entry === "object" && entry !== null ? (entry as Record<string, unknown>)[list.name] : "";
     if (typeof name !== "string") return false;
     const rule = list.usedBy === "tools/call" ? map.tools.get(name) : map.methods.get(list.usedBy);
-    if (rule === undefined || (!hasTasks && isTaskOnly(entry))) return false;
+    if (rule === undefined || (!hasTasks && runsOnlyAsTask(entry))) return false;
     return granted === undefined || granted.some((right) => couldGrant(right, rule, list, name));
   });
-}
-
-/**
- * Whether a tool runs only as a task (MCP 2025-11-25, `execution.taskSupport`). A client of another era than the server has
- * no tasks, so it could not call such a tool.
- */
-function isTaskOnly(entry: unknown): boolean {
-  const { execution } = entry as { execution?: unknown };
-  return isObject(execution) && execution.taskSupport === "required";
 }
 
 function couldGrant(right: Right, rule: CallRule, list: List, name: string): boolean {
