@@ -1,7 +1,12 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fromJsonSchema } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Json } from "../gateway/platform.ts";
 import { type Grant, grant, holderFetch, type Right } from "./holder.ts";
 import { EVERYTHING, type McpPlatform, startPlatform } from "./platform.ts";
+import { connectProxy } from "./proxy-process.ts";
 import { EXTENSION, earlierServer, modernServer, type TaskServer } from "./task-server.ts";
 
 /** Tasks of servers of 2025-11-25 behind the proxy, called by the official SDK 1.x. The server uses no SDK. */
@@ -68,6 +73,7 @@ async function connect(holder: Grant, name = "jobs", capabilities: Json = { elic
   return { client, tasks: client.experimental.tasks, begin, resultOf, asked, announced };
 }
 
+const ANY = fromJsonSchema<Json>({ type: "object" });
 const everyone = () => grant(platform, ALL);
 const lastTask = () => [...server.tasks.keys()].at(-1) ?? "";
 const RELATED = "io.modelcontextprotocol/related-task";
@@ -192,6 +198,34 @@ test("the official server's task runs to its end behind the proxy", async () => 
   expect(seen.at(-1).result.content[0].text).toContain("Research Report: tasks");
   await client.close();
 }, 30_000);
+
+test("over stdio the official server's question names the task by the client's id", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "depute-mcp-tasks-"));
+  const { client, connected } = await connectProxy(
+    { platform, folder },
+    {
+      server: EVERYTHING,
+      upstream: { map },
+      holder: await everyone(),
+      client: { capabilities: { elicitation: {} } },
+    },
+  );
+  const asked: Json[] = [];
+  client.setRequestHandler("elicitation/create", ({ params }) => {
+    asked.push(params);
+    return { action: "accept", content: { interpretation: "technical" } };
+  });
+  await connected();
+  const send = (method: string, params: Json): Promise<Json> => client.request({ method, params }, ANY);
+  const args = { topic: "tasks", ambiguous: true };
+  const { task } = await send("tools/call", { name: RESEARCH, arguments: args, task: { ttl: 60_000 } });
+  const result = await send("tasks/result", { taskId: task.taskId });
+  expect(asked).toMatchObject([{ _meta: { [RELATED]: { taskId: task.taskId } } }]);
+  expect(result.content[0].text).toContain("Research Report: tasks (technical)");
+  expect((await send("tasks/list", {})).tasks).toMatchObject([{ taskId: task.taskId, status: "completed" }]);
+  await client.close();
+  rmSync(folder, { recursive: true, force: true });
+}, 60_000);
 
 describe("between the eras there are no tasks", () => {
   test("a client of 2025-11-25 sees no tasks of a server of 2026-07-28, and its call runs at once", async () => {

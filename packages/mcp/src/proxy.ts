@@ -147,16 +147,18 @@ export class McpProxy {
     this.#background(this.#tasks.changed(task, connection));
   }
 
-  /** Decides whether a server's request may reach the client, and returns the request to forward; throws Refusal. */
+  /** Decides whether a server's request may reach the client, and returns the parameters to forward; throws Refusal. */
   async admitAsk(
     method: string,
     params: Record<string, unknown>,
     presentation?: Presentation,
-  ): Promise<void> {
+  ): Promise<Record<string, unknown>> {
     const { map } = this.#options.config;
-    if (map.passed.has(method)) return;
+    const forwarded = this.#tasks.relatedAsk(params);
+    if (map.passed.has(method)) return forwarded;
     try {
       await admit(this.#gate, gatedRequestOf(method, params, map), presentation);
+      return forwarded;
     } catch (thrown) {
       throw this.#refusal(thrown);
     }

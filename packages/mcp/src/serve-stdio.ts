@@ -89,9 +89,9 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   return {
     ended,
     async ask(method, params) {
-      await proxy().admitAsk(method, params as Record<string, unknown>, presentation());
+      const asked = await proxy().admitAsk(method, params as Record<string, unknown>, presentation());
       if (server === undefined) throw new Error("no client is connected, so the server cannot ask one");
-      return server.request({ method, params: params as Record<string, unknown> });
+      return server.request({ method, params: asked });
     },
     declared: () => declared,
     logged(message) {

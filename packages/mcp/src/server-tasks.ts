@@ -21,13 +21,15 @@ import {
 import {
   createdTaskId,
   declaresTasks,
+  relatedTaskId,
+  relatedTo,
   shownTaskCapabilities,
   TASK_METHODS,
   withTaskId,
 } from "./rules/server-task.ts";
 import { type Era, TASKS_EXTENSION } from "./rules/task-form.ts";
 import { type Seal, type TaskHandle, TaskHandles } from "./task-handles.ts";
-import type { Upstream } from "./upstream.ts";
+import { SHARED_CONNECTION, type Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
 
 type Result = Record<string, unknown>;
@@ -165,6 +167,12 @@ export class ServerTasks {
     if (handle === undefined) throw unknownTask();
     await this.#admit(handle, params, presentation);
     return this.#forward(handle, request, params, presentation);
+  }
+
+  /** Returns the parameters of a server's request to its only client, with the client's id of the task that they name. */
+  relatedAsk(params: Result): Result {
+    const known = this.#known.get(SHARED_CONNECTION, relatedTaskId(params));
+    return known === undefined ? params : { ...relatedTo(params, known.id) };
   }
 
   /** Tells the client of a task that the server announced another state of it. */

@@ -47,10 +47,14 @@ export class TaskHandles {
     return bytesOf({ ...facts, taskId: "" }).length <= MAX_BYTES - MAX_TASK_ID;
   }
 
-  /** Returns the id of a task; undefined if the server's own id is no text of 1 to 512 characters. */
+  /**
+   * Returns the id of a task; undefined if the server's own id is no text of 1 to 512 characters, or too long in
+   * UTF-8.
+   */
   seal(facts: Omit<TaskHandle, "taskId">, taskId: unknown): string | undefined {
     if (typeof taskId !== "string" || taskId === "" || taskId.length > MAX_TASK_ID) return undefined;
-    return this.#seal.seal(bytesOf({ ...facts, taskId }), this.#context);
+    const bytes = bytesOf({ ...facts, taskId });
+    return bytes.length > MAX_BYTES ? undefined : this.#seal.seal(bytes, this.#context);
   }
 
   /** Returns the facts about a task; undefined for any value that is no id of a task of this caller and server. */

@@ -52,6 +52,9 @@ const MODES = { auto: "auto", modern: { pin: "2026-07-28" }, legacy: "legacy" } 
 /** Maximum time in milliseconds for a server to start and to complete the handshake. */
 const CONNECT_MS = 30_000;
 
+/** The connection that serves the calls of all clients without capabilities of their own: see Upstream.connectionOf. */
+export const SHARED_CONNECTION = "{}";
+
 /** Requests that a server may send to its client. */
 export const ASKS = ["sampling/createMessage", "elicitation/create", "roots/list"] as const;
 export type Ask = (typeof ASKS)[number];
@@ -379,7 +382,7 @@ export class Upstream {
         return;
       }
       if (method === "notifications/tasks/status") {
-        this.#options.onTaskStatus?.(params ?? {}, "{}");
+        this.#options.onTaskStatus?.(params ?? {}, SHARED_CONNECTION);
         return;
       }
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);

@@ -73,7 +73,14 @@ function askRelatedTo(request: unknown, taskId: string): unknown {
   return { ...request, params: relatedTo(request.params, taskId) };
 }
 
-function relatedTo(message: Result, taskId: string): Result {
+/** Returns the id of the task that a message names as its own; undefined for none. */
+export function relatedTaskId({ _meta: meta }: Result): unknown {
+  const related = isObject(meta) ? meta[RELATED_TASK] : undefined;
+  return isObject(related) ? related.taskId : undefined;
+}
+
+/** Returns a message with another id of the task that it names as its own. */
+export function relatedTo(message: Result, taskId: string): Result {
   const { _meta: meta } = message;
   if (!isObject(meta) || !isObject(meta[RELATED_TASK])) return message;
   return { ...message, _meta: { ...meta, [RELATED_TASK]: { taskId } } };
