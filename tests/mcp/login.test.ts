@@ -6,9 +6,11 @@ import { startTestIssuer, type TestIssuer } from "@depute/service/testing";
 import {
   Client,
   ClientCredentialsProvider,
+  fromJsonSchema,
   StreamableHTTPClientTransport,
 } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Json } from "../gateway/platform.ts";
 import { EVERYTHING, type McpPlatform, startPlatform } from "./platform.ts";
 
 const UPSTREAM = { stdio: EVERYTHING, maps: ["everything"], requireToken: false };
@@ -164,6 +166,31 @@ describe("a server that needs a login", () => {
     expect(await ping({})).toBe(200);
     expect(await ping({ sub: "client:other" })).toBe(404);
   });
+
+  test("shows a task to the login that began it, and to no other", async () => {
+    const connect = async (sub: string) => {
+      const client = new Client({ name: "ordinary", version: "1" });
+      const requestInit = { headers: await bearer({ aud: "depute", sub }) };
+      await client.connect(new StreamableHTTPClientTransport(new URL(platform.mcp("open")), { requestInit }));
+      return client;
+    };
+    const ANY = fromJsonSchema<Json>({ type: "object" });
+    const clients = await Promise.all(["client:one", "client:one", "client:two"].map(connect));
+    const [one, sameLogin, two] = clients as [Client, Client, Client];
+    const call = { name: "simulate-research-query", arguments: { topic: "logins" }, task: { ttl: 60_000 } };
+    const { task } = await one.request({ method: "tools/call", params: call }, ANY);
+    const { taskId } = task;
+    const get = (client: Client) => client.request({ method: "tasks/get", params: { taskId } }, ANY);
+    const list = async (client: Client) =>
+      (await client.request({ method: "tasks/list", params: {} }, ANY)).tasks.map(
+        (each: Json) => each.taskId,
+      );
+    expect((await get(sameLogin)).taskId).toBe(taskId);
+    expect(await list(sameLogin)).toEqual([taskId]);
+    await expect(get(two)).rejects.toMatchObject({ code: -32602, message: "no such task: check its id" });
+    expect(await list(two)).toEqual([]);
+    await Promise.all(clients.map((client) => client.close()));
+  }, 30_000);
 });
 
 test("a server that needs no login has no metadata, and its clients are not sent to an issuer", async () => {
