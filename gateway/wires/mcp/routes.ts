@@ -34,6 +34,7 @@ export interface McpWire extends Wire {
 export interface McpWireOptions {
   readonly metrics: Registry;
   readonly parts: HealthParts;
+  readonly audit: ServiceDeps["audit"];
   /** Seals the ids of the servers' tasks. */
   readonly seal: Seal;
 }
