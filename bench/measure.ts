@@ -43,9 +43,9 @@ async function calibrate({ run }: Contender): Promise<number> {
 }
 
 /**
- * Returns the microseconds per call. A synchronous contender is measured in CPU time of its thread, which the system
- * counts in steps of up to 4 ms. A contender that returns promises is measured in elapsed time, because other processes
- * work for it.
+ * Returns the microseconds per call. A synchronous contender is measured in CPU time of its thread, which the
+ * system counts in steps of up to 4 ms. A contender that returns promises is measured in elapsed time, because
+ * part of its work runs in other processes.
  */
 async function time({ run }: Contender, calls: number): Promise<number> {
   const thread = process.threadCpuUsage();

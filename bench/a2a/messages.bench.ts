@@ -8,9 +8,10 @@ import { startProcess, startReference } from "./reference.ts";
 import { grpcSender, jsonRpcSender, type Sender } from "./senders.ts";
 
 /**
- * SendMessage to the completion of its task, 32 in flight. The platform stores each task and event on disk, and a worker
- * of the SDK for TypeScript in this process completes the task. The reference is the A2A SDK's server, whose store is in
- * memory and whose agent answers within the server's process. The same client calls both.
+ * Measures SendMessage over A2A until its task has completed, with 32 calls in flight. The platform stores each
+ * task and event on disk. A worker of the TypeScript SDK in this process completes the tasks. The reference is
+ * the A2A SDK's server: it stores tasks in memory, and its agent answers in the server's own process. The same
+ * client calls both servers.
  */
 
 const AGENT = "worker";

@@ -8,8 +8,8 @@ import { Server, ServerCredentials } from "@grpc/grpc-js";
 import express from "express";
 
 /**
- * The reference: an agent of the A2A SDK over gRPC and JSON-RPC, with its store in memory, which completes each message
- * at once. It runs in a separate process and reports its addresses.
+ * Runs the reference server: an agent of the A2A SDK over gRPC and JSON-RPC, with its store in memory. The
+ * agent completes each message at once. The server runs in a separate process and reports its addresses.
  */
 
 process.on("disconnect", () => process.exit());

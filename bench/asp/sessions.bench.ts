@@ -6,9 +6,10 @@ import { ALPHA, BETA, Chain } from "./parties.ts";
 import { type Platform, startPlatform } from "./platform.ts";
 
 /**
- * Measures sessions over gRPC in another process. Throughput: durable messages with checked signatures, sent one after
- * the other in each of 50 sessions. Latency: from the append of a message to its arrival at each of 10 watchers, with 4
- * active sessions. Also the offline verification of a transcript.
+ * Measures ASP sessions over gRPC, with the platform in another process. Throughput: each of 50 sessions
+ * appends durable messages with checked signatures, one after the other. Latency: the time from the append of a
+ * message to its arrival at each of 10 watchers, with 4 active sessions. The benchmark also measures the
+ * offline verification of a transcript.
  */
 
 const SESSIONS = 50;

@@ -19,9 +19,9 @@ interface LiteralContext {
 }
 
 /**
- * Implements DelegateOS 10.1 exactly as the text states it, with the libraries that the text names. It is the reference
- * for the comparison: fast where speed costs nothing (a Set, synchronous calls), but with the specification's security
- * holes.
+ * Implements DelegateOS 10.1 exactly as the text states it, with the libraries that the text names. The
+ * comparison uses this function as its reference. It is fast where speed costs nothing (a Set, synchronous
+ * calls), but has the specification's security holes.
  */
 export function verifyLiterally(dct: SerializedDCT, ctx: LiteralContext): object {
   // Step 1 of DelegateOS 10.1.

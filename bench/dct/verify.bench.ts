@@ -20,7 +20,10 @@ const AUDIENCE = "https://depute.example";
 const HTM = "POST";
 const HTU = "https://depute.example/depute.tokens.v1.TokenService/VerifyToken";
 
-/** The literal implementation follows only the text: it needs no holder proof and cannot check one. */
+/**
+ * The literal implementation follows only the specification's text. The text requires no holder proof, so this
+ * implementation cannot check one.
+ */
 function literal(links: number): () => void {
   const source = tokens(links);
   const fixed = {

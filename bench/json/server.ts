@@ -13,9 +13,9 @@ import {
 import { MODULE_NAMES, MODULES } from "depute";
 
 /**
- * Runs the whole platform in a separate process, so that the client's work is not measured. The process reports its
- * address. It answers each message with the longest block of its event loop since the previous message, in milliseconds
- * of the thread's CPU time. Therefore other processes do not count.
+ * Runs the whole platform in a separate process, so that the client's work is not measured. The process reports
+ * its address. It answers each message with the longest block of its event loop since the previous message, in
+ * milliseconds of the thread's CPU time. CPU time does not include the work of other processes.
  */
 const TICK_MS = 2;
 const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));

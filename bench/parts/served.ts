@@ -21,7 +21,7 @@ import type { CALLS } from "./parts.ts";
 
 export type CallName = keyof typeof CALLS;
 
-/** A running platform, with or without one of its own parts, that reports the CPU time of calls. */
+/** A platform that runs with or without one of Depute's own implementations, and reports the CPU time of calls. */
 export interface Served {
   /** Makes a number of calls, several at a time. Returns the server's CPU time of one call in microseconds. */
   cost(call: CallName, calls: number): Promise<number>;

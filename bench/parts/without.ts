@@ -1,6 +1,7 @@
 /**
- * Replaces one part of the platform by its alternative when the process loads the part. No setting of the product does
- * this. The process loads this file first. The environment variable BENCH_WITHOUT names the part.
+ * Replaces one of the platform's own implementations by a library when the process loads the implementation's
+ * file. No setting of the product has this effect. The process loads this file first. The environment variable
+ * BENCH_WITHOUT names the implementation.
  */
 import { registerHooks } from "node:module";
 import { PARTS } from "./parts.ts";

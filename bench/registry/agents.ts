@@ -3,8 +3,8 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 
 /**
- * Number of categories and other groups. Even with 1,000 agents a search finds about a page of 20, so its results are
- * as large as with 100,000 agents.
+ * Number of categories and of other groups of agents. Even with 1,000 agents a search finds about one page of
+ * 20. So the results are as large as with 100,000 agents.
  */
 export const CATEGORIES = 10;
 export const TAGS = 50;

@@ -43,8 +43,8 @@ const FILTERS: Record<string, (i: number) => Request> = {
 };
 
 /**
- * Searches that find almost nothing in the small registry. They have no goal, because their time there is no base for a
- * comparison with many agents.
+ * Searches that find almost nothing in the small registry. These searches have no target time: a time for an
+ * almost empty result cannot be compared with the time for many agents.
  */
 const SPARSE: Record<string, (i: number) => Request> = {
   "two tags": (i) => ({ tags: [`tag-${i % TAGS}`, `tag-${(i * 7 + 1) % TAGS}`] }),

@@ -14,7 +14,8 @@ import {
 import type { ConnectRouter } from "@connectrpc/connect";
 
 /**
- * A service with one unary method, whose request has a rule to check. It is built here, so that no contract is public.
+ * Defines a service with one unary method, whose request has a validation rule. The contract is built here and
+ * not in `proto/`, so that it is not public.
  */
 
 type Ping = GenMessage<{ $typeName: "depute.bench.Ping"; text: string }>;

@@ -6,7 +6,7 @@ import { toTimestamp } from "@depute/core";
 /** The text of the worker's reports. */
 export const REPORT = "Processing one more batch of reviews";
 
-/** Makes an event in the form that a worker's reports get. */
+/** Makes an event in the form into which the service converts a worker's reports. */
 export function eventOf(i: number) {
   return create(TaskEventSchema, {
     taskId: "019a0000-0000-7000-8000-000000000000",

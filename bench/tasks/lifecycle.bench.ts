@@ -11,11 +11,12 @@ import { taskRunner } from "./complete-tasks.ts";
 import { createTask, type Platform, startPlatform } from "./platform.ts";
 
 /**
- * Tasks from creation to completion by a worker, over gRPC, durable, 32 in flight. The reference is the A2A SDK's
- * SendMessage with a store in memory and no worker. Both clients are plain @grpc/grpc-js in this process; each server
- * has its own process. A task takes two commits: created and dispatched, then completed. The commit rate of 32 writers
- * on the store alone is printed too. The delegator creates each task by its own call, or concurrent ones in a batch.
- * The cost of a create is measured with many finished tasks in the store: DEPUTE_BENCH_TASKS, default 100,000.
+ * Measures tasks from creation to completion by a worker, over gRPC, durable, with 32 in flight. The reference
+ * is SendMessage of the A2A SDK, with a store in memory and no worker. Both clients are plain @grpc/grpc-js in
+ * this process; each server has its own process. A task takes two commits: created and dispatched, then
+ * completed. The output also shows the commit rate of 32 writers on the store alone. The delegator creates each
+ * task by its own call, or concurrent tasks in a batch. The cost of a create is measured with many finished
+ * tasks in the store: DEPUTE_BENCH_TASKS, default 100,000.
  */
 
 const IN_FLIGHT = 32;
@@ -32,7 +33,10 @@ const CREATES = 2_000;
 export default function benchmarks(): Benchmark[] {
   let platform: Platform | undefined;
   let rates = { oneByOne: 0, together: 0, a2a: 0 };
-  /** Returns the platform. The first call starts it and completes some tasks, so that its code is warm. */
+  /**
+   * Returns the platform. The first call starts the platform and completes some tasks, so that the code is
+   * compiled before the measurement.
+   */
   const warm = async () => {
     if (platform === undefined) {
       platform = await startPlatform();

@@ -2,7 +2,8 @@ import { CommandError, EXIT } from "./exit-codes.ts";
 import { escapeControls } from "./print/safe-text.ts";
 
 /**
- * Prints an error: as one sentence that says what to do or, if the error is a bug of the program, with its stack.
+ * Prints an error. An error that the user can correct is printed as one sentence with its remedy; a bug of the
+ * program is printed with its stack.
  *
  * @returns the exit code
  */

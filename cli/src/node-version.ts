@@ -7,7 +7,10 @@ const PLATFORM_MAJOR = 24;
 /** The commands that run the platform's services. */
 const PLATFORM_COMMANDS: ReadonlySet<string> = new Set(["start", "serve", "cluster"]);
 
-/** How to run a command: with this Node.js, with the one of the package's dependencies, or not at all. */
+/**
+ * The decision how to run a command: with this Node.js, with the Node.js among the package's dependencies, or
+ * not at all.
+ */
 export type NodeChoice =
   | { readonly kind: "this" }
   | { readonly kind: "other"; readonly file: string }

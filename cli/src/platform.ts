@@ -40,8 +40,8 @@ export interface PlatformOptions {
   readonly name: string;
   readonly description: string;
   /**
-   * The settings that have no effect for this command, each with the reason. The command refuses to start if the user
-   * sets one of them, and shows the reason.
+   * The settings that have no effect on this command, by name, each with the reason. The command refuses to
+   * start if the user sets one of them, and shows the reason.
    */
   readonly unused?: Readonly<Record<string, string>>;
 }
@@ -101,8 +101,8 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
 const LAST_ANSWERS_MS = 250;
 
 /**
- * Ends the process without closing its stores. To close a lost store, SQLite would write to and remove files at the
- * store's path, and these may belong to another database by now.
+ * Ends the process without closing its stores. SQLite writes and removes files at a store's path when it closes
+ * the store. After the store was lost, these files may belong to another database.
  */
 function endWithoutStore(log: Logger, error: StoreLostError): void {
   log.fatal({ err: error }, "a store is lost; the process ends");

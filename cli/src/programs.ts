@@ -8,7 +8,7 @@ export type Program = (invocation: Invocation) => Promise<number | void>;
 // biome-ignore lint/suspicious/noConfusingVoidType: a command without an own exit code returns nothing
 export type OwnWords = (words: readonly string[]) => Promise<number | void>;
 
-/** The programs that commands of the table name. Each is imported when it runs. */
+/** The programs of the commands in the table, by name. Each program is imported when it runs. */
 export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
   delegate: async () => (await import("./client/delegate.ts")).delegate,
   wait: async () => (await import("./client/delegate.ts")).wait,

@@ -1,6 +1,6 @@
 import type { CommonSettings } from "@depute/service";
 
-/** Whether this code is a clone's, so that npm has its scripts. */
+/** Whether this code runs from a clone of the repository, where npm has the repository's scripts. */
 const IS_CLONE = import.meta.url.endsWith(".ts");
 
 /** The text that a person sees when the platform is ready: its address, and first calls. */

@@ -12,7 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
     find(Path::new(PROTOS), &mut files)
         .map_err(|error| format!("{PROTOS}: {error}; unpack the bundle of contracts there, see README.md"))?;
-    // protox has its own google/protobuf. It cannot read the options of extension ranges in the bundle's.
+    // protox has its own copy of google/protobuf. It cannot read the options of extension ranges in the
+    // bundle's copy.
     files.retain(|file| !file.starts_with(Path::new(PROTOS).join("google/protobuf")));
     let mut resolver = ChainFileResolver::new();
     resolver.add(GoogleFileResolver::new());

@@ -29,7 +29,8 @@ export async function perform(
   try {
     const starts = new Map<string, number>();
     for (const id of Object.keys(play)) starts.set(id, await startOf(id));
-    // The orchestrator's report of the answer may arrive after all other reports, so it is waited for too.
+    // The orchestrator's report of the answer may arrive after all other reports. So the run also waits for
+    // that report.
     const unfinished = new Set([...Object.keys(play), "the answer"]);
     await new Promise<void>((resolve, reject) => {
       for (const [id, parts] of Object.entries(play)) {

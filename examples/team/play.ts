@@ -39,9 +39,9 @@ export function documentOf(name: string): CapDocument {
 export const AGENTS = ["pm-1", "analyst-1", "qa-1"] as const;
 
 /**
- * The example of CAP's specification as steps of each participant. The user gives work to the orchestrator, which
- * delegates to PM. PM asks the user and delegates to the analyst, which passes its result to QA. QA inquires and
- * approves, and PM answers.
+ * The example of CAP's specification, as the steps of each participant. The user delegates to the orchestrator,
+ * which delegates to PM. PM asks the user and delegates to the analyst, which passes its result to QA. QA
+ * inquires and approves, and PM answers.
  *
  * @param root the task's id, in place of T1 in the specification
  */

@@ -1,6 +1,7 @@
 /**
  * Waits for the first response of a watch, which shows that the service has admitted the caller. If the service
- * refuses, the error is thrown here, before any header is sent, so the HTTP answer has the refusal's status.
+ * refuses, this function throws the refusal before any header is sent. So the HTTP status is that of the
+ * refusal.
  *
  * @param watched a watch whose request asks for a first response at once
  * @returns the responses after the first

@@ -97,7 +97,7 @@ export function renameFields(thrown: unknown, names: Readonly<Record<string, str
   };
   const violations = refusal.violations.map((each) => ({ ...each, field: rename(each.field) }));
   const renamed = refusal.with({ violations, cause: refusal });
-  // A message that only lists the violations lists them by their new names.
+  // A message that consists only of the list of violations is replaced by a list with the new names.
   return refusal.message === faultsOf(refusal)
     ? renamed.with({ message: faultsOf(renamed), cause: refusal })
     : renamed;

@@ -48,7 +48,10 @@ export interface JsonRpcEndpoint {
   readonly ignoresUnknown?: boolean;
   /** Known methods that are not implemented, each with the feature that is missing. */
   readonly missing?: ReadonlyMap<string, string>;
-  /** Writes the data of an error, if the protocol defines a form; otherwise it is that of `toRpcError`. */
+  /**
+   * Writes the data of an error, if the wire's protocol defines a form. If absent, `toRpcError` writes the
+   * data.
+   */
   readonly errorData?: (refusal: DeputeError, requestId: string) => JsonValue;
 }
 
@@ -57,7 +60,7 @@ export interface CallNote {
   readonly method: string;
   /** The code of the call's error; 0 if the call succeeded. */
   readonly code: number;
-  /** The exception that the call threw; absent if it succeeded. */
+  /** The exception that the call threw; absent if the call succeeded. */
   readonly thrown?: unknown;
 }
 

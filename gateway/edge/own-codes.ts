@@ -14,8 +14,9 @@ export const JSON_RPC = {
 } as const satisfies Record<string, ErrorRow>;
 
 /**
- * Depute's own codes for reasons without a code in the wires' protocols. They are the same on every wire. JSON-RPC leaves
- * -32000 to -32099 to servers. Depute uses -32050 to -32059, because none of the protocols does.
+ * Depute's own codes for reasons that have no code in the wires' protocols. Each code is the same on every
+ * wire. JSON-RPC leaves -32000 to -32099 to servers. Depute uses -32050 to -32059, because none of the wires'
+ * protocols uses this range.
  */
 export const OWN = {
   /** Credentials are missing or wrong. */

@@ -7,7 +7,7 @@ import type { WireDeps } from "./wire-deps.ts";
 
 /** The outcome of a request. */
 export interface Outcome {
-  /** The exception that the request caused; absent if it succeeded. */
+  /** The exception that the request caused; absent if the request succeeded. */
   readonly thrown?: unknown;
   /** The calls of a JSON-RPC body. Each call gets a log line of its own. */
   readonly notes?: readonly CallNote[];

@@ -88,8 +88,8 @@ export interface MethodRoute extends Declared {
   /** @throws any error that the wire's `toError` can convert */
   readonly answer: (wireRequest: WireRequest) => Promise<Answer>;
   /**
-   * Returns the answer as a stream for clients whose `accept` names `text/event-stream`. Absent if the route has no
-   * stream.
+   * Returns the answer as a stream, for a client whose `accept` names `text/event-stream`. Absent if the route
+   * has no stream.
    */
   readonly events?: (wireRequest: WireRequest) => Promise<Events>;
   /** Whether the route streams to every client. A client that does not accept `text/event-stream` is refused with 406. */
@@ -107,7 +107,8 @@ export interface JsonRpcRoute extends Declared {
 }
 
 /**
- * An address whose answers a library creates from `Request` and `Response`. Only POST takes a body, which must be JSON.
+ * A route whose answers a library creates from `Request` and `Response`. Only POST takes a body, which must be
+ * JSON.
  */
 export interface WebRoute extends Declared {
   readonly kind: "web";

@@ -68,8 +68,8 @@ function methodsOf(route: Route): readonly string[] {
 }
 
 /**
- * Creates the routes that refuse unknown paths at and below `path`, which the wire claims. They match only if no other
- * route does.
+ * Creates the routes that refuse unknown paths at and below `path`, which the wire claims. A refusing route
+ * matches only if no other route matches.
  */
 function claimed(wire: Wire, path: string, deps: WireDeps): HttpRoute[] {
   return [path, `${path}/{rest...}`].map((each) => {

@@ -3,7 +3,10 @@ import type { CallOptions } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { leavable } from "./started-stream.ts";
 
-/** A stream of 1, 2 and an error or the end. Like those of Connect's clients, it has no `return`. */
+/**
+ * A stream of 1 and 2, then an error or the end. Like the streams of Connect's clients, this stream has no
+ * `return`.
+ */
 function call(fails: boolean) {
   const signals: (AbortSignal | undefined)[] = [];
   const open = ({ signal }: CallOptions): AsyncIterable<number> => {

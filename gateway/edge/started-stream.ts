@@ -14,9 +14,9 @@ export interface StartedStream {
 }
 
 /**
- * Opens a stream that its reader can leave: `return` ends the call. The streams of Connect's clients have no `return`,
- * so only the call's signal can end one early. A unary call that left a stream open would keep the stream's handler,
- * because the signal of a successful unary call never aborts.
+ * Wraps a stream so that its reader can end the call early, by `return`. The streams of Connect's clients have
+ * no `return`, so only the call's signal can end such a stream early. The signal of a successful unary call
+ * never aborts. So a unary call that left a stream open would keep the stream's handler running.
  */
 export async function* leavable<Item>(
   open: (options: CallOptions) => AsyncIterable<Item>,

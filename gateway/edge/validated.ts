@@ -14,7 +14,10 @@ export interface Validated {
   readonly modifiedMs?: number;
 }
 
-/** Answers with a document, with its headers alone, or with 304 if the client already has the document. */
+/**
+ * Answers with a document, with the document's headers alone, or with 304 if the client already has the
+ * document.
+ */
 export function sendValidated(request: HttpRequest, response: HttpResponse, document: Validated): void {
   const { bytes, contentType, contentEncoding, cacheControl, etag, modifiedMs } = document;
   const isKnown = isUnchanged(request, document);

@@ -23,7 +23,7 @@ export interface WireCall {
    * so a request makes only one call with these options.
    */
   readonly asCaller: CallOptions;
-  /** Whether a call was made with `asCaller`, so that its holder proof is used up. */
+  /** Whether a call was made with `asCaller`, so that the request's holder proof is used up. */
   readonly wasPresented: () => boolean;
   /**
    * Options of all other calls for the same request. They carry the caller's credentials only if the credentials can be
@@ -32,8 +32,8 @@ export interface WireCall {
   readonly aside: CallOptions;
   /**
    * The principal on whose behalf calls with `aside` read. Empty if these calls carry the caller's credentials.
-   * Undefined if the gateway cannot know the principal. Valid only after a service has accepted the call with
-   * `asCaller`, because that call verifies the holder proof.
+   * Undefined if the gateway cannot know the principal. Valid only after a service has accepted a call with
+   * `asCaller`, because that service verifies the holder proof.
    */
   readonly viewer: string | undefined;
   /** Aborts when the client has disconnected. */

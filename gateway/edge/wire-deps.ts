@@ -8,7 +8,7 @@ export interface WireDeps {
   readonly clock: Clock;
   readonly timers: Timers;
   /**
-   * The address under which clients know the platform, without a trailing slash. It is known only after the server
+   * The address under which clients know the platform, without a trailing slash. Set only after the server
    * listens.
    */
   readonly publicUrl: string;

@@ -82,8 +82,8 @@ async function readAll(connection: Connection, call: Call, request: JsonObject, 
 }
 
 /**
- * Whether `--watch` can follow a stream instead of reading the list at intervals. This is possible only if the stream's
- * request has every field that the user has set for the list.
+ * Whether `--watch` can follow a stream instead of reading the list at intervals. The command can follow a
+ * stream only if the stream's request has every field that the user has set for the list.
  */
 async function hasStreamFor({ service, stream }: Call, request: JsonObject): Promise<boolean> {
   if (stream === undefined) return false;
@@ -101,7 +101,8 @@ async function follow(connection: Connection, call: Call, request: JsonObject, f
     const item = valueAt(message, stream.item);
     if (item === undefined) continue;
     if (stream.isList) {
-      // A list has its newest item first, and new lines belong below the older ones.
+      // A response lists its newest item first. The terminal shows newer lines below older ones, so the order
+      // is reversed.
       await printer.print((item as JsonValue[]).toReversed());
       continue;
     }

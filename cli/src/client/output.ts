@@ -67,7 +67,7 @@ export function write(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Prints a remark for people on standard error, so that it does not mix with the output. */
+/** Prints a message for people on standard error, so that scripts can read standard output alone. */
 export function remark(text: string): void {
   process.stderr.write(`${text}\n`);
 }

@@ -8,7 +8,7 @@ import type { WorkContext } from "@depute/client";
 /** Maximum size of a program's result in bytes. */
 const MAX_OUTPUT = 16 * 1024 * 1024;
 
-/** Maximum number of characters of the program's standard error that a failure quotes. The last ones are quoted. */
+/** Maximum number of characters of the program's standard error that a failure quotes: the last characters. */
 const MAX_ERROR = 1000;
 
 /** Longest line of progress. */

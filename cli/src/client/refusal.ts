@@ -26,7 +26,7 @@ export function refusalOf(error: Error): CommandError {
   if (advised !== undefined)
     return new CommandError(`${refusal.rawMessage.split(";")[0]}; ${advised}`, EXIT.unreachable);
   const [exitCode, advice] = CODES[refusal.code] ?? [EXIT.failed, "see the log of the platform"];
-  // Most messages of the platform say what to do after a semicolon.
+  // Most messages of the platform state after a semicolon how to correct the fault.
   if (refusal.rawMessage.includes(";")) return new CommandError(refusal.rawMessage, exitCode);
   const fields = refusal
     .findDetails(BadRequestSchema)

@@ -88,8 +88,8 @@ export async function cluster(args: readonly string[]): Promise<void> {
 }
 
 /**
- * The environment of all processes: every setting, the other processes' addresses, and the secret for calls
- * between them.
+ * The environment of all processes: every setting, the other processes' addresses, and the secret that
+ * authenticates calls between these processes.
  */
 function environment(table: SettingsTable, settings: CommonSettings, redisUrl: string): NodeJS.ProcessEnv {
   const told: Record<string, unknown> = {

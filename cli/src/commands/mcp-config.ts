@@ -12,7 +12,7 @@ export const serverSettings = defineSettings({
   },
 });
 
-/** Flags before `--`, and the command of the MCP server behind it. */
+/** Splits the arguments into the flags before `--` and the command of the MCP server after `--`. */
 export function splitCommand(args: readonly string[]): {
   flags: readonly string[];
   command: readonly string[];

@@ -3,7 +3,7 @@ import { isModuleName, MODULE_NAMES } from "../modules.ts";
 import { parentGone } from "../parent-exit.ts";
 import { startPlatform } from "../platform.ts";
 
-/** A process whose parent has ended drains, and is ended by force this many milliseconds after the drain timeout. */
+/** Milliseconds after the drain timeout at which a process whose parent has ended is killed. */
 const END_MS = 2_000;
 
 /** `depute serve NAME`: runs one service in this process, which calls the others at their addresses. */

@@ -22,7 +22,7 @@ export interface Parameter {
   /** The path of the request field that receives the value, in JSON names, e.g. `draft.agentId`. */
   readonly field?: string;
   readonly required?: boolean;
-  /** A flag that may be given several times. */
+  /** A flag that the user may repeat. */
   readonly repeated?: boolean;
   /** For `enum`: the values, lower case with dashes. */
   readonly values?: readonly string[];
@@ -42,9 +42,9 @@ export interface Argument extends Parameter {
 export type Flags = Readonly<Record<string, Parameter>>;
 
 /**
- * How a column shows a value. `enum:PREFIX_`: a constant without its prefix. `age`: the time since a timestamp.
- * `count`: the length of a list. `usd`: an amount of microcents in dollars. `number` and `flag`: also an absent value,
- * as 0 or false, because ProtoJSON leaves zeros out.
+ * The format in which a column shows a value. `enum:PREFIX_`: a constant without its prefix. `age`: the time
+ * since a timestamp. `count`: the length of a list. `usd`: an amount of microcents in dollars. `number` and
+ * `flag`: an absent value is shown as 0 or false, because ProtoJSON omits zeros.
  */
 export type ColumnFormat =
   | "text"

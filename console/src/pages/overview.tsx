@@ -18,7 +18,7 @@ import { OPEN_STATUSES, statusFacts } from "../rules/task-status.ts";
 import { lineOf } from "../rules/text.ts";
 import { durationText } from "../rules/time.ts";
 
-/** Pause between two reads of what the stream of recent tasks does not show, in milliseconds. */
+/** Pause in milliseconds between two reads of the figures that the stream of recent tasks does not contain. */
 const READ_MS = 5_000;
 
 /** Minimum time between two reads that changes of tasks cause, in milliseconds. */

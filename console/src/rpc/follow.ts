@@ -13,10 +13,11 @@ export type Connection =
 export interface Followed<Item> {
   /** Opens the stream after the last item that `take` handled. */
   readonly open: (signal: AbortSignal) => AsyncIterable<Item>;
-  /** Handles an item. Returns true if no further item can follow, so that the stream is closed. */
+  /** Handles an item. Returns true if no further item can follow; the stream is then closed. */
   readonly take: (item: Item) => boolean;
   /**
-   * Whether a stream that ended is complete, so that it must not be opened again. Used if `take` never returned true.
+   * Whether a stream that ended is complete, so that it must not be opened again. The function is called only
+   * if `take` never returned true.
    */
   readonly isOver?: () => boolean;
 }

@@ -5,7 +5,7 @@ import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/
 export interface Refusal {
   /** The reason of the platform's vocabulary, or Connect's code; e.g. `TASK_NOT_FOUND`. */
   readonly reason: string;
-  /** The message of the platform: what is wrong, then what to do. */
+  /** The platform's message: the fault, then the remedy. */
   readonly message: string;
   /** The fields at fault. */
   readonly fields: readonly { readonly field: string; readonly description: string }[];

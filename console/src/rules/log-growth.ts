@@ -10,7 +10,7 @@ export interface GrowthCheck {
   readonly fault: string | undefined;
 }
 
-/** Adds the outcome of one more check. Once a fault was found, it stays. */
+/** Merges the outcome of one more check into the log's state. A fault that was found once remains in the state. */
 export function addedGrowth(before: GrowthCheck, found: GrowthCheck): GrowthCheck {
   return {
     proofs: before.proofs + found.proofs,

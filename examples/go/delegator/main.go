@@ -26,7 +26,7 @@ func main() {
 	issuer := depute.Must(depute.ConnectWithSecret(url, os.Getenv("DEPUTE_SECRET")))
 	client := depute.Must(depute.Connect(url, key))
 
-	// The contract says what the result has to satisfy.
+	// A contract states the conditions that a result must satisfy.
 	schema := object{"type": "object", "properties": object{"count": object{"const": 500}}, "required": []any{"count"}}
 	contract := depute.Must(client.CreateContract(ctx, "500 texts", schema, 1_000_000))
 

@@ -46,7 +46,8 @@ func CanonicalText(text []byte) ([]byte, error) {
 	return write(nil, value), nil
 }
 
-// Digest is BLAKE2b with 32 bytes of output of the canonical JSON of a value: what tokens and documents sign.
+// Digest returns the 32-byte BLAKE2b hash of a value's canonical JSON. Signatures of tokens and documents cover
+// this digest.
 func Digest(value any) ([]byte, error) {
 	text, err := Canonical(value)
 	if err != nil {
@@ -69,7 +70,8 @@ func VersionDigest(input, output any) string {
 
 var versionHash = regexp.MustCompile("^[0-9a-f]{8,64}$")
 
-// NamesVersion tells whether a hash names the version with a digest: by 8 to 64 of its first digits.
+// NamesVersion reports whether a hash identifies a version: whether the hash equals the first 8 to 64
+// hexadecimal digits of the version's digest.
 func NamesVersion(hash, digest string) bool {
 	hash = strings.ToLower(hash)
 	return versionHash.MatchString(hash) && strings.HasPrefix(digest, hash)

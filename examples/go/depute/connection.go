@@ -72,7 +72,8 @@ func invokeOnce(ctx context.Context, method string, request, answer any, conn *g
 	return invoke(ctx, method, request, answer, conn, options...)
 }
 
-// sleep waits, a little less so that many clients do not return at one time. It is false when the context ends first.
+// sleep waits for a random duration up to the given one, so that many clients do not return at once. It returns
+// false when the context ends first.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(time.Duration((0.5 + rand.Float64()/2) * float64(wait)))
 	defer timer.Stop()

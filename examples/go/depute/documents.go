@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Document is a JSON object that its author signs whole: Ed25519 of Digest of the document without `signature`.
+// Document is a JSON object that its author signs as a whole: an Ed25519 signature over the Digest of the
+// document without `signature`.
 type Document map[string]any
 
 // SignContract signs a contract: the check that the result has to pass, and its greatest cost.

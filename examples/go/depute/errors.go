@@ -16,7 +16,7 @@ func ReasonOf(err error) string {
 	return ""
 }
 
-// ViolationsOf are the invalid fields of a refused request, with what is wrong with each.
+// ViolationsOf returns the invalid fields of a refused request, with the fault of each field.
 func ViolationsOf(err error) map[string]string {
 	violations := map[string]string{}
 	for _, detail := range status.Convert(err).Details() {

@@ -9,7 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Events are the events of a task to its end, each once. A dropped stream goes on after the last event that was read.
+// Events yields each event of a task once, until the task ends. After a dropped stream, it continues with the
+// event after the last one read.
 func (c *Client) Events(ctx context.Context, taskID string) iter.Seq2[*tasksv1.TaskEvent, error] {
 	return func(yield func(*tasksv1.TaskEvent, error) bool) {
 		watcher := &watcher{c.Tasks, taskID, 0, false}

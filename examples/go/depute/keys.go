@@ -1,4 +1,5 @@
-// Package depute is what a Go client of Depute needs beside the generated code: keys, tokens, proofs, retries and work.
+// Package depute contains the parts that a Go client of Depute needs beside the generated code: keys, tokens,
+// proofs, retries and work.
 package depute
 
 import (
@@ -31,7 +32,8 @@ func NewKey(seed []byte) (*Key, error) {
 	return &Key{private, base64URL.EncodeToString(private.Public().(ed25519.PublicKey))}, nil
 }
 
-// LoadKey reads the seed from a file. It creates the file, for its owner alone, if it does not exist.
+// LoadKey reads the seed from a file. If the file does not exist, LoadKey creates the file, readable only by
+// the user.
 func LoadKey(path string) (*Key, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -114,7 +116,7 @@ func isBelowField(key []byte) bool {
 	return key[0] < 0xed
 }
 
-// isSmallOrder tells whether 32 bytes are an encoding of a point of small order, with any sign bit.
+// isSmallOrder reports whether 32 bytes encode a point of small order, with any sign bit.
 func isSmallOrder(point []byte) bool {
 	text := hex.EncodeToString(point[:31])
 	switch last := point[31] & 0x7f; text {

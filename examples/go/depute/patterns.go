@@ -105,7 +105,8 @@ func matches(pattern, resource, namespace string) (bool, error) {
 	return outer.hasMarkersOf(asked) && outer.mayEnd(places), nil
 }
 
-// isSubset tells whether a capability is contained in another. It takes its steps from left.
+// isSubset reports whether a parent capability contains a child capability. The steps of the check are
+// subtracted from left.
 func isSubset(child, parent Capability, left *int) bool {
 	outer, errOuter := parsePattern(parent.Resource, parent.Namespace)
 	inner, errInner := parsePattern(child.Resource, child.Namespace)

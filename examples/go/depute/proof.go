@@ -63,7 +63,8 @@ func WithToken(ctx context.Context, token *Token) context.Context {
 	return context.WithValue(ctx, tokenOfCall{}, token.String())
 }
 
-// proofs are credentials of gRPC. gRPC asks them for each attempt of a call, so each attempt has a new proof.
+// proofs are gRPC call credentials. gRPC requests them for each attempt of a call, so each attempt has a new
+// proof.
 type proofs struct {
 	key       *Key
 	publicURL string

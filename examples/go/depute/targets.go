@@ -16,7 +16,8 @@ var (
 	plain     = regexp.MustCompile(`^[A-Za-z0-9._~-]$`)
 )
 
-// isSameTarget tells whether two addresses are one target, though they may be spelled differently. (`same-target`)
+// isSameTarget reports whether two addresses are the same target, even if they are spelled differently.
+// (`same-target`)
 func isSameTarget(claimed, target string) bool {
 	if claimed == target {
 		return true

@@ -24,7 +24,7 @@ const (
 	maxCount        = 1<<53 - 1
 )
 
-// Denial is a refusal of a token or a proof: a DenialType in lower case, and what is wrong.
+// Denial is the refusal of a token or a proof: a DenialType in lower case, and the fault in words.
 type Denial struct{ Denial, Detail string }
 
 func (d Denial) Error() string { return d.Denial + ": " + d.Detail }
@@ -134,7 +134,7 @@ func (t *Token) sign(signer *Key, covers any) (*Token, error) {
 	return t, nil
 }
 
-// signedValue is what the signature of the last block covers: every block up to it.
+// signedValue returns the value that the signature of the last block covers: every block up to that block.
 func (t *Token) signedValue() map[string]any {
 	signed := map[string]any{"authority": t.Authority}
 	if len(t.Attenuations) > 0 {
@@ -171,7 +171,7 @@ func NewID(kind string) string {
 	return kind + "_" + hex.EncodeToString(digits)
 }
 
-// level is what one block of the chain grants.
+// level holds the limits that one block of the chain grants.
 type level struct {
 	Delegatee, ContractID, DelegationID string
 	capabilities                        []Capability
@@ -188,7 +188,8 @@ func (t *Token) last() level {
 	return last
 }
 
-// levels walks down the chain: no block may grant more than the one above. (step 4 of `verify`)
+// levels returns the limits after each block, and refuses a block that grants more than the block above. (step
+// 4 of `verify`)
 func (t *Token) levels(subContracts [][2]string) ([]level, error) {
 	root := t.Authority
 	expiresAt, err := parseTime(root.ExpiresAt)

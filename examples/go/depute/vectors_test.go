@@ -207,7 +207,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// signedBy is what the last signature of a token covers and gives.
+// signedBy returns a signed token with its last signature, the digest that this signature covers, and its
+// revocation ids.
 func signedBy(token *Token) object {
 	digest := mustDigest(token.signedValue())
 	return object{"digestHex": hex.EncodeToString(digest), "token": token.String(), "revocationIds": token.RevocationIDs(),
@@ -279,7 +280,7 @@ func TestHolderProofs(t *testing.T) {
 	})
 }
 
-// presentation is a proof with the call that it comes with.
+// presentation is a proof, together with the call that the proof authenticates.
 type presentation struct {
 	Proof, Htm, Htu, Principal, Token, Ard string
 	Now                                    int64

@@ -18,7 +18,8 @@ type Revocation struct {
 	Signature    string `json:"signature,omitzero"`
 }
 
-// Context is what a verifier knows. Zero values are not compared.
+// Context contains the facts against which a verifier checks a token. Members with zero values are not
+// compared.
 type Context struct {
 	TrustedRoots []string
 	Now          time.Time
@@ -36,7 +37,7 @@ type Context struct {
 	MaxChainDepth *int64
 }
 
-// Scope is what a verified token allows to its holder.
+// Scope contains the rights and limits that a verified token grants to its holder.
 type Scope struct {
 	Capabilities              []Capability
 	RemainingBudgetMicrocents int64
@@ -98,7 +99,8 @@ func (t *Token) signers() []string {
 	return signers
 }
 
-// checkRevocations is step 2. An entry counts if its signer signed the block or one above it, or holds the block.
+// checkRevocations is step 2. A revocation counts if its signer signed the block or a block above, or is the
+// block's delegatee.
 func (t *Token) checkRevocations(ids []string, entries []Revocation) error {
 	signers := t.signers()
 	for index, id := range ids {

@@ -21,7 +21,7 @@ var (
 	ErrStopped   = errors.New("the task has ended or was given to another worker")
 	ErrCancelled = errors.New("the delegator cancels the task")
 	ErrClosed    = errors.New("the worker stops")
-	// ErrSuspended is what Checkpoint returns when the work has to be interrupted.
+	// ErrSuspended is the error of Checkpoint when the worker must interrupt the work.
 	ErrSuspended = errors.New("the delegator suspends the task")
 )
 
@@ -31,7 +31,8 @@ type Result struct {
 	CostMicrocents int64
 }
 
-// Worker takes assignments of one agent. The client's key is that of the agent; it signs the attestations of results.
+// Worker takes assignments of one agent. The client's key is the agent's key and signs the attestations of
+// results.
 type Worker struct {
 	Client   *Client
 	AgentID  string
@@ -58,7 +59,8 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// take reads one stream of assignments. Its end is ordered by EndAssignments, so that no assignment is lost on its way.
+// take reads one stream of assignments. EndAssignments ends the stream in an orderly way, so that no assignment
+// is lost in transit.
 func (w *Worker) take(ctx context.Context) error {
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -247,7 +249,8 @@ func (w *Work) Progress(ctx context.Context, processed, total int) error {
 	return w.note(err)
 }
 
-// Checkpoint saves what the next attempt needs. It returns ErrSuspended when the work has to be interrupted.
+// Checkpoint saves the state from which the next attempt continues. It returns ErrSuspended when the worker
+// must interrupt the work.
 func (w *Work) Checkpoint(ctx context.Context, state any) error {
 	value, err := ValueOf(state)
 	if err != nil {

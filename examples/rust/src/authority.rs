@@ -1,4 +1,4 @@
-//! What delegators and workers sign: contracts, tokens, revocations and attestations.
+//! Documents that delegators and workers sign: contracts, tokens, revocations and attestations.
 
 use crate::contracts::delegateos::v0::{Capability, SerializedDct};
 use crate::contracts::depute::tasks::v1::Task;

@@ -78,8 +78,9 @@ impl Pattern {
         places.contains(&self.segments.len())
     }
 
-    /// Whether this pattern matches every resource that a child matches. The walk follows each place of the child with
-    /// the set of places that this pattern may have. Without steps left the answer is no.
+    /// Whether this pattern matches every resource that a child pattern matches. The walk visits each position
+    /// in the child, together with the set of positions that this pattern can have there. The result is false
+    /// when no steps remain.
     pub fn contains(&self, child: &Self, steps: &mut usize) -> bool {
         if self.is_universal {
             return true;

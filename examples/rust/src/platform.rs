@@ -17,7 +17,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// Any error of a program.
 pub type Failure = Box<dyn std::error::Error>;
-/// What a generated client makes its calls through.
+/// The connection through which a generated client makes its calls.
 pub type Connection = InterceptedService<Channel, Credentials>;
 
 /// The value of an environment variable; an empty one counts as absent.
@@ -126,7 +126,7 @@ pub async fn retry<Q: Clone, A>(
     }
 }
 
-/// Reads a stream, and opens it again where it ends or breaks. `each` returns whether to go on.
+/// Reads a stream, and opens the stream again when it ends or breaks. `each` returns whether to continue.
 pub async fn follow<A>(
     mut open: impl AsyncFnMut() -> Result<Response<Streaming<A>>, Status>,
     mut each: impl AsyncFnMut(A) -> Result<bool, Status>,

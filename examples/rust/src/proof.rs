@@ -10,7 +10,7 @@ const WINDOW_MS: i64 = 60_000;
 const SKEW_MS: i64 = 30_000;
 const MAX_SECONDS: f64 = 1e15;
 
-/// What a new proof is for. Absent members are None. `now` is in milliseconds since 1970.
+/// The values that a new proof binds. Absent members are None. `now` is in milliseconds since 1970.
 pub struct Claims<'a> {
     pub htm: &'a str,
     pub htu: &'a str,

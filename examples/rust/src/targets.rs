@@ -6,7 +6,7 @@ pub fn of(public_url: &str, path: &str) -> String {
     format!("{}{path}", public_url.trim_end_matches('/'))
 }
 
-/// Whether two addresses are one target, though they may be spelled differently.
+/// Whether two addresses are the same target, even if they are spelled differently.
 pub fn is_same(one: &str, other: &str) -> bool {
     one == other || normal(one).is_some_and(|form| Some(form) == normal(other))
 }

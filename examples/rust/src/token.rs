@@ -52,9 +52,10 @@ impl Token {
         Self::of(authority, &[], &[signature])
     }
 
-    /// The token with one more block, which allows less. It needs no call to the platform.
+    /// Returns the token with one more block, which allows less. The method makes no call to the platform.
     ///
-    /// Members of `block` are named as on the page; absent limits stay. Refuses a block that allows more.
+    /// Members of `block` have the names that vectors/tokens.md uses; absent limits keep their value. Refuses a block that
+    /// allows more.
     pub fn attenuate(&self, attenuator: &Keypair, block: Value) -> Result<Self, Refusal> {
         demand_narrower(block["attenuator"] == attenuator.principal(), "key")?;
         let mut blocks = self.attenuations().to_vec();
@@ -118,9 +119,9 @@ impl Token {
         &self.document["authority"]
     }
 
-    /// The limits after each block. Refuses a chain in which a block allows more than the one above.
+    /// Returns the limits after each block. Refuses a chain in which a block allows more than the block above.
     ///
-    /// `sub_contracts` are pairs of a recorded part of a contract, and the contract.
+    /// `sub_contracts` are pairs: a recorded part of a contract, and the contract.
     pub fn levels(&self, sub_contracts: &[Value]) -> Result<Vec<Level>, Refusal> {
         let authority = self.authority();
         let remaining = number(&authority["maxChainDepth"]) - number(&authority["chainDepth"]);

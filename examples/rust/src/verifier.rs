@@ -9,7 +9,8 @@ use std::collections::HashMap;
 const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1000;
 const MAX_SKEW_MS: i64 = 30_000;
 
-/// What a verifier knows. Absent members are None, or empty. `now` is in milliseconds since 1970.
+/// The facts against which a verifier checks a token. Absent members are None or empty. `now` is in milliseconds
+/// since 1970.
 #[derive(Debug, Default)]
 pub struct Context {
     pub trusted_roots: Vec<String>,
@@ -29,7 +30,8 @@ pub struct Context {
     pub max_chain_depth: Option<f64>,
 }
 
-/// A verified token: the limits of its last block, and the least rest of all budgets.
+/// The limits that a verified token grants: those of its last block, and the smallest remaining budget of all
+/// blocks.
 pub struct Verified {
     pub token: Token,
     pub last: Level,
@@ -65,7 +67,7 @@ fn signer(block: &Value) -> &Value {
     block.get("attenuator").unwrap_or(&block["issuer"])
 }
 
-/// Step 2. An entry counts if its signer signed the block or one above it, or holds the block.
+/// Step 2. A revocation counts if its signer signed the block or a block above, or is the block's delegatee.
 fn check_revocations(token: &Token, ids: &[String], entries: &[Value]) -> Result<(), Refusal> {
     let mut signers = Vec::new();
     for (block, id) in token.blocks().zip(ids) {

@@ -80,7 +80,7 @@ impl Work {
         }
     }
 
-    /// Saves what another attempt needs to continue, then reports the progress.
+    /// Saves the state from which another attempt continues, then reports the progress.
     pub async fn save(&self, checkpoint: &Value, processed: usize, total: usize) -> Result<(), End> {
         let checkpoint = Some(documents::value(checkpoint));
         let save = tasks::SaveCheckpointRequest { lease: self.lease.clone(), checkpoint };
@@ -100,7 +100,7 @@ impl Work {
         obey(reported.directive())
     }
 
-    /// Ends the task with its output. Heartbeats go on, but do not interrupt the call.
+    /// Completes the task with its output. Heartbeats continue, but do not interrupt the call.
     async fn complete(&self, output: &Value, cost_microcents: i64, attestation_id: String) -> Result<(), End> {
         let request = tasks::CompleteAssignmentRequest {
             lease: self.lease.clone(),
@@ -122,7 +122,7 @@ impl Work {
         Ok(())
     }
 
-    /// Ends the task with its output, or leaves it, and prints which of the two happened.
+    /// Completes the task, or abandons it, and prints which of the two happened.
     pub async fn end(&self, done: Result<(Value, i64, String), End>) {
         let ended = match done {
             Ok((output, cost, attestation_id)) => self.complete(&output, cost, attestation_id).await,

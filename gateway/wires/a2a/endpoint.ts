@@ -26,7 +26,7 @@ import type { A2aMethods } from "./methods.ts";
 
 const STREAMING = new Set(["SendStreamingMessage", "SubscribeToTask"]);
 
-/** Adds the address and the headers of the HTTP request to the data of one of its JSON-RPC calls. */
+/** Adds the address and the headers of the HTTP request to the data of each JSON-RPC call in the request. */
 export type Addressed = (call: WireCall) => A2aCall;
 
 /** A2A as JSON-RPC: one method for each RPC. (A2A 9) */

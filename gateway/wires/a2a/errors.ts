@@ -83,7 +83,10 @@ const BY_REASON = new Map<ErrorReason, A2aError>(
   Object.entries(OWN).map(([name, error]) => [ErrorReason[name as keyof typeof OWN], error]),
 );
 
-/** The reason and domain of google.rpc.ErrorInfo: those of A2A, or of the platform for every other refusal. */
+/**
+ * Returns the reason and domain of google.rpc.ErrorInfo: A2A's own if A2A defines the refusal, otherwise the
+ * platform's.
+ */
 export function infoOf({ reason, metadata }: DeputeError): {
   reason: string;
   domain: string;

@@ -44,7 +44,7 @@ export function draftFieldsOf(message: Message, active: Active): DraftFields {
   };
 }
 
-/** What a message to an existing task does, other than to answer the worker's question. */
+/** The effect of a message to an existing task, unless the message answers the worker's question. */
 export type SuspensionAction = "suspend" | "resume";
 
 /**

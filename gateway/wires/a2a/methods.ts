@@ -82,7 +82,8 @@ export class A2aMethods {
     const begun = await this.#begin(request, a2aCall);
     const { task, reply } = returnImmediately ? { task: begun.task } : await settled(begun);
     await begun.events.return?.();
-    // A client that names the task, or has a webhook for it, knows the task, so it gets the task.
+    // A client that names the task, or has a webhook for the task, already knows that the task exists. So the
+    // client gets the task in the answer.
     const knowsTask = request.message?.taskId !== "" || request.configuration?.taskPushNotificationConfig;
     if (reply !== undefined && !knowsTask) {
       const value = inModes(reply, acceptedOutputModes);
@@ -162,7 +163,8 @@ export class A2aMethods {
     const agentId = agentOf(request, a2aCall);
     const { conversation, task } = await this.#read(request.id, agentId, undefined, a2aCall.call.asCaller);
     const { afterSequence = task.lastSequence } = a2aCall;
-    // The later chunks of artifacts follow in the stream, so that none is appended twice.
+    // The stream sends the later chunks of artifacts, so this snapshot leaves them out. Otherwise a client
+    // would append a chunk twice.
     const now = toConversation(conversation, afterSequence);
     // An ended task gets no new events. So only a client that resumes from an earlier event may still subscribe.
     if (isTerminal(stateIn(now)) && afterSequence >= task.lastSequence) {
@@ -227,7 +229,7 @@ export class A2aMethods {
         : this.#suspendOrResume(agentId, message, action, a2aCall));
     if (webhook === undefined) return begun;
     try {
-      // A repeated message has the id of the first one, so it registers no second webhook.
+      // A repeated message has the id of the first message, so the repetition registers no second webhook.
       const id = webhook.id || sha256Hex(message.messageId).slice(0, MAX_WEBHOOK_ID);
       await this.webhooks.attach({ ...webhook, id, taskId: begun.task.id }, begun.sequence, a2aCall);
       return begun;
@@ -318,7 +320,7 @@ function requestIdOf(agentId: string, { messageId }: Message, { extensions }: A2
   return `a2a/${sha256Hex(JSON.stringify([agentId, messageId]))}`;
 }
 
-/** Length of the id that a webhook gets from its message, in characters. */
+/** Number of characters of the webhook id that is derived from a message's id. */
 const MAX_WEBHOOK_ID = 32;
 
 /** Greatest number of messages in an answer; fewer than requested are allowed. (A2A 3.2.4) */

@@ -36,7 +36,10 @@ export function requireVersion(stated: string | null | undefined): void {
   );
 }
 
-/** The extensions that a request activates, of those that the platform knows. Unknown ones are ignored. (A2A 4.6.2) */
+/**
+ * Returns the extensions that a request activates and the platform supports. Unknown extensions are ignored.
+ * (A2A 4.6.2)
+ */
 export function activatedExtensions(
   stated: string | null | undefined,
   knownNames: ReadonlySet<string>,

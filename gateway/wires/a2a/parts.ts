@@ -13,7 +13,7 @@ export function descriptionOf({ parts }: Message): string {
     : Array.from(text).slice(0, MAX_DESCRIPTION).join("");
 }
 
-/** The value that a worker receives for a message: that of its parts. */
+/** Returns the input that a worker receives for a message: the value of the message's parts. */
 export function inputOf({ parts }: Message): JsonValue {
   return valueOfParts(parts);
 }

@@ -53,7 +53,7 @@ export function withModes(task: A2aTask, modes: readonly string[]): A2aTask {
 export async function settled({ task: first, events }: Begun): Promise<{ task: A2aTask; reply?: Message }> {
   let task = first;
   let reply: Message | undefined;
-  // The stream of an ended task is read to its end, so that it does not count as cancelled.
+  // The stream of an ended task is read to its end. Otherwise the metrics would count the call as cancelled.
   while (!isSettled(stateIn(task)) || isTerminal(stateIn(task))) {
     const item = await events.next();
     if (item.done === true) break;
@@ -66,9 +66,10 @@ export async function settled({ task: first, events }: Begun): Promise<{ task: A
 }
 
 /**
- * The task, then its events up to its end. (A2A 3.1.2, 3.1.6)
+ * Yields the task, then the task's events until the task ends. (A2A 3.1.2, 3.1.6)
  *
- * @param data reads the data of extensions for the task, and for each status that ends it or waits for the caller
+ * @param data reads the data of extensions for the task, and for each status that ends the task or waits for
+ * the caller
  */
 export async function* streamOf(
   { task, sequence, events }: Begun,

@@ -50,7 +50,8 @@ export class TaskMetadata {
   async #chainOf({ delegationId }: Task, { aside, viewer }: WireCall): Promise<DelegationRecord[]> {
     try {
       const { delegations } = await this.#clients.delegations.getDelegationChain({ delegationId }, aside);
-      // The gateway reads in its own name for a caller whose proof is used up, so it compares the parties itself.
+      // The gateway reads in its own name for a caller whose proof is used up. So the gateway itself must check
+      // that the caller is a party.
       const isParty = delegations.some((each) => [each.delegator, each.delegatee].includes(viewer ?? ""));
       return viewer === "" || isParty ? delegations : [];
     } catch (thrown) {

@@ -84,7 +84,7 @@ export class A2aWebhooks {
   }
 
   /**
-   * Registers the webhook of a message, whose caller's rights were checked before.
+   * Registers the webhook of a message. The service has already checked the caller's rights.
    *
    * @param afterSequence the newest event that the answer to the message shows
    * @throws DeputeError LIMIT_EXCEEDED

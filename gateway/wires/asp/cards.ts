@@ -7,7 +7,10 @@ import type { Clients } from "../../edge/clients.ts";
 import { refusalIn } from "../../edge/fault.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 
-/** Maximum number of agents that are read for one discovery. They have already passed the registry's own filter. */
+/**
+ * Maximum number of agents that are read for one discovery. The registry's own filter has already selected
+ * these agents.
+ */
 const MAX_SCANNED = 1000;
 /** Maximum number of cards in one answer. */
 const MAX_LISTED = 100;
@@ -50,7 +53,7 @@ export async function discoverCards(
 }
 
 /**
- * Returns the card of an agent, which is named by its URI or by its id in the registry.
+ * Returns the card of an agent, which the caller identifies by its URI or by its id in the registry.
  *
  * @throws DeputeError AGENT_NOT_FOUND
  */

@@ -12,7 +12,7 @@ import type { SseEvent } from "../../edge/sse.ts";
 import { toAspError } from "./errors.ts";
 
 /**
- * Converts a session's messages to events. They are named like the frames of ASP's WebSocket: `message`,
+ * Converts a session's messages to events. The events have the names of ASP's WebSocket frames: `message`,
  * `session_state`, `error`.
  */
 export async function* toSse(
@@ -33,7 +33,10 @@ export async function* toSse(
   }
 }
 
-/** Converts the events of a delegation's task. Each is named by its kind: `created`, `progress`, `completed`. */
+/**
+ * Converts the events of a delegation's task. The name of each event is its kind: `created`, `progress`,
+ * `completed`.
+ */
 export async function* toWorkSse(
   watched: AsyncIterable<WatchDelegationResponse>,
   requestId: string,

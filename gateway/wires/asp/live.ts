@@ -34,7 +34,10 @@ const STALLED_MS = 60_000;
 /** Maximum number of a client's frames that wait until earlier frames are handled. */
 const MAX_WAITING = 128;
 
-/** Codes for the closing of connections: those of RFC 6455 7.4.1, and 4001 of ASP transports "WebSocket". */
+/**
+ * Codes with which the server closes connections: those of RFC 6455 7.4.1, and 4001 of ASP transports
+ * "WebSocket".
+ */
 const CLOSE = {
   DONE: 1000,
   AWAY: 1001,

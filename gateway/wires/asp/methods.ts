@@ -62,7 +62,10 @@ export class AspMethods {
     return json(encode(SessionSchema, requireValue(session)));
   }
 
-  /** Appends a CLOSE message. A session is never removed, and it ends only by messages of its participants. */
+  /**
+   * Appends a CLOSE message. The gateway never removes a session, because only messages of its participants end
+   * it.
+   */
   async closeSession(wireRequest: WireRequest): Promise<Answer> {
     const envelope = readAsp(EnvelopeSchema, wireRequest.body);
     requireSession(envelope, wireRequest);

@@ -21,9 +21,9 @@ const HEADS: ReadonlyMap<number, Head> = new Map<number, Head>([
 ]);
 
 /**
- * Finds the fault of bytes that are not one MessagePack value of JSON's types; undefined for a valid value. The check
- * takes one pass, without recursion or allocation. Each element takes at least one byte, so a head that announces more
- * elements than the remaining bytes is refused at once.
+ * Returns the fault of bytes that are not one MessagePack value of JSON's types; undefined for a valid value.
+ * The check takes one pass, without recursion or allocation. Each element takes at least one byte. So a header
+ * that announces more elements than the remaining bytes is refused at once.
  *
  * @param maxDepth maximum levels of lists and maps
  */

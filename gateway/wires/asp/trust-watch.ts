@@ -31,7 +31,7 @@ export class TrustWatch {
     this.#timers = timers;
   }
 
-  /** Records the agents' current trust. If the registry does not return an agent, `moved` will not report it. */
+  /** Records the agents' current trust. `moved` does not report an agent that the registry did not return. */
   async note(agentIds: readonly string[], signal: AbortSignal): Promise<void> {
     const unknown = agentIds.filter((agentId) => !this.#knownTrust.has(agentId));
     const observations = await Promise.all(

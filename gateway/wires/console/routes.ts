@@ -7,8 +7,8 @@ import { type ConsoleFile, type ConsoleFiles, readConsole } from "./documents.ts
 const HOME = "/console";
 
 /**
- * The Content Security Policy of the page. Its own files are its only scripts, styles and images, and its own origin is
- * the only place that it calls. (Content Security Policy Level 3; Trusted Types)
+ * The Content Security Policy of the page. The page loads scripts, styles and images only from its own files,
+ * and calls only its own origin. (Content Security Policy Level 3; Trusted Types)
  */
 const POLICY = [
   "default-src 'none'",

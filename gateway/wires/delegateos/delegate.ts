@@ -35,9 +35,10 @@ class TurnedDown extends Error {
 }
 
 /**
- * delegateos/delegate (DelegateOS 9.1): creates a task of the contract's work for the agent that holds the attenuated
- * token. The token is checked first, so that a contract is stored only with a valid token for it. Only the last call,
- * which creates the task, uses the caller's own credentials. Every earlier call can be repeated.
+ * delegateos/delegate (DelegateOS 9.1): creates a task for the contract's work. The task's agent is the one
+ * that holds the attenuated token. The token is checked first, so that a contract is stored only with a valid
+ * token for it. Only the last call, which creates the task, uses the caller's own credentials. Every earlier
+ * call can be repeated.
  *
  * @throws DeputeError; WireFault when the caller's own token is denied
  */
@@ -140,8 +141,8 @@ function assertInTime({ constraints }: TaskContract, clock: Clock): void {
 }
 
 /**
- * Finds the active agent of a key. An agent that sends heartbeats is preferred to one that does not. Among several, the
- * one with the first id is chosen.
+ * Finds the active agent of a key. An agent that sends heartbeats comes before an agent that does not. Among
+ * several such agents, the function returns the agent with the first id.
  */
 async function delegatee({ agents }: Clients, principal: string, call: WireCall): Promise<Agent> {
   for (const health of [AgentHealth.ALIVE, AgentHealth.UNKNOWN]) {

@@ -58,8 +58,9 @@ export function asDenial(thrown: unknown, requested?: Capability, granted?: Capa
 }
 
 /**
- * Returns the grants of the caller's own token, if it was denied for insufficient grants. That check comes last
- * (DelegateOS 10.1), so the holder has already proved possession. Undefined for any other fault.
+ * Returns the grants of the caller's own token, if the token was denied for insufficient grants. The check of
+ * grants is the last one (DelegateOS 10.1), so the holder has already proved possession. Undefined for any
+ * other fault.
  */
 export async function grantedTo(
   { tokens }: Pick<Clients, "tokens">,

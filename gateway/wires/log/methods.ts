@@ -106,8 +106,8 @@ export class LogMethods {
 }
 
 /**
- * Whether a request names the size of the tree, so that its answer never changes. 0 stands for the current size, which
- * grows.
+ * Whether a request states the size of the tree. The answer to such a request never changes. Size 0 stands for
+ * the current size, which grows.
  */
 function isFixedSize(size: number | undefined): boolean {
   return size !== undefined && size !== 0;

@@ -69,7 +69,7 @@ export class Arguments {
   }
 
   /**
-   * Reads a list of objects whose members are these texts.
+   * Reads a list of objects in which each member is a text.
    *
    * @throws DeputeError INVALID_REQUEST
    */

@@ -53,8 +53,9 @@ export interface McpConfigFileOptions {
 }
 
 /**
- * The file of servers behind the proxy. A changed file applies within seconds, if the whole of it is valid. Otherwise
- * the servers stay, and the log names each fault by its location.
+ * The configuration file that lists the MCP servers behind the proxy. A changed file applies within seconds, if
+ * the whole file is valid. If the file is invalid, the current servers continue, and the log reports the
+ * location of each fault.
  */
 export class McpConfigFile {
   readonly #options: McpConfigFileOptions;

@@ -8,9 +8,10 @@ import { errorOf } from "./errors.ts";
 const MAX_DEPTH = 42;
 
 /**
- * Answers MCP's Streamable HTTP. The body is parsed only once, so that the forwarded value is the one that was checked.
+ * Answers a request of MCP's Streamable HTTP. The body is parsed only once, so that the forwarded value equals
+ * the checked value.
  *
- * @throws every error that is neither a refusal of the proxy nor a failure of the server behind it
+ * @throws every error that is neither a refusal of the proxy nor a failure of the server behind the proxy
  */
 export async function answerMcp(
   { body }: WebWireRequest,

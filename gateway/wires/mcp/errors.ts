@@ -30,7 +30,7 @@ export function mcpErrors(served: () => readonly string[]): typeof spell {
 }
 
 /**
- * Converts a refusal of the proxy, or a failure of the server behind it, to the error of the call.
+ * Converts a refusal of the proxy, or a failure of the server behind the proxy, to the call's error.
  *
  * @throws the thrown value, if it is neither
  */

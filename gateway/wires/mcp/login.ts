@@ -49,7 +49,8 @@ export function challengeHeaders(
   { publicUrl, issuers }: WireDeps,
 ): Readonly<Record<string, string>> {
   if (issuers().length === 0) return CHALLENGE;
-  // Set for a token that was sent and does not count, so that the client gets another one. (RFC 6750 section 3.1)
+  // Set if the client sent a token that is invalid, so that the client requests another token. (RFC 6750
+  // section 3.1)
   const error = refusalIn(thrown).metadata.fault === undefined ? "" : ', error="invalid_token"';
   const challenge = `Bearer resource_metadata="${publicUrl}${METADATA}${path}"${error}, DPoP`;
   return { "www-authenticate": challenge };

@@ -33,7 +33,7 @@ interface RunningServer {
   readonly face: HttpFace;
 }
 
-/** The MCP servers behind the proxy, by name. `apply` replaces them while calls run. */
+/** The MCP servers behind the proxy, by name. `apply` replaces the servers while calls run. */
 export class McpServers {
   readonly #options: McpServersOptions;
   #running: ReadonlyMap<string, RunningServer> = new Map();
@@ -67,8 +67,9 @@ export class McpServers {
   }
 
   /**
-   * Serves exactly these servers. A server with the same configuration goes on. The sessions of a removed or changed
-   * server end at once for new requests; its running calls end first, within their time limit.
+   * Serves exactly the servers of `config`. A server with an unchanged configuration continues. The sessions of
+   * a removed or changed server accept no new requests; the server's running calls may end within their time
+   * limit.
    */
   apply(config: ProxyConfig<ServableUpstream>): void {
     const before = this.#running;

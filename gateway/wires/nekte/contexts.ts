@@ -113,7 +113,8 @@ async function byName<T>(id: string, call: WireCall, ask: (name: ContextName) =>
   try {
     return await ask({ case: "contextId", value: id });
   } catch (thrown) {
-    // The caller's own id may also be a UUID, so it is tried next. With a holder proof no second call is possible.
+    // The caller's own id may also be a UUID, so the gateway tries that id next. A holder proof is valid for
+    // one call, so a caller with a proof gets no second call.
     if (reasonOf(thrown) !== ErrorReason.CONTEXT_NOT_FOUND || hasProof(call)) throw thrown;
     return ask({ case: "externalId", value: id });
   }

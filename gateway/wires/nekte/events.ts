@@ -91,7 +91,8 @@ function payloadOf(event: TaskEvent, view: TaskView): EventPayload | undefined {
       return part({ case: "resumed", value: { taskId, fromCheckpoint } });
     }
     default:
-      // NEKTE's stream has the worker's events, interruptions and the end. Dispatch is internal, so it is not shown.
+      // NEKTE's stream contains the worker's events, interruptions and the end. Dispatch is internal to the
+      // platform, so the stream omits it.
       return undefined;
   }
 }
@@ -178,7 +179,7 @@ export function readLastEventId(lastEventId: string | null | undefined): bigint 
   return BigInt(lastEventId);
 }
 
-/** Converts a NEKTE event to a server-sent event. Name and data are those of the member of the oneof. */
+/** Converts a NEKTE event to a server-sent event. The name and the data are those of the oneof's set member. */
 export function toSse({ event: { event }, sequence }: SequencedEvent): SseEvent {
   const field = FIELDS.get(event.case ?? "");
   if (field?.message === undefined || event.value === undefined) throw new Error("an event of no kind");

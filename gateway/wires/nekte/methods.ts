@@ -30,7 +30,7 @@ import { type Verified, verify } from "./verify.ts";
 /** The dependencies of the methods. */
 export interface NekteContext {
   readonly clients: Clients;
-  /** The agent that gets work for which no agent is named; empty for none. */
+  /** The agent that gets tasks whose request names no agent; empty if such requests are refused. */
   readonly defaultAgent: string;
   /** Maximum duration of an invocation in milliseconds. */
   readonly invokeTimeoutMs: number;
@@ -116,7 +116,7 @@ export class NekteMethods {
     let beganMs = 0;
     let result: { result: Resolved; ms: number } | undefined;
     const events = leavable((options) => clients.tasks.delegateTask(asked, options), call.asCaller);
-    // The stream is read to its end, so that it does not count as cancelled.
+    // The stream is read to its end. Otherwise the metrics would count the call as cancelled.
     for await (const { taskEvent: event } of events) {
       if (event === undefined) continue;
       if (event.sequence === 1n) beganMs = timeOf(event);
@@ -218,10 +218,10 @@ export class NekteMethods {
   }
 
   /**
-   * Returns the id of an existing task if a caller resumes its stream although the task's context has expired or was
-   * lost. The requests can then not be compared completely, so agent, capability and description must match. Returns
-   * undefined if they do not, or if the request was refused for another reason. The method is used only for callers
-   * that have received an event.
+   * Returns the id of an existing task for a caller that resumes the task's stream after the task's context has
+   * expired or was lost. Without the context, the request cannot be compared completely with the first one, so
+   * agent, capability and description must match. Returns undefined if they do not match, or if the request was
+   * refused for another reason. The method is used only for callers that have received an event.
    */
   async #knownTask(agentId: string, { task, context }: DelegateRequest, refused: unknown, call: WireCall) {
     const reason = reasonOf(refused);
@@ -249,9 +249,10 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.task.cancel (NEKTE 4), of a task that the caller names by its own id.
+   * nekte.task.cancel (NEKTE 4): cancels the task that the caller names by the caller's own id.
    *
-   * @throws DeputeError TASK_NOT_CANCELLABLE also for a task that is already cancelled (NEKTE library), TASK_NOT_FOUND
+   * @throws DeputeError TASK_NOT_CANCELLABLE also for a task that is already cancelled (NEKTE library),
+   * TASK_NOT_FOUND
    */
   async cancel(agentId: string, request: TaskCancelRequest, call: WireCall): Promise<Lifecycle> {
     const { taskId, reason = "" } = request;

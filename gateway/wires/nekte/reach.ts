@@ -10,8 +10,9 @@ export interface AgentPort {
 const MAX_PORT = 65_535;
 
 /**
- * Returns the host names below which `{agent}.NAME` addresses one agent: localhost, the host of the public URL, and the
- * hosts in the setting. A numeric address is left out, because it has no names below it.
+ * Returns the host names below which `{agent}.NAME` addresses one agent: localhost, the host of the public URL,
+ * and the hosts in the setting. A numeric address is omitted, because no host name can be below a numeric
+ * address.
  */
 export function nekteHosts(configured: readonly string[], publicUrl: string): string[] {
   const ownHost = URL.parse(publicUrl)?.hostname ?? "";

@@ -115,8 +115,8 @@ function sampleOf({ input, output }: Task, budget: TokenBudget | undefined) {
 }
 
 /**
- * Returns the origin of a result as far as the platform knows it: the agent, and the number of processed items, but not
- * of failed ones.
+ * Returns the origin of a result as far as the platform knows the origin: the agent, and the number of
+ * processed items. The platform does not know the number of failed items.
  */
 function sourceOf({ agentId, progress }: Task) {
   return create(VerifySourceSchema, {

@@ -3,7 +3,7 @@ import { Refused } from "./refusal.ts";
 import { isPrincipal, type Party, partyOf, type Session, type SessionObject } from "./session.ts";
 import type { Actor, Row } from "./table.ts";
 
-/** Whether a party is a delegate with the authority to decide for the party that brought it in. */
+/** Whether a party is a delegate that may decide for the party that added the delegate to the session. */
 export function isRepresentative(party: Party): boolean {
   return !isPrincipal(party) && party.authority === DelegationAuthority.FULL;
 }

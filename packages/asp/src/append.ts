@@ -34,9 +34,10 @@ export type Appended =
   | { readonly ok: false; readonly refusal: Refusal; readonly session: Session };
 
 /**
- * Adds a message to a session, or returns the refusal. It never throws for a message that satisfies the validation
- * rules of its protobuf contract. The checks run in this order: form, time, sender, hash and signature, place in the
- * chain, proof, trust, state machine. Deadlines that have passed are applied to the session first.
+ * Adds a message to a session, or returns the refusal. The function never throws for a message that satisfies
+ * the validation rules of its protobuf contract. The checks run in this order: form, time, sender, hash and
+ * signature, place in the chain, proof, trust, state machine. Deadlines that have passed are applied to the
+ * session first.
  *
  * @param session the session so far; idleSession for its first message
  */

@@ -17,7 +17,7 @@ const MAX_CONFIRMATIONS = 100;
 /** Maximum depth in a result at which registry statuses are searched. */
 const MAX_DEPTH = 4;
 
-/** Identifies evidence by the session and the delegation from which it comes. */
+/** The place of evidence: the session and the delegation from which the evidence comes. */
 export interface EvidencePlace {
   readonly sessionId: string;
   readonly delegationId: string;

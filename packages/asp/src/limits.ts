@@ -26,7 +26,7 @@ export const MAX_DELEGATION_DEPTH = 3;
  * Milliseconds to wait for the answer to an invitation, and then for the introductions of both parties. (ASP sessions)
  */
 export const INVITATION_TIMEOUT_MS = 30_000;
-/** The duration in milliseconds of a session whose invitation states none. */
+/** Default duration of a session in milliseconds, for an invitation that states no duration. */
 export const DEFAULT_DURATION_MS = 3_600_000;
 /** Maximum duration in milliseconds that an invitation may request. */
 export const MAX_DURATION_MS = 7 * 86_400_000;

@@ -41,7 +41,10 @@ export interface Party {
   readonly conformance?: ConformanceLevel;
   /** The sequence number of the party's next message. */
   readonly nextSequence: number;
-  /** The principal on whose side the party is: itself, or the principal at the top of its chain of delegations. */
+  /**
+   * The principal that the party represents: the party itself, or the principal at the top of its chain of
+   * delegations.
+   */
   readonly side: string;
   /** 0 for the two parties; for a delegate the number of delegations between it and its principal. */
   readonly depth: number;
@@ -79,7 +82,7 @@ export interface SessionObject {
   readonly kind: ObjectKind;
   readonly status: ObjectStatus;
   readonly author: string;
-  /** The agent that must answer. If it is absent, any agent on another side may answer. */
+  /** The agent that must answer. If absent, any agent of another side may answer. */
   readonly addressee?: string;
   /** Ordinal of the message that opened the object. */
   readonly ordinal: number;
@@ -97,7 +100,7 @@ export interface SessionObject {
   /** The time by which all obligations of a commitment must be fulfilled, in epoch milliseconds. */
   readonly dueMs?: number;
   readonly escrow?: EscrowAccount;
-  /** The agent that a delegation brings into the session. `authority` says what that agent may do. */
+  /** The agent that a delegation adds to the session. `authority` states the decisions that the agent may make. */
   readonly target?: string;
   readonly authority?: DelegationAuthority;
   /** The agent that must act after the delegate has reported. */

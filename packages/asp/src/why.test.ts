@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { CLOSE_GRACE_MS, INVITATION_TIMEOUT_MS } from "./limits.ts";
 import { type Actor, ALPHA, BETA, identity, proposal, STRANGER, Stage } from "./testing/stage.ts";
 
-/** Returns the detail of a refusal, which must say what to do. */
+/** Returns the detail of a refusal, which must contain the remedy. */
 function detail(
   stage: Stage,
   actor: Actor,
@@ -72,7 +72,8 @@ test("after the end each refusal says how the session ended and what to do", () 
   const closed = new Stage();
   closed.converse();
   for (const one of [ALPHA, BETA]) closed.say(one, "CLOSE", {});
-  // A sender that has closed gets this text too, because the session's end is the more useful explanation.
+  // A sender that has closed its side gets this text too, because the end of the session explains more than the
+  // sender's state.
   expect(detail(closed, ALPHA, "OBSERVE", {})).toContain("ended as CLOSED");
   const halfClosed = new Stage();
   halfClosed.converse();

@@ -1,12 +1,13 @@
 /**
- * Sends wake-ups between the parts of a service and between processes: "the record of `key` changed, read it again".
- * The store holds the truth, and a wake-up carries no data. It may be lost, doubled, late or merged with an equal one,
- * so readers also poll. `publish` never calls a listener before it returns.
+ * Sends wake-ups between the parts of a service and between processes. A wake-up means: "the record of `key`
+ * changed, read it again". The store holds the truth, and a wake-up carries no data. A wake-up may be lost,
+ * doubled, late or merged with an equal one, so readers also poll. `publish` never calls a listener before it
+ * returns.
  */
 export interface Bus {
   /**
-   * Wakes the listeners of `topic` in this process and in the other processes of the same Redis. Never throws, never
-   * waits. Equal wake-ups within one turn of the event loop are sent once.
+   * Wakes the listeners of `topic` in this process and in the other processes of the same Redis. The method
+   * never throws and never waits. Equal wake-ups within one turn of the event loop are sent once.
    */
   publish(topic: string, key: string): void;
 

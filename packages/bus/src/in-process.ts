@@ -87,8 +87,9 @@ export class Listeners {
 }
 
 /**
- * Wake-ups that wait to be sent, each once. Their number is bounded and no wake-up is lost: a topic with more than
- * `maxKeys` keys waits as ALL_KEYS. Topics are few, because they are constants in the code.
+ * Wake-ups that wait to be sent. Equal wake-ups wait as one. Their number is bounded, and no wake-up is lost: a
+ * topic with more than `maxKeys` keys waits as ALL_KEYS. The number of topics is small, because topics are
+ * constants in the code.
  */
 export class Pending {
   readonly #keysByTopic = new Map<string, Set<string>>();

@@ -23,9 +23,9 @@ export interface RedisBusOptions {
 }
 
 /**
- * The bus between processes, over Redis pub/sub. Topic t is the channel `depute:t`, and the payload is the key. While
- * Redis is away, wake-ups wait, merged and bounded. Whenever a subscription takes effect, for the first time or again,
- * its listeners get ALL_KEYS, because they may have missed wake-ups.
+ * The bus between processes, over Redis pub/sub. Topic t is the channel `depute:t`, and the payload is the key.
+ * While Redis is unreachable, wake-ups wait, merged and bounded. Whenever a subscription takes effect, for the
+ * first time or again, its listeners get ALL_KEYS, because they may have missed wake-ups.
  */
 export class RedisBus implements Bus {
   readonly #listeners: Listeners;

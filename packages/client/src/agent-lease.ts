@@ -7,7 +7,7 @@ import { delay } from "./retry.ts";
 const BEATS_PER_LEASE = 3;
 const LONGEST_BEAT_MS = 10_000;
 
-/** Milliseconds until the record of an agent without a lease is read again, in case the agent has a lease by then. */
+/** Milliseconds until the record of an agent without a lease is read again. By then the agent may have a lease. */
 const NO_LEASE_MS = 60_000;
 
 /** Timeout of one heartbeat, in milliseconds. */

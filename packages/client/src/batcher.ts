@@ -62,8 +62,8 @@ export class Batcher<Item, Value> {
       }
     } catch (error) {
       if (some.length > 1 && ConnectError.from(error).code !== Code.Unavailable) {
-        // One invalid item may fail the whole call, so each item is sent again alone. An item that was already accepted
-        // gets its first answer again.
+        // One invalid item may fail the whole call, so each item is sent again in a call of its own. An item
+        // that was already accepted gets its first answer again.
         for (const one of some) void this.#sendSome([one]);
       } else for (const { reject } of some) reject(error);
     }

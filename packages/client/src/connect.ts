@@ -129,7 +129,10 @@ export class Depute {
     return revokeToken(this.services, token, revoker);
   }
 
-  /** Takes tasks of an agent and works on them until stopped. Extends the agent's lease meanwhile. */
+  /**
+   * Takes tasks of an agent and works on them until the caller stops the worker. Extends the agent's lease
+   * meanwhile.
+   */
   work(options: Omit<WorkerOptions, "calls" | "agents">): Worker {
     const { workers, agents } = this.#attempts;
     return startWorker({ ...options, calls: workers, agents });

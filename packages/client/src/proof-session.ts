@@ -74,7 +74,7 @@ async function provenStream(
   prove: Prove,
   next: (request: StreamRequest) => Promise<StreamResponse>,
 ): Promise<StreamResponse> {
-  // Requests of a client stream are not kept, so such a stream is opened once.
+  // The requests of a client stream are not stored, so such a stream cannot be opened a second time.
   const isRepeatable = request.method.methodKind === "server_streaming";
   const messages = isRepeatable ? await collected(request.message) : [];
   const open = () => next(isRepeatable ? { ...request, message: iterated(messages) } : request);

@@ -137,7 +137,7 @@ class Run {
    * wakes the work that waits for the next answer.
    */
   readonly #answers: JsonValue[];
-  /** The A2A messages of the task, in order. The work holds this list, so it only grows. */
+  /** The A2A messages of the task, in order. The work has a reference to this list, so messages are only added. */
   readonly #messages: JsonObject[] = [];
   #answered = () => {};
   /** Start of the latest answered heartbeat, in milliseconds since the Unix epoch. */
@@ -162,7 +162,7 @@ class Run {
     await this.end(() => this.#calls.startAssignment({ lease: this.#lease }));
   }
 
-  /** Makes a call under the lease, and retries it while the platform is unreachable. */
+  /** Makes a call under the lease. Repeats the call while the platform is unreachable. */
   async end<T extends object>(call: () => Promise<T>): Promise<T> {
     return retryUnavailable(this.#stop.signal, () => this.#callUnderLease(call()));
   }
@@ -197,9 +197,9 @@ class Run {
   }
 
   /**
-   * Extends the lease until the work is done. The server answers a heartbeat when it has an event for the worker, or
-   * after the wait. The task's end is such an event, so the client need not cancel an open heartbeat. Servers close
-   * connections on which many calls are cancelled.
+   * Extends the lease until the work is done. The server answers a heartbeat when the server has an event for
+   * the worker, or after the wait. The task's end is such an event, so the client need not cancel an open
+   * heartbeat. Servers close connections on which many calls are cancelled.
    */
   async extendLease(): Promise<void> {
     const beatMs = Math.min(ms(this.#assignment.heartbeatInterval) ?? DEFAULT_BEAT_MS, LONGEST_BEAT_MS);
@@ -225,8 +225,9 @@ class Run {
   }
 
   /**
-   * Aborts the work if no heartbeat was answered for the duration of a lease, because another worker may have the task
-   * by then. The local clock measures only durations, so it need not agree with the platform's clock.
+   * Aborts the work if no heartbeat was answered for the duration of a lease. After that duration another
+   * worker may have the task. The local clock measures only durations, so it need not agree with the platform's
+   * clock.
    */
   async watchLease(): Promise<void> {
     const leaseMs = ms(this.#assignment.task?.limits?.heartbeat);

@@ -6,13 +6,14 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 export interface WorkContext {
   readonly task: Task;
   /**
-   * The A2A message that began the task, in its JSON form: its parts, its `contextId`, its `metadata` and the tasks that it
-   * refers to. Undefined for a task that began otherwise. (A2A 4.1.4)
+   * The A2A message that began the task, in its JSON form: its parts, its `contextId`, its `metadata` and the
+   * tasks to which it refers. Undefined for a task that no A2A message began. (A2A 4.1.4)
    */
   readonly message: JsonObject | undefined;
   /**
-   * All A2A messages of the task, in order: the one that began it, and those that answered questions. After `ask`
-   * resolves, its answer's message is the last one, unless the delegator answered otherwise. (A2A 4.1.4)
+   * All A2A messages of the task, in order: the message that began the task, and the messages that answered
+   * questions. After `ask` resolves, the last message is the one with the answer, unless the delegator answered
+   * without A2A. (A2A 4.1.4)
    */
   readonly messages: readonly JsonObject[];
   /** The DelegateOS token for work in the delegator's name; empty if the delegator attached none. */

@@ -21,7 +21,7 @@ interface Scene {
 }
 
 interface Script {
-  /** The error that the first call of a method gets. */
+  /** The error that the first call of the method `on` gets. */
   stumble?: { on: string; code: Code; reason?: string };
   /** The answer to a progress report. */
   directive?: WorkerDirective;

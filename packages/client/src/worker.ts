@@ -38,7 +38,7 @@ export interface Worker {
 /** Maximum time in milliseconds for ending a stream in an orderly way. After that time the stream is aborted. */
 const LEAVE_MS = 2_000;
 
-/** Takes an agent's assignments and works on them until stopped. Reconnects after an outage. */
+/** Takes an agent's assignments and works on them until the caller stops the worker. Reconnects after an outage. */
 export function startWorker(options: WorkerOptions): Worker {
   const running = new Map<Promise<void>, AbortController>();
   const stream = new Stream(options, (assignment, lease) => {
@@ -72,7 +72,7 @@ export function startWorker(options: WorkerOptions): Worker {
   };
 }
 
-/** The stream of an agent's assignments. It is reopened whenever it ends. */
+/** The stream of an agent's assignments. The worker opens the stream again whenever it ends. */
 class Stream {
   readonly #options: WorkerOptions;
   readonly #onAssignment: (assignment: Assignment, lease: Lease) => void;

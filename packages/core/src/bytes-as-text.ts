@@ -77,7 +77,8 @@ export function encodeHex(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the bytes of a text in lower-case hexadecimal; undefined for anything else, so that bytes have one spelling.
+ * Returns the bytes of a text in lower-case hexadecimal; undefined for any other text. Upper case is refused,
+ * so that bytes have one spelling.
  */
 export function decodeHex(text: string): Uint8Array | undefined {
   if (!/^([0-9a-f]{2})*$/.test(text)) return undefined;

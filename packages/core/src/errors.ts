@@ -33,8 +33,9 @@ export interface DeputeErrorOptions {
 }
 
 /**
- * The last parameter of DeputeError's constructor. If a reason requires metadata, the parameter must contain it. A
- * reason that is known only at run time requires the keys of all possible reasons.
+ * The last parameter of DeputeError's constructor. If a reason requires metadata, the parameter must contain
+ * the metadata. For a reason that is known only at run time, the parameter must contain the keys of all
+ * possible reasons.
  */
 type OptionsFor<Reason extends ErrorReason> = [RequiredKey<Reason>] extends [never]
   ? [options?: DeputeErrorOptions]

@@ -5,13 +5,13 @@ export interface Owned {
 }
 
 /**
- * Returns the organization that owns a new record: the owner of the record above. For a record that stands
- * alone, the caller's organization is the owner. So all records of a task (context, artifact, review, messages)
+ * Returns the organization that owns a new record: the owner of the record above. For a record without a record
+ * above, the caller's organization is the owner. So all records of a task (context, artifact, review, messages)
  * have the task's owner. The owner does not change if an agent of another organization creates the record. If
  * the record above has no owner, the new record has no owner either.
  *
  * @param caller the principal that creates the record; a service creates records for its caller
- * @param above the record that the new one belongs to; undefined for a record that stands alone
+ * @param above the record to which the new record belongs; undefined if there is none
  */
 export function owningOrganization(caller: Owned, above: Owned | undefined): string {
   return (above ?? caller).organization;

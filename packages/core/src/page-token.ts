@@ -25,8 +25,8 @@ export function pageSize(requested: number): number {
 }
 
 /**
- * Returns an opaque token for the page after `position`. The token is not signed, because it only names a position in
- * the caller's own list.
+ * Returns an opaque token for the page after `position`. The token is not signed, because the token only states
+ * a position in the caller's own list.
  */
 export function encodePageToken(position: PagePosition, filters: PageFilters): string {
   const json = JSON.stringify([digestOf(filters), ...position]);

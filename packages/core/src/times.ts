@@ -27,7 +27,8 @@ export function parseTime(text: string): number | undefined {
   // Date.UTC reads the years 0 to 99 as 1900 to 1999; the setter does not.
   date.setUTCFullYear(year, month - 1, day);
   date.setUTCHours(hour, minute, second, millisecond);
-  // Date moves an overflow into the next field, such as 30 February into March. So an invalid time comes back changed.
+  // Date moves an overflow into the next field, such as 30 February into March. So the parts of an invalid time
+  // differ from those of the text.
   const same =
     date.getUTCFullYear() === year &&
     date.getUTCMonth() === month - 1 &&

@@ -10,8 +10,8 @@ import { assertAttenuation, assertToken, DEFAULT_RULES } from "./structure.ts";
 import type { Attenuation, Capability, Keypair, SignedJSONToken } from "./types.ts";
 
 /**
- * The holder's values for the token's next block. An absent limit keeps its value from the block above, except that the
- * depth decreases by one.
+ * The holder's values for the token's next block. An absent limit keeps the value of the block above, except
+ * that the depth decreases by one.
  */
 export interface AttenuateParams {
   delegatee: string;

@@ -40,7 +40,7 @@ function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean |
   const [outer, inner] = [parent.segments, child.segments];
   if (outer.length > MAX_SEGMENTS_AT_SIGHT || inner.length > MAX_SEGMENTS_AT_SIGHT) return undefined;
   if (!inner.some(isWildcard)) {
-    // The shortcut takes as many steps from the budget as the walk, so that both give the same result.
+    // The shortcut subtracts as many steps from the budget as the walk, so that both give the same result.
     budget.remainingSteps -= inner.length + 1;
     return budget.remainingSteps >= 0 && matches(parent, child);
   }
@@ -256,9 +256,9 @@ function narrow(parent: Level, block: Attenuation, index: number, walk: Walk): L
 }
 
 /**
- * Returns the number of further delegations after a block. DelegateOS 3.4, 8.2 and 10.1 count differently; this count
- * is Depute's choice. Each block costs one, even if it states no number. A stated number must be smaller than the
- * remaining number before the block.
+ * Returns the number of further delegations after a block. DelegateOS 3.4, 8.2 and 10.1 count differently; this
+ * count is Depute's choice. Each block reduces the number by one, even if the block states no number. A stated
+ * number must be smaller than the number that remained before the block.
  */
 function narrowDepth(parent: Level, block: Attenuation, path: string): number {
   if (parent.remainingDepth === 0) {

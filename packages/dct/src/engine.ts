@@ -14,8 +14,8 @@ export interface CryptoEngine {
   /** Returns the 64-byte signature of `message` by the key of a 32-byte seed. Throws RangeError for another length. */
   sign(message: Uint8Array, seed: Uint8Array): Uint8Array;
   /**
-   * Whether `signature` is valid under the criterion above. False for a malformed signature; the method never
-   * throws.
+   * Whether `signature` is valid under the criterion that this interface states. Returns false for a malformed
+   * signature. The method never throws.
    */
   verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
   /**

@@ -114,8 +114,8 @@ function parsePath(text: string, namespace: string): Path | { problem: string } 
   if (origin?.endsWith("://")) return { problem: "no authority" };
   const parts = text.slice(origin?.length ?? 0).split("/");
   const leading = origin === undefined && parts[0] === "";
-  // An origin is followed by a slash or by the end of the text. So the first part is empty, and the origin takes its
-  // place.
+  // A slash or the end of the text follows an origin. So the first part is empty, and the origin replaces the
+  // first part.
   if (origin !== undefined) parts[0] = origin;
   else if (leading) parts.shift();
   const trailing = parts.length > 1 && parts.at(-1) === "";

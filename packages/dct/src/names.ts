@@ -79,10 +79,10 @@ export interface NamespaceEntry {
 }
 
 /**
- * The namespaces that an issuer may use in new tokens (DelegateOS 12): those of the specification, and the issuer's
- * own. A custom `org:namespace` is known with every action until it is registered, and then only with the registered
- * actions. With `registered`, other custom namespaces are not known, so that a misspelling grants nothing. Verifiers do
- * not use this registry.
+ * The namespaces that an issuer may use in new tokens (DelegateOS 12): those of the specification, and the
+ * issuer's own. A custom `org:namespace` is known with every action until the namespace is registered, and then
+ * only with the registered actions. With `registered`, other custom namespaces are unknown, so that a
+ * misspelling grants nothing. Verifiers do not use this registry.
  */
 export class NamespaceRegistry {
   readonly #custom: "any" | "registered";

@@ -82,7 +82,7 @@ export interface AcceptedProof {
   readonly expiresAt: number;
   /** The holder's key for the session; set for a proof that opens a session. */
   readonly epk?: string;
-  /** The call's number in its session. HolderSession.use consumes it in place of the jti. */
+  /** The call's number in its session. HolderSession.use consumes this number instead of a jti. */
   readonly counter?: number;
 }
 

@@ -83,8 +83,8 @@ export function tokenText(input: unknown): string {
 }
 
 /**
- * `fatal`, because a lenient decoder replaces invalid bytes by U+FFFD. `ignoreBOM` keeps a byte order mark in the text,
- * so that it is refused and not dropped.
+ * `fatal`, because a lenient decoder replaces invalid bytes by U+FFFD. `ignoreBOM` leaves a byte order mark in
+ * the text. So the reader refuses the mark instead of dropping it.
  */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

@@ -76,7 +76,7 @@ export function verifyToken(
     return verify(engine, tokenText(input), ctx, options);
   } catch (error) {
     if (error instanceof TokenError) return { ok: false, denial: error.denial };
-    // A callback of the context threw, or the context does not fit its type.
+    // Either a callback of the context threw, or the context does not fit its type.
     return { ok: false, denial: { type: "internal_context", detail: "fault in verification" } };
   }
 }
@@ -116,8 +116,8 @@ function verify(
 }
 
 /**
- * Step 2. As in the specification, this check comes before the signatures. The order is safe: the check changes
- * no state, and a forger learns only whether ids of its own choice are revoked.
+ * Step 2. As in the specification, the check of revocations comes before the check of signatures. The order is
+ * safe: the check changes no state, and a forger learns only whether ids of its own choice are revoked.
  */
 function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: VerificationContext): void {
   for (const [i, id] of ids.entries()) {

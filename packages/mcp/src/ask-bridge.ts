@@ -45,11 +45,12 @@ export interface AskBridgeOptions {
 }
 
 /**
- * Lets a server of an earlier revision ask the clients that share it. The server's request during a call becomes a
- * result that requires input, and the call stays open until the client repeats it with the answers (MCP 2026-07-28,
- * multi-round-trip requests). So one form serves clients of both eras.
+ * Lets a server of an earlier revision send requests to the clients that share the server. A request of the
+ * server during a call becomes a result that requires input. The call stays open until the client repeats it
+ * with the answers (MCP 2026-07-28, multi-round-trip requests). So one form serves clients of both revisions.
  *
- * The server is connected once for each set of capabilities, because a session of an earlier revision has one set.
+ * The proxy connects to the server once for each set of client capabilities, because a session of an earlier
+ * revision has one set.
  */
 export class AskBridge {
   readonly #options: AskBridgeOptions;

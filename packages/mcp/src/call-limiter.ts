@@ -23,7 +23,7 @@ interface Count {
   microcents?: Allowance;
 }
 
-/** Limits, and the calls to which they apply: those of one tool or method, or those of the whole server. */
+/** Limits, and the calls to which they apply: the calls of one tool or method, or all calls of the server. */
 export interface LimitScope {
   /** The first word of the limits' names in errors. */
   readonly kind: "tool" | "server";
@@ -60,7 +60,7 @@ export class CallLimiter {
    * Counts a call that begins. A refused call counts in no scope.
    *
    * @param principal the holder of the call's token; empty for all callers without a token together
-   * @param argumentBytes returns the size of the call's arguments; asked only if a scope limits it
+   * @param argumentBytes returns the size of the call's arguments; called only if a scope limits the size
    * @throws Refusal LIMIT_EXCEEDED, with `retry_after_ms` if a wait helps
    */
   begin(scopes: readonly LimitScope[], principal: string, argumentBytes: () => number): CountedCall {
@@ -139,7 +139,10 @@ function costRate({ microcentsPerHour }: CallLimits): AllowanceRate | undefined 
   return microcentsPerHour === undefined ? undefined : { capacity: microcentsPerHour, periodMs: HOUR_MS };
 }
 
-/** Takes an amount from an allowance; returns undefined without a limit. Throws Refusal if too little is left. */
+/**
+ * Subtracts an amount from an allowance; returns undefined without a limit. Throws Refusal if the amount
+ * exceeds the remaining allowance.
+ */
 function taken(
   scope: LimitScope,
   limit: string,

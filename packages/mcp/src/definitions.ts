@@ -25,7 +25,10 @@ export interface DefinitionsOptions {
    * each use.
    */
   readonly ttlMs: number;
-  /** Whether to trust the server's own statements: the `ttlMs` of its lists, and its announcements of changes. */
+  /**
+   * Whether the proxy trusts the server's own statements: the `ttlMs` of the server's lists, and its
+   * announcements of changes.
+   */
   readonly trustsPromises: boolean;
   /** Whether a subscription is open through which the server announces changes of the list. */
   isAnnounced(): boolean;

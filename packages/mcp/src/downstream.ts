@@ -39,8 +39,8 @@ export interface DownstreamOptions {
   /** The name of the request's connection or session; absent if there is none. */
   readonly session?: string;
   /**
-   * Collects the subscriptions of each session, by the session's server, so that a session learns of changed
-   * resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
+   * Collects the subscriptions of each session, by the session's server, so that the proxy can notify a session
+   * of changed resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
    */
   readonly watchers?: Map<Server, WatchedResources>;
   /** The era of the clients. */
@@ -231,12 +231,12 @@ export interface Exchange {
   status?: number | undefined;
 }
 
-/** Attaches a request's token so that the SDK passes it to the request's handler. */
+/** Attaches a request's exchange, so that the SDK passes the exchange to the request's handler. */
 export function withExchange(exchange: Exchange): { authInfo: AuthInfo } {
   return { authInfo: { token: "", clientId: "", scopes: [], extra: { [EXCHANGE]: exchange } } };
 }
 
-/** Attaches a request's token so that the SDK passes it to the request's handler. */
+/** Attaches a request's token, so that the SDK passes the token to the request's handler. */
 export function withPresentation(presentation: Presentation | undefined): { authInfo?: AuthInfo } {
   return presentation === undefined ? {} : withExchange({ presentation });
 }

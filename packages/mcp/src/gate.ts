@@ -140,8 +140,8 @@ async function needed(
 }
 
 /**
- * The error for a request on a list entry whose definition differs from the definition that the caller was
- * shown.
+ * Returns the error for a request on a list entry whose definition has changed since the caller received the
+ * list.
  */
 export function otherDefinition(detail: string, { right }: Admitted): Error {
   return denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);

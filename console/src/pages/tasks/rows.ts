@@ -27,7 +27,7 @@ export function useTaskRows(filter: TaskFilter) {
   const queries = useQueryClient();
   const readPages = useSoon(() => void queries.invalidateQueries(), READ_MS);
   const watched = useWatchedTasks(request, ({ removedTaskIds }) => {
-    // A page that was read before may still have the removed tasks.
+    // An earlier read of a page may still contain the removed tasks.
     if (removedTaskIds.length > 0) readPages();
   });
   const pages = useInfiniteQuery(

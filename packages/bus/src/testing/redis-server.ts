@@ -62,7 +62,7 @@ export async function startRedis(): Promise<TestRedis> {
     };
     if (await isReady(server)) return { url: `redis://127.0.0.1:${port}`, stop };
     await stop();
-    // Another process may have taken the port since it was found free.
+    // Another process may have taken the port after the search found the port free.
     if (attempt === START_ATTEMPTS) throw new Error("redis-server does not start");
   }
 }

@@ -60,8 +60,8 @@ export function isAcceptableKey(publicKey: Uint8Array): boolean {
 }
 
 /**
- * Whether a signature has an acceptable encoding: 64 bytes, S below L, R not of small order. Both engines check this
- * first.
+ * Whether a signature has an acceptable encoding: 64 bytes, S below L, R not of small order. Both engines make
+ * this check first.
  */
 export function isAcceptableSignature(signature: Uint8Array): boolean {
   return signature.length === SIGNATURE_BYTES && hasCanonicalS(signature) && !isSmallOrder(signature);

@@ -4,7 +4,7 @@ import { blake2b } from "blakejs";
 import type { CryptoEngine } from "../engine.ts";
 import { assertSeed, isAcceptableKey, isAcceptableSignature } from "./encodings.ts";
 
-// @noble/ed25519 has no synchronous SHA-512 of its own. If an implementation is already set, it stays.
+// @noble/ed25519 has no synchronous SHA-512 of its own. An implementation that is already set is not replaced.
 ed.hashes.sha512 ??= (message) => Uint8Array.from(sha512(message));
 
 const { n: GROUP_ORDER, p: FIELD } = ed.Point.CURVE();

@@ -3,9 +3,9 @@ import { SESSION_WINDOW } from "../limits.ts";
 const BITS = 32;
 
 /**
- * Records the used numbers of a rising counter (as in RFC 4303 3.4.3): the highest used number, and the used numbers
- * among the 1,023 below it. Each number can be used once. An older number is refused, because its use is no longer
- * recorded.
+ * Records the used numbers of a rising counter (as in RFC 4303 3.4.3): the highest used number, and the used
+ * numbers among the 1,023 below it. Each number can be used once. A number below this window is refused,
+ * because the window no longer records whether it was used.
  */
 export class ReplayWindow {
   readonly #used = new Uint32Array(SESSION_WINDOW / BITS);

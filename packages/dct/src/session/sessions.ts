@@ -6,8 +6,8 @@ const ID_CHARS = 22;
 const SWEEP_MS = 1000;
 
 /**
- * The open sessions of one verifier. At the limit a new session is refused, and the open ones stay. Each principal has
- * a limit of its own, so that one principal cannot exclude the others.
+ * The open sessions of one verifier. At the limit, a new session is refused, and the open sessions continue.
+ * Each principal has a limit of its own, so that one principal cannot exclude the others.
  */
 export class HolderSessions {
   readonly #max: number;

@@ -71,8 +71,9 @@ record Patterns(boolean leading, boolean trailing, List<String> segments, boolea
   }
 
   /**
-   * Whether this pattern matches every resource that a child matches. The walk follows each place of the child with
-   * the set of places that this pattern may have. {@code steps[0]} are the steps left; without steps the answer is no.
+   * Whether this pattern matches every resource that a child pattern matches. The walk visits each position in
+   * the child, together with the set of positions that this pattern can have there. {@code steps[0]} is the
+   * number of remaining steps. The result is false when no steps remain.
    */
   boolean contains(Patterns child, int[] steps) {
     if (isUniversal) return true;

@@ -37,7 +37,7 @@ final class Platform implements AutoCloseable {
   private final String url;
   private final ManagedChannel connection;
 
-  /** Makes the calls. Credentials of a stub replace those of the key. */
+  /** The channel that authenticates calls with the key. Credentials of a stub replace the key's credentials. */
   final Channel channel;
 
   /**
@@ -107,10 +107,10 @@ final class Platform implements AutoCloseable {
   }
 
   /**
-   * Reads a stream, and opens it again where it ends or breaks.
+   * Reads a stream, and opens the stream again when it ends or breaks.
    *
-   * @param open opens the stream, at the place where the last one ended
-   * @param each reads one message, and returns whether to go on
+   * @param open opens the stream after the last message that was read
+   * @param each reads one message, and returns whether to continue
    */
   <T> void follow(Supplier<Iterator<T>> open, Predicate<T> each) {
     Backoff backoff = new Backoff();

@@ -20,7 +20,7 @@ final class Targets {
     return publicUrl.replaceAll("/+$", "") + path.split("[?#]", 2)[0];
   }
 
-  /** Whether two addresses are one target, though they may be spelled differently. */
+  /** Whether two addresses are the same target, even if they are spelled differently. */
   static boolean isSame(String one, String other) {
     if (one.equals(other)) return true;
     String form = normal(one);

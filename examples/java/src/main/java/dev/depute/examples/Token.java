@@ -64,9 +64,10 @@ record Token(String text, Map<String, Object> authority, List<Map<String, Object
   }
 
   /**
-   * The token with one more block, which allows less. It needs no call to the platform.
+   * Returns the token with one more block, which allows less. The method makes no call to the platform.
    *
-   * @param block members as the page names them; absent limits stay. Throws Refusal where the block allows more.
+   * @param block members with the names that vectors/tokens.md uses; absent limits keep their value. Throws Refusal if the
+   * block allows more.
    */
   Token attenuate(Keys attenuator, Map<String, Object> block) {
     if (!attenuator.principal.equals(block.get("attenuator"))) throw new Refusal("attenuation_violation", "key");
@@ -92,7 +93,7 @@ record Token(String text, Map<String, Object> authority, List<Map<String, Object
     return parse(Keys.encode(Keys.bytes(Json.write(document))));
   }
 
-  /** What the signature of the last block covers. */
+  /** Returns the value that the signature of the last block covers. */
   static Map<String, Object> signedValue(Map<String, Object> authority, List<Map<String, Object>> attenuations) {
     Map<String, Object> value = new TreeMap<>(Map.of("authority", authority));
     if (!attenuations.isEmpty()) value.put("attenuations", attenuations);
@@ -121,9 +122,9 @@ record Token(String text, Map<String, Object> authority, List<Map<String, Object
   }
 
   /**
-   * The limits after each block. Throws Refusal where a block allows more than the one above.
+   * Returns the limits after each block. Throws Refusal if a block allows more than the block above.
    *
-   * @param subContracts pairs of a recorded part of a contract, and the contract
+   * @param subContracts pairs: a recorded part of a contract, and the contract
    */
   List<Level> levels(Set<List<String>> subContracts) {
     long remaining = number(authority, "maxChainDepth") - number(authority, "chainDepth");

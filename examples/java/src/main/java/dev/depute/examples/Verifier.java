@@ -20,13 +20,13 @@ final class Verifier {
   private final List<String> ids;
 
   /**
-   * What a verifier knows. Absent members are null, or empty.
+   * The facts against which a verifier checks a token. Absent members are null or empty.
    *
    * @param now in milliseconds since 1970
    * @param spentMicrocents the spend of each block, by revocation id
    * @param request the requested capability
    * @param requiredCapabilities pairs {@code namespace:action} of the contract
-   * @param subContracts pairs of a recorded part of a contract, and the contract
+   * @param subContracts pairs: a recorded part of a contract, and the contract
    */
   record Context(
       Set<String> trustedRoots,
@@ -39,7 +39,10 @@ final class Verifier {
       Set<List<String>> subContracts,
       Long maxChainDepth) {}
 
-  /** What a verified token allows: the limits of its last block, and the least rest of all budgets. */
+  /**
+   * The limits that a verified token grants: those of its last block, and the smallest remaining budget of all
+   * blocks.
+   */
   record Scope(Token token, Token.Level last, long remainingBudgetMicrocents) {}
 
   private Verifier(Token token, Context context) {
@@ -67,7 +70,7 @@ final class Verifier {
     return (String) block.getOrDefault("attenuator", block.get("issuer"));
   }
 
-  /** Step 2. An entry counts if its signer signed the block or one above it, or holds the block. */
+  /** Step 2. A revocation counts if its signer signed the block or a block above, or is the block's delegatee. */
   private void checkRevocations() {
     Set<Object> entitled = new HashSet<>();
     for (int at = 0; at < ids.size(); at++) {

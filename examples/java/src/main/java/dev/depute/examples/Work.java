@@ -74,7 +74,7 @@ final class Work implements AutoCloseable {
     return assignment.hasCheckpoint() ? Documents.plain(assignment.getCheckpoint()) : null;
   }
 
-  /** Saves what another attempt needs to continue, then reports the progress. Throws Stopped. */
+  /** Saves the state from which another attempt continues, then reports the progress. Throws Stopped. */
   void save(Object checkpoint, int processed, int total) {
     Value state = Documents.value(checkpoint);
     var save = SaveCheckpointRequest.newBuilder().setLease(lease).setCheckpoint(state).build();
@@ -88,7 +88,7 @@ final class Work implements AutoCloseable {
     obey(call(() -> workers.reportProgress(report)).getDirective());
   }
 
-  /** Ends the task with its output. Heartbeats go on, but do not interrupt the call. Throws Stopped. */
+  /** Completes the task with its output. Heartbeats continue, but do not interrupt the call. Throws Stopped. */
   void complete(Object output, long costMicrocents, String attestationId) {
     synchronized (this) {
       isOpen = false;
