@@ -8,10 +8,10 @@ import type { Timers } from "@depute/core";
 export const HOLD_MS = 500;
 
 /**
- * Delays an answer until its first bytes arrive, because sent headers cannot be changed. The delay ends after {@link
- * HOLD_MS}, because clients wait for the headers.
+ * Delays an answer until its first bytes arrive, because sent headers cannot be changed. The delay ends after
+ * {@link HOLD_MS}, because clients wait for the headers.
  *
- * @param instead called after the first bytes; it may return an answer that replaces the delayed one
+ * @param instead called after the first bytes; may return an answer that replaces the delayed answer
  */
 export async function held(
   answer: Response,

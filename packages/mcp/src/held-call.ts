@@ -8,7 +8,7 @@ import { UpstreamError } from "./upstream-fault.ts";
  * after which `fetch` ends a silent stream.
  */
 export const HELD_MS = 240_000;
-/** Milliseconds from the first request of a server until its client gets all that came. */
+/** Milliseconds from a server's first request in a round until the client gets all requests that arrived so far. */
 const GATHER_MS = 20;
 /** Maximum number of a server's requests in one call. */
 const MAX_ASKS = 64;
@@ -76,7 +76,7 @@ export class HeldCall {
     signal?.addEventListener("abort", cancel);
     try {
       const asked = new Promise<undefined>((resolve) => {
-        // A server sends its requests of one round one after the other.
+        // A server sends the requests of one round one after the other, so the call waits for further requests.
         this.#onAsk = () => void this.#options.timers.after(GATHER_MS, () => resolve(undefined));
         if (this.#open.size > 0) this.#onAsk();
       });

@@ -46,11 +46,12 @@ export class HttpFace {
   /**
    * Answers a request.
    *
-   * @param body the parsed JSON of the request; it is parsed only once, so that the proxy forwards exactly the value
-   *   that it checked
+   * @param body the parsed JSON of the request. The body is parsed only once, so that the proxy forwards
+   * exactly the value that the proxy checked.
    * @param presentation the token in the request's headers
-   * @param login the principal of the request's login; empty where the server needs none
-   * @throws UpstreamError if the server behind the proxy cannot be reached; Refusal for a malformed `_delegateos`
+   * @param login the principal of the request's login; empty if the server requires no login
+   * @throws UpstreamError if the server behind the proxy cannot be reached; Refusal for a malformed
+   * `_delegateos`
    */
   async answer(
     request: Request,

@@ -15,7 +15,10 @@ interface CallerDefinitions {
   readonly until: number;
 }
 
-/** Remembers the definitions that each caller has listed, so that a request can only use the listed definition. */
+/**
+ * Stores the definitions that each caller has listed, so that a request can use an entry only with the listed
+ * definition.
+ */
 export class Listed {
   readonly #clock: Clock;
   readonly #callers = new Map<string, CallerDefinitions>();

@@ -11,8 +11,9 @@ interface Opened {
 }
 
 /**
- * The events of one server for its clients' streams (`subscriptions/listen`, revision 2026-07-28). A change of a list
- * reaches all streams. A change of a resource reaches the streams whose tokens still allow it.
+ * The events of one server for its clients' streams (`subscriptions/listen`, revision 2026-07-28). A change of
+ * a list reaches all streams. A change of a resource reaches the streams whose tokens still allow reading the
+ * resource.
  */
 export class ListenBus implements ServerEventBus {
   readonly #listeners = new Map<Listener, Opened | undefined>();
@@ -53,7 +54,7 @@ export class ListenBus implements ServerEventBus {
     }
   }
 
-  /** Tells each stream that listens to the resource of its change. */
+  /** Sends a resource's change to each stream that listens to the resource. */
   resourceChanged(uri: string): void {
     for (const opened of this.#listeners.values()) opened?.watched.changed(uri);
   }

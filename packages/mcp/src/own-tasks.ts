@@ -33,7 +33,7 @@ export interface OwnTasks<Call> {
     responses: Readonly<Record<string, unknown>>,
     call: Call,
   ): Promise<McpTask | undefined>;
-  /** Cancels a task. A task that has already ended stays as it is. */
+  /** Cancels a task. A task that has already ended is not changed. */
   cancel(taskId: string, call: Call): Promise<McpTask | undefined>;
   /** Waits for the end of a task, or for the end of the call. */
   ended(taskId: string, call: Call): Promise<McpTask | undefined>;
@@ -46,7 +46,7 @@ export function taskCapability(era: Era): ServerCapabilities {
     : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
 }
 
-/** Whether the client of a request takes a task in place of a result. */
+/** Whether the client of a request accepts a task in place of a result. */
 export function takesTask(
   server: Server,
   era: Era,

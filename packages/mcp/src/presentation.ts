@@ -32,7 +32,10 @@ export function fromMember(member: unknown, audience: string): Presentation {
   return once(token, contractId, own);
 }
 
-/** Presents a token with at most one proof. The sender made that proof for a single call, so it is not used again. */
+/**
+ * Presents a token with at most one proof. The sender made that proof for a single call, so the proof is not
+ * used again.
+ */
 export function once(token: string, contractId: string, proof: Proof | undefined): Presentation {
   let unusedProof = proof;
   return {

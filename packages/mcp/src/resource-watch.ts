@@ -94,7 +94,7 @@ export class ResourceWatch {
   async #replace(client: Client): Promise<void> {
     const before = this.#standing;
     const resourceSubscriptions = [...this.#watchers.keys()];
-    // The new subscription begins before the old one ends, so that no change is missed.
+    // The new subscription begins before the old subscription ends, so that no change is missed.
     const standing =
       resourceSubscriptions.length === 0 ? undefined : await client.listen({ resourceSubscriptions });
     this.#standing = standing;

@@ -28,7 +28,7 @@ export interface PlatformSchemaCheckOptions {
   refusalIn(thrown: unknown): DeputeError;
 }
 
-/** Lets Depute's verifier check values: its threads run schemas of others. */
+/** Checks values in Depute's verifier, whose threads run schemas of other parties. */
 export function platformSchemaCheck({
   verifier,
   callOptions,

@@ -34,8 +34,8 @@ export class Sessions {
   /**
    * Begins a session with its first request.
    *
-   * @param caller identifies the login and the token in the request's headers. A session goes on with the same ones
-   *   alone, because the session's id proves nothing.
+   * @param caller identifies the login and the token in the request's headers. Every later request of the
+   * session must have the same login and token, because the session's id proves nothing.
    * @param onEnd called when the session has ended
    */
   async begin(

@@ -64,7 +64,7 @@ export function faultOf(
   }
 }
 
-/** Whether an exception means that the server did not announce its revisions. */
+/** Whether an exception means that the server did not state its MCP revisions. */
 export function isNoEra(thrown: unknown): boolean {
   return thrown instanceof SdkError && thrown.code === SdkErrorCode.EraNegotiationFailed;
 }

@@ -71,8 +71,9 @@ export interface UpstreamOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   /**
-   * Forwards a request of the server to the client. Absent if several clients share the server, because such a request
-   * names no client. From revision 2026-07-28 on, servers put their requests into the result of a call instead.
+   * Forwards a request of the server to the client. Absent if several clients share the server, because such a
+   * request does not identify its client. From revision 2026-07-28 on, servers put their requests into the
+   * result of a call instead.
    */
   readonly ask?: (method: Ask, params: unknown) => Promise<unknown>;
   /** Returns the capabilities of the one client that `ask` reaches; absent without `ask`. */
@@ -114,8 +115,8 @@ export class Upstream {
   #live: Client | undefined;
   #subscription: Subscription | undefined;
   /**
-   * The receivers of what the server sends during the request whose stream is being read. Messages do not name their
-   * request, but over HTTP each request has its own stream.
+   * The receivers of the server's messages during the request whose stream is being read. A message does not
+   * identify its request, but over HTTP each request has its own stream.
    */
   readonly #calls = new AsyncLocalStorage<Receivers>();
   readonly #bridge: AskBridge;
@@ -159,9 +160,9 @@ export class Upstream {
   }
 
   /**
-   * Sends a caller's request to the server. If a server of an earlier revision asks the caller something during the
-   * request, the result requires input as in revision 2026-07-28. Only servers over HTTP can ask, because over stdio
-   * their requests name no call.
+   * Sends a caller's request to the server. A server of an earlier revision may send the caller a request
+   * meanwhile. The result then requires input, as in revision 2026-07-28. Only servers over HTTP can send such
+   * requests, because over stdio their requests do not identify a call.
    *
    * @param owner returns the identity of the caller, the method and the arguments
    * @throws UpstreamError; UnknownState
@@ -355,7 +356,8 @@ export class Upstream {
 
   async #open(revision: UpstreamConfig["revision"]): Promise<Connection> {
     const { config, ask, declared, address, timers } = this.#options;
-    // Without `ask` the server of an earlier revision can reach no client, so it must not try.
+    // Without `ask`, a server of an earlier revision can reach no client. So the proxy declares no client
+    // capabilities to it.
     const shown =
       ask === undefined ? {} : shownCapabilities(declared?.(), (method) => this.#isAllowed(method));
     const client = new Client(

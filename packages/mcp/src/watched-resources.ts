@@ -60,7 +60,7 @@ export class WatchedResources {
     const { admit, notify, onError } = this.#options;
     admit(uri, watch).then(
       () => notify(uri).catch(onError),
-      // A client that lost the right learns nothing more.
+      // A client that lost the right to a resource gets no further notification.
       () => this.unsubscribe(uri),
     );
   }

@@ -26,7 +26,7 @@ const BESIDE_BYTES = 16 * 1024;
 /** Bytes for the tag and the length of one element. */
 const ELEMENT_BYTES = 6;
 
-/** Counts the bytes that one answer still has for its elements. */
+/** Counts the bytes that remain for further elements of one answer. */
 export class AnswerRoom {
   #remainingBytes: number;
   #isEmpty = true;

@@ -41,7 +41,7 @@ export interface Binding {
   requiredCapabilities?: readonly string[];
 }
 
-/** A caller whose credentials passed the check of its rights. */
+/** A caller whose credentials passed the check of the caller's rights. */
 export interface Authorised extends Identity {
   /** The scope that the caller's token grants; absent for a caller without a token. */
   scope?: AuthorizedScope;
@@ -68,8 +68,8 @@ export interface Authority {
 }
 
 /**
- * Whether a caller may act as the owner of `principal`. `local` may act for any principal. Every other caller
- * may act only for its own principal.
+ * Whether a caller may act for `principal`. `local` may act for any principal. Every other caller may act only
+ * for its own principal.
  */
 export function mayActFor(identity: Identity, principal: string): boolean {
   return identity.local || (principal !== "" && identity.principal === principal);

@@ -28,7 +28,7 @@ export class BoundsOperators {
     this.#isOpen = auth === "open";
   }
 
-  /** Whether every owner may widen the bounds of its agents: on an open server without bounds operators. */
+  /** Whether every owner may widen the bounds of its agents. True on an open server without bounds operators. */
   get ownersMay(): boolean {
     return this.#isOpen && this.#operators.size === 0;
   }
@@ -38,7 +38,7 @@ export class BoundsOperators {
     return this.#operators.has(principal);
   }
 
-  /** Whether a caller that may change an agent may also widen its bounds. */
+  /** Whether a caller that may change an agent may also widen the agent's bounds. */
   mayWiden(identity: Pick<Identity, "principal">): boolean {
     return this.ownersMay || this.includes(identity);
   }

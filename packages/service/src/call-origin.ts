@@ -26,7 +26,7 @@ export interface CallOrigin {
   readonly address: string;
   /** The protocol of the client's request. */
   readonly wire: string;
-  /** The principal in whose call a service of the platform makes its own call. */
+  /** The principal of the caller in whose call a service makes its own call. */
   readonly onBehalfOf: string;
   readonly requestId: string;
   /** The trace of the call: 32 hexadecimal digits. (W3C Trace Context) */
@@ -77,7 +77,7 @@ export function forwardEdge(headers: Headers, { address, wire }: Pick<CallOrigin
   if (wire !== "") headers.set(HOP.wire, encodeURIComponent(wire));
 }
 
-/** Returns the principal on whose behalf the calls within a call are made; empty before it is proven. */
+/** Returns the principal on whose behalf a call makes further calls; empty before the principal is proven. */
 export function beneficiaryOf(call: OriginSource): string {
   return hop(call, HOP.onBehalfOf) || principalOf(call);
 }

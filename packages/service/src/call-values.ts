@@ -2,7 +2,7 @@ import { type ContextKey, type ContextValues, createContextKey } from "@connectr
 
 /** Facts about a call that interceptors pass to handlers and to later interceptors. */
 
-/** The id that the call has in logs and in its response; see calls.ts. */
+/** The call's id in logs and in the response; see calls.ts. */
 export const requestIdKey: ContextKey<string> = createContextKey("", { description: "request id" });
 
 /** The caller's principal, as the tokens service derived it from the credentials; empty before the derivation. */

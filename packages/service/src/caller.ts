@@ -139,18 +139,19 @@ export interface Presented {
   header: Headers;
   htm: string;
   htu: string;
-  /** Whether the call is the platform's own: in process, or with its internal secret. */
+  /** Whether the call comes from the platform itself: from the same process, or with the internal secret. */
   trusted: boolean;
   /** Whether the method's request can prove its sender. */
   messageProves?: boolean;
   /**
-   * The SPIFFE id of the client certificate of the connection; empty for a certificate without one, undefined without
-   * certificate. It does not count for a trusted call, because its connection is another process's.
+   * The SPIFFE id of the connection's client certificate; empty for a certificate without a SPIFFE id,
+   * undefined without a certificate. A trusted call ignores the id, because the certificate belongs to the
+   * calling process.
    */
   certificate?: string | undefined;
 }
 
-/** A presented identity whose holder the identities file names. */
+/** A verified external identity, with the holder that the identities file assigns to the identity. */
 export interface ProvenIdentity {
   readonly holder: IdentityHolder;
   readonly spiffeId?: string;
@@ -315,7 +316,10 @@ export async function loginOf(
   return principal;
 }
 
-/** Returns the credentials of a request over plain HTTP. It comes from outside, so the platform's own headers count not. */
+/**
+ * Returns the credentials of a request over plain HTTP. Such a request comes from outside, so the platform's
+ * own headers are ignored.
+ */
 function presentedIn(headers: IncomingHttpHeaders, certificate: string | undefined): Presented {
   const header = new Headers();
   for (const name of ["authorization", "x-api-key", "dpop"]) {

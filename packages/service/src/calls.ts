@@ -14,8 +14,8 @@ import { callerKey, forwardCertificate, HOP, organizationOfCaller } from "./call
 import { type Manners, NO_MANNERS } from "./service-manners.ts";
 
 /**
- * Returns the error of a call that a signal ended: the signal's reason if it is a DeputeError or ConnectError, else
- * CANCELED.
+ * Returns the error of a call that a signal ended: the signal's reason if the reason is a DeputeError or
+ * ConnectError, otherwise CANCELED.
  */
 export function abortError(signal: AbortSignal): Error {
   return abortErrorOf(signal.reason);
@@ -43,7 +43,10 @@ export function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promi
   });
 }
 
-/** Yields the items of `source` until `signal` aborts. The abort asks the source to stop, but does not wait for it. */
+/**
+ * Yields the items of `source` until `signal` aborts. After the abort, the function calls the source's `return`
+ * without waiting for the source to stop.
+ */
 export function iterateUntilAborted<T>(signal: AbortSignal, source: AsyncIterable<T>): AsyncIterable<T> {
   return {
     [Symbol.asyncIterator]() {
@@ -160,8 +163,8 @@ export interface DeadlineOptions {
 }
 
 /**
- * Ends unary calls at their deadline, even if the handler does not listen to its signal. A stream has no deadline
- * unless its reader names one.
+ * Ends unary calls at their deadline, even if the handler ignores its signal. A stream has no deadline unless
+ * the client sets one.
  */
 export function deadlineInterceptor(options: DeadlineOptions): Interceptor {
   const { defaultMs, maxMs, manners = NO_MANNERS, clock, timers } = options;
@@ -297,7 +300,8 @@ export function forwardHeaders(context: Pick<CallContext, "requestHeader" | "val
 }
 
 /**
- * Returns the options of a call on behalf of a handler's caller: its headers, its cancellation and its remaining time.
+ * Returns the options for a call on behalf of a handler's caller: the caller's headers, its cancellation and
+ * its remaining time.
  */
 export function forwardOptions(context: CallContext, clock: Clock): CallOptions {
   return timed(context, clock, () => forwardHeaders(context));
@@ -314,7 +318,10 @@ export function ownOptions(context: CallContext, clock: Clock): CallOptions {
   });
 }
 
-/** Adds to the headers of a service's own call in which client's request, and in whose name, it is made. */
+/**
+ * Adds the origin to the headers of a service's own call: the client's request in which the service makes the
+ * call, and the principal on whose behalf.
+ */
 function withOrigin(headers: Headers, context: OriginSource): Headers {
   forwardEdge(headers, edgeOf(context));
   const beneficiary = beneficiaryOf(context);

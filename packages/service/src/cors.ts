@@ -50,7 +50,7 @@ export type Cors = (request: HttpRequest, response: HttpResponse) => boolean;
 /**
  * Lets pages of the listed origins read answers (Fetch standard, "CORS protocol"). The answers never allow
  * credentials of the browser, such as cookies. The server's Door (door.ts) runs first and refuses pages of
- * other origins. Undefined for an empty list, because browsers then let no page read answers.
+ * other origins. Returns undefined for an empty list: without CORS headers, browsers let no page read answers.
  */
 export function createCors(origins: readonly string[]): Cors | undefined {
   if (origins.length === 0) return undefined;

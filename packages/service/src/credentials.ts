@@ -8,7 +8,7 @@ export interface CredentialHolder {
   readonly organization: string;
 }
 
-/** The configured Bearer and X-API-Key secrets and their owners. Only the digests of the secrets are held. */
+/** The configured Bearer and X-API-Key secrets and their owners. Memory holds only the digests of the secrets. */
 export interface Credentials {
   /** Returns the owner of a secret; undefined for an unknown secret. */
   holderOf(secret: string): CredentialHolder | undefined;

@@ -54,7 +54,7 @@ export class DeadlineLoop {
   }
 
   /**
-   * Notes a new deadline, so that the loop runs at that time.
+   * Registers a new deadline, so that the loop runs at that time.
    *
    * @param atMs epoch milliseconds
    */

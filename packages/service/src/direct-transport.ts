@@ -141,8 +141,8 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           const invoke = transformInvokeImplementation(spec, context, interceptors);
           const source = iterateUntilAborted(request.signal, invoke(request.message));
           const iterator = received(source[Symbol.asyncIterator](), context);
-          // A reader that stops reads no further message, so the handler must be notified. This signal also aborts
-          // after the end of a stream; then `return` has no effect.
+          // When a reader stops, no further message is read, so the handler must be notified by `return`. The
+          // signal also aborts after the end of a stream; then `return` has no effect.
           const leave = () => void iterator.return?.()?.catch(() => {});
           request.signal.addEventListener("abort", leave, { once: true });
           // An answer begins with its first message, as over a socket. Until then the handler may still set headers.

@@ -42,7 +42,7 @@ export interface DoorOptions {
   readonly isOpen: boolean;
 }
 
-/** The parts of a request that are known before its body. */
+/** The parts of a request that arrive before the request's body. */
 export interface RequestHead {
   readonly headers: IncomingHttpHeaders;
   /** Header names and values in turn, as received. */
@@ -68,11 +68,11 @@ const CREDENTIALS: ReadonlySet<string> = new Set(CREDENTIAL_HEADERS);
 const LONGEST_CREDENTIAL = Math.max(...[...CREDENTIALS].map((name) => name.length));
 
 /**
- * Refuses requests that pages of other sites make a browser send (MCP, Streamable HTTP; RFC 6455 section 10.2), and
- * requests that repeat a credential header.
+ * Refuses requests that pages of other sites make a browser send (MCP, Streamable HTTP; RFC 6455 section 10.2),
+ * and requests that repeat a credential header.
  * - A request with `Origin` or `Sec-Fetch-Site` comes from a browser: its host and its page must be allowed.
- * - DNS rebinding resolves a page's own name to loopback, and its GET requests carry neither header. An open server
- *   therefore checks the host of every HTTP/1.1 request. Browsers do not use HTTP/2 without TLS.
+ * - DNS rebinding resolves a page's own name to loopback, and such a page's GET requests carry neither header.
+ * An open server therefore checks the host of every HTTP/1.1 request. Browsers do not use HTTP/2 without TLS.
  * - All other clients may send any authority, because resolvers and client-side balancing invent names.
  */
 export function createDoor(options: DoorOptions): Door {
@@ -171,8 +171,8 @@ function isAllowedHost(authority: string | undefined, { publicUrl, allowedHosts 
 }
 
 /**
- * Whether the page that caused a request may call the server. The request's host is already allowed, so a page
- * of that host and port is the server's own.
+ * Whether the page that caused a request may call the server. The door has already allowed the request's host,
+ * so a page of that host and port is the server's own.
  */
 function isAllowedPage(
   origin: string | undefined,

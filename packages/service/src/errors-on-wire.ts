@@ -70,9 +70,9 @@ interface Detail {
 }
 
 /**
- * Converts any exception to a Connect error. A refusal keeps its reason, also a refusal of another service. A code that
- * Connect raises gets the reason of the same meaning. Every other exception is INTERNAL, and its message carries only
- * the request id.
+ * Converts any exception to a Connect error. A refusal of this service or of another service keeps its reason.
+ * An error that Connect itself raised gets the reason that corresponds to its code. Every other exception is
+ * INTERNAL, and its message carries only the request id.
  */
 export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   if (thrown instanceof DeputeError) {
@@ -168,7 +168,7 @@ function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
 const TOO_LONG = /^message (?:size )?.*is larger than configured readMaxBytes (\d+)/;
 
 /**
- * Whether the bytes of a message were invalid. Invalid bytes are the caller's fault, but Connect raises
+ * Whether the bytes of a message were invalid. Invalid bytes are the caller's fault, although Connect raises
  * INTERNAL for them.
  */
 function isUnreadable(error: ConnectError): boolean {

@@ -15,8 +15,9 @@ const AROUND_BYTES = 12;
 export type FittedError = Pick<DeputeError, "message" | "metadata" | "violations">;
 
 /**
- * Shortens a refusal so that its trailers stay below 8 KB, the limit of stock gRPC clients and proxies. Texts are cut
- * first, then the last violations, which `more_violations` counts.
+ * Shortens a refusal so that its trailers stay below 8 KB, the limit of stock gRPC clients and proxies. Texts
+ * are cut first. Then the last violations are removed, and `more_violations` states the number of removed
+ * violations.
  */
 export function fitError({ message, metadata, violations }: FittedError): FittedError {
   const short = fitMessage(message);

@@ -54,7 +54,10 @@ import { createServiceTransport, type ServiceTransport } from "./transport.ts";
 export interface HostedModule<Table extends SettingsTable = SettingsTable> {
   readonly module: ServiceModule<Table>;
   readonly settings: Settings<Table>;
-  /** Whether the service has a port of its own. Without one, only the other services of the process can call it. */
+  /**
+   * Whether the service has a port of its own. A service without a port can be called only by the other
+   * services of the process.
+   */
   readonly listen: boolean;
 }
 
@@ -80,7 +83,7 @@ export interface Host {
   /** The base address of each service that listens, e.g. `http://127.0.0.1:8080`. */
   readonly urls: Readonly<Partial<Record<ModuleName, string>>>;
   readonly metrics: Registry;
-  /** Returns a transport to a service of this process or of another one, as the services themselves use it. */
+  /** Returns a transport to a service of this process or of another process, as calls between services use it. */
   connect(name: ServiceName): Transport;
   /** Drains and closes everything. Every call returns the same promise. */
   stop(): Promise<void>;
@@ -93,12 +96,12 @@ interface Running {
 }
 
 /**
- * Starts services with transports to one another and opens their ports. A service of this process is called directly,
- * any other at its configured address. No start waits for another service.
+ * Starts services with transports to one another and opens their ports. A service of this process is called
+ * directly, and any other service at its configured address. No start waits for another service.
  *
- * @throws SettingsError when a port would be open to a network without authentication, when processes that must trust
- *   one another share no secret, when a service cannot have replicas, or when an allowed host or origin is malformed; the
- *   errors of a service's start or of listening, after the started services are closed
+ * @throws SettingsError when a port would be open to a network without authentication, when processes that must
+ * trust one another share no secret, when a service cannot have replicas, or when an allowed host or origin is
+ * malformed; the errors of a service's start or of listening, after the started services are closed
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: starts and ends all that a process has, in an order that is its contract
 export async function hostServices(options: HostOptions): Promise<Host> {
@@ -333,7 +336,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   };
 }
 
-/** Starts to send traces, if there is an address. The exporter is a seventh of all modules, so it loads on demand. */
+/**
+ * Starts to send traces, if an address is configured. The exporter makes up a seventh of all loaded modules, so
+ * the process loads it on demand.
+ */
 async function traceTo(endpoint: string, serviceName = "depute"): Promise<Telemetry | undefined> {
   if (endpoint === "") return undefined;
   const { startTelemetry } = await import("./telemetry.ts");

@@ -92,7 +92,7 @@ export function sendUnknownPath(
   sendRefusal(request, response, 404, unknownPath(path), note);
 }
 
-/** Answers a request whose headers are too long, if the protocol's own parser accepted them. */
+/** Answers a request with too long headers that the protocol's own parser accepted. */
 export function sendHeadersTooLong(
   request: HttpRequest,
   response: HttpResponse,
@@ -120,8 +120,8 @@ export function sendNotLetIn(
 }
 
 /**
- * Refuses a request before it is known to be an RPC: a gRPC client gets a gRPC status, any other client an HTTP status
- * and JSON.
+ * Refuses a request before the server knows whether the request is an RPC. A gRPC client gets a gRPC status,
+ * any other client an HTTP status and JSON.
  */
 function sendRefusal(
   request: HttpRequest,

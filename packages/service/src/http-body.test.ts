@@ -13,7 +13,7 @@ function body(...chunks: readonly (string | Uint8Array)[]) {
 
 const limits = (clock: ManualClock) => ({ maxBytes: 10, timeoutMs: 1000, timers: clock });
 
-/** Whether nothing reads the body any more, as after its refusal. */
+/** Whether the body has no reader any more, as after a refusal of the body. */
 const isLeft = (source: PassThrough) => source.isPaused() && source.listenerCount("data") === 0;
 
 test("a body is read whole, with what was read of it before", async () => {

@@ -18,12 +18,12 @@ export interface BodyLimits {
 }
 
 /**
- * Reads a whole body. If the body is refused, the rest stays unread and no byte is kept; the response then discards the
- * rest (see `endAnswer`).
+ * Reads a whole body. If the body is refused, the remaining bytes are not read, and no byte is stored. The
+ * response then discards the remaining bytes (see `endAnswer`).
  *
  * @param receivedChunks bytes of the body that were read before
- * @throws DeputeError LIMIT_EXCEEDED (`body_bytes`, or the limit's name) as soon as the body is known to be too long,
- *   DEADLINE_EXCEEDED (`body_ms`) when it takes too long; ConnectError CANCELED when the client leaves
+ * @throws DeputeError LIMIT_EXCEEDED (`body_bytes`, or the limit's name) as soon as the body is known to be too
+ * long, DEADLINE_EXCEEDED (`body_ms`) when it takes too long; ConnectError CANCELED when the client leaves
  */
 export function readBody(
   source: Readable & { readonly headers?: IncomingHttpHeaders },

@@ -9,7 +9,10 @@ export const LENIENT = {
   registry: createRegistry(ErrorInfoSchema, BadRequestSchema),
   ignoreUnknownFields: true,
 };
-/** The options of LENIENT, but an unknown field is refused. For methods whose contract requires that. */
+/**
+ * The options of LENIENT, except that an unknown field is refused. For methods whose contract requires this
+ * refusal.
+ */
 export const STRICT: JsonOptions = { ...LENIENT, ignoreUnknownFields: false };
 
 export type JsonOptions = typeof LENIENT;

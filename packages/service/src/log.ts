@@ -32,7 +32,8 @@ const SECRET_KEYS = [
 
 const PLACES = ["", "*", "*.*"];
 
-// Matches a scheme with credentials after it, and base64url of a text that begins with `{"`, as tokens and proofs do.
+// Matches two kinds of secrets: credentials after an authentication scheme, and base64url of a text that begins
+// with `{"`, as tokens and proofs do.
 const SECRET_TEXT = /\b(Bearer|DPoP)\s+[\w.~+/=-]{4,}|\beyJ[\w-]{8,}(?:\.[\w-]*)*/g;
 
 /** Creates a structured log: one JSON object per line, without anything that could be used as a credential. */

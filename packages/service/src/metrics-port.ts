@@ -34,7 +34,7 @@ export async function startMetrics(
   return [await startServer({ place: { host, port }, rpc: () => false, routes, ...limits, ...deps })];
 }
 
-/** Returns the health of the process: that of all its services. */
+/** Returns the health of the process: healthy only if all its services are healthy. */
 function healthOf(services: readonly Health[]): Health {
   const merged = (of: (health: Health) => ReadonlyMap<string, boolean>) =>
     new Map(services.flatMap((health) => [...of(health)]));

@@ -18,7 +18,7 @@ import type { Settings, SettingsTable } from "./settings.ts";
 import type { StorePlace } from "./store-place.ts";
 import type { UpgradeRoute } from "./upgrades.ts";
 
-/** Everything that a service gets from its process. A service uses no other part of the process. */
+/** All parts of the process that a service may use. */
 export interface ServiceDeps {
   readonly log: Logger;
   readonly clock: Clock;
@@ -61,11 +61,12 @@ export interface ServiceDeps {
   /** The folder for the service's files; it exists. */
   readonly dataDir: string;
   /**
-   * Returns the place of one of the service's stores, for `openStore`. The health of the service follows the store.
+   * Returns the place of one of the service's stores, for `openStore`. The service is unhealthy while the store
+   * is unusable.
    *
    * @param name the name of the store's file or schema, e.g. `tasks`
-   * @param keys fingerprints of the keys that the store depends on, by the names of their files without `.key`; the
-   *   store does not open with other keys
+   * @param keys fingerprints of the keys on which the store depends, by the names of their files without
+   * `.key`; the store does not open with other keys
    */
   storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
   /** Whether other processes may run the service on the same database at the same time. */
@@ -73,7 +74,7 @@ export interface ServiceDeps {
   /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
   readonly audit: Pick<AuditTrail, "assertRoom" | "add"> | undefined;
   readonly metrics: Registry;
-  /** Whether the service serves, according to its health; false before it listens. */
+  /** Whether the service is healthy and takes calls; false before it listens. */
   readonly isServing: () => boolean;
   /** The address under which clients know the platform, without a trailing slash. */
   readonly publicUrl: string;

@@ -24,8 +24,9 @@ export interface OutboxOptions<Row> {
 }
 
 /**
- * Delivers rows of a store to another service, in order and each at least once. The transaction that makes a change
- * also writes its row. A delivered row is deleted. While the other service is unavailable, the rows wait.
+ * Delivers rows of a store to another service, in order and each at least once. The transaction that makes a
+ * change also writes the row that reports the change. A delivered row is deleted. While the other service is
+ * unavailable, the rows wait.
  */
 export class Outbox<Row> {
   readonly #options: OutboxOptions<Row>;

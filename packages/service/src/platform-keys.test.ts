@@ -52,7 +52,7 @@ describe.each(PLACES)("keys as rows of %s", (dialect, place) => {
       ...{ place: place(), dataDir: folder, masterFile: master, replaced: [] },
       ...{ clock: systemClock, timers: systemTimers, log, ...more },
     });
-  /** Another replica: it has the master key and an empty data folder. */
+  /** Another replica, which has the master key and an empty data folder. */
   const replica = () => {
     const dataDir = mkdtempSync(join(folder, "replica-"));
     return { dataDir, keys: keysOf({ dataDir }) };

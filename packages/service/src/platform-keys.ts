@@ -71,7 +71,7 @@ export interface KeyRowsOptions {
   readonly place: StoreLocation;
   readonly dataDir: string;
   readonly masterFile: string;
-  /** Names of the keys, without `.key`, whose file replaces the row. */
+  /** Names of the keys, without `.key`, whose stored row the operator replaces by a file. */
   readonly replaced: readonly string[];
   readonly clock: Clock;
   readonly timers: Timers;
@@ -166,8 +166,8 @@ function explained(error: unknown): unknown {
 }
 
 /**
- * Returns the keys of a process: rows on Postgres if the master key is configured, since all replicas then share it;
- * else files.
+ * Returns the keys of a process. With Postgres and a configured master key, the keys are rows of the database,
+ * which all replicas share. Otherwise the keys are files.
  */
 export function platformKeys(
   common: Pick<

@@ -39,7 +39,10 @@ export function withReasons(
   };
 }
 
-/** Returns an error with a reason for a wrong HTTP method or media type, which Connect answers with a status alone. */
+/**
+ * Returns an error with a reason for a wrong HTTP method or media type. Connect itself answers these two faults
+ * with a status and no reason.
+ */
 function bareRefusal(
   status: number,
   allowed: readonly string[],

@@ -43,7 +43,7 @@ export function registerReflection(router: ConnectRouter, services: readonly Des
 const ERRORS = [file_google_rpc_error_details, file_depute_errors_v1_error_reason];
 
 /**
- * Answers questions about the given services and everything that their files import.
+ * Answers reflection requests about the given services and about all files that the services' files import.
  *
  * @param more additional files
  */

@@ -163,8 +163,8 @@ async function answer(
   // Answers to GET must not be cached: a cache could give an answer to other callers, or give an outdated
   // state.
   if (isHead || request.method === "GET") answered.header = withoutStorage(answered.header);
-  // An answer to HEAD is sent as a whole, because it has no body. An answer that leaves the request's body
-  // unread is a refusal, so such an answer is sent as a whole too.
+  // An answer to HEAD has no body, so the answer is sent as a whole. An answer that leaves the request's body
+  // unread is a refusal, and is sent as a whole too.
   if (isHead || isBodyUnread(request)) return sendWhole(response, answered.status, await gathered(answered));
   await universalResponseToNodeResponse(answered, response);
 }

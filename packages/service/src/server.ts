@@ -278,8 +278,8 @@ function createHandler({
 }
 
 /**
- * Whether headers exceed the limit. Node.js enforces the limit for HTTP/1.1, but over HTTP/2 it only announces
- * the limit to clients.
+ * Whether headers exceed the limit. Node.js enforces the limit for HTTP/1.1. Over HTTP/2, Node.js only
+ * announces the limit to clients.
  */
 function headersTooLong(request: HttpRequest): boolean {
   return "stream" in request && bytesOf(request.rawHeaders) > MAX_HEADER_BYTES;

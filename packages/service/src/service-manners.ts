@@ -1,7 +1,7 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { ErrorReason } from "@depute/core";
 
-/** The data that a service adds to its errors, in addition to the platform's own details. */
+/** Data that a service adds to its errors, beside the platform's own details. */
 export interface NotedError {
   /** Metadata of google.rpc.ErrorInfo besides the error's own. */
   readonly metadata?: Readonly<Record<string, string>>;

@@ -4,7 +4,7 @@ import { parseBoolean, parseDuration, parseInteger, parseList, parseUrl } from "
 
 interface Common<Type extends string, Default> {
   readonly type: Type;
-  /** The default value. A duration is given as text, such as `30s`. */
+  /** The default value. A default duration is a text, such as `30s`. */
   readonly default: Default;
   /** The setting's effect and unit, for --help. */
   readonly help: string;
@@ -50,7 +50,7 @@ export function defineSettings<const Table extends SettingsTable>(table: Table):
   return table;
 }
 
-/** An invalid setting. The message names the setting and says how to correct it. */
+/** An invalid setting. The message names the setting and states how to correct the setting. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
@@ -199,7 +199,7 @@ function secretOfFile(name: string, setting: Setting): unknown {
   try {
     return parse(setting, secret);
   } catch {
-    // The error of the parser is not passed on, because it may quote the secret.
+    // The parser's error is dropped, because its message may quote the secret.
     throw new SettingsError(`${variable}: ${path} has no valid value; see --help`);
   }
 }

@@ -22,8 +22,8 @@ export function storeAt(
 }
 
 /**
- * Converts the refusal of a store to an error of the settings, with the operator's remedy: the store has other keys
- * (StoreKeyError), or unknown tables (MigrationError). Every other error passes unchanged.
+ * Converts a store's refusal to open to an error of the settings, with the operator's remedy. The store has
+ * other keys (StoreKeyError), or unknown tables (MigrationError). Every other error passes unchanged.
  *
  * @param service the service whose store did not open
  */

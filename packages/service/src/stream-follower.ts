@@ -10,8 +10,9 @@ export interface StreamFollowerOptions {
   /** The name of the followed stream in the log, such as "revocations". */
   readonly streamName: string;
   /**
-   * Follows the stream from the stored position until it ends, and calls `onItem` for each item. A stream that breaks
-   * after an item is reopened soon. Throws the errors of the stream and of the work on an item.
+   * Follows the stream from the stored position until the stream ends, and calls `onItem` for each item. A
+   * stream that breaks after an item is opened again soon. Throws the errors of the stream and of the work on
+   * an item.
    */
   readonly follow: (signal: AbortSignal, onItem: () => void) => Promise<void>;
   readonly timers: Timers;

@@ -60,7 +60,7 @@ function finish(response: HttpResponse, bytes: Uint8Array): void {
  */
 export function discardStream(stream: ServerHttp2Stream, body: Readable = stream): void {
   discard(body, (hasEnded) => {
-    // A stream that ends by itself still has to send its trailers.
+    // A stream whose body ended may still have to send its trailers, so the stream is not reset.
     if (!hasEnded) stream.close(constants.NGHTTP2_NO_ERROR);
   });
 }

@@ -22,9 +22,12 @@ export interface UpgradeRoute {
   ) => void;
 }
 
-/** The upgrades on one port. This object recognizes upgrade requests and passes them to their routes. */
+/** The upgrades to WebSocket on one port. This object recognizes upgrade requests and passes each to its route. */
 export interface Upgrades {
-  /** Whether a request asks for a WebSocket at an address that offers one. All other requests are answered as usual. */
+  /**
+   * Whether a request asks for a WebSocket at an address that offers WebSockets. The server answers all other
+   * requests as usual.
+   */
   readonly isWanted: (request: IncomingMessage) => boolean;
   readonly take: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }

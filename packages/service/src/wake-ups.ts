@@ -133,7 +133,7 @@ export interface FollowOptions<Item, Position extends number | bigint> {
   timers: Timers;
   /** When this signal aborts, `follow` ends without an error. */
   signal: AbortSignal;
-  /** Whether an item is the last one. `follow` ends after it has returned this item. */
+  /** Whether an item is the last one. `follow` ends after returning this item. */
   isLast?: (item: Item) => boolean;
   /** Maximum number of items in one read, which limits the memory. */
   batch?: number;

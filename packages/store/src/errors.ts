@@ -21,8 +21,8 @@ export function isUniqueViolation(error: unknown): error is ConstraintError {
 const FROM_STORE = { service: "store" };
 
 /**
- * This process can never use the store again: its files are gone, or another process changed its tables. The process
- * must end, because its caches of the tables may be stale.
+ * Thrown when this process can never use the store again: the store's files are gone, or another process
+ * changed its tables. The process must end, because its caches of the tables may be stale.
  */
 export class StoreLostError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "StoreLostError";

@@ -272,7 +272,7 @@ test("when the database aborts the transaction, functions before the failing one
 });
 
 describe("with a separate flush", () => {
-  /** Returns a flush function whose flushes end when the test calls `next`. */
+  /** Returns a flush function. Each flush ends when the test calls `next`. */
   function flushes(steps: string[]) {
     const waiting: PromiseWithResolvers<void>[] = [];
     const flush = () => {

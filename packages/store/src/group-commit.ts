@@ -6,7 +6,7 @@ import { capture, runWithin, Transaction, type WriteConnection } from "./transac
 
 export interface Job {
   readonly fn: (tx: Transaction) => Promise<unknown>;
-  /** Whether `fn` may run a second time, if its changes were undone because another function failed. */
+  /** Whether `fn` may run a second time after the failure of another function undid the changes of `fn`. */
   readonly isRepeatable: boolean;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -30,9 +30,9 @@ export interface BatchOptions {
 
 /**
  * Runs the functions of one database transaction, one after the other. A function that throws undoes only its
- * own changes, by a savepoint. Repeatable functions share one savepoint, because a savepoint costs a copy of
- * each page that changes after it. If a function throws after a change, which is rare, all functions of the
- * shared savepoint are undone. Then each function runs again with a separate savepoint.
+ * own changes, by a savepoint. Repeatable functions share one savepoint, because each savepoint makes the
+ * database copy every page that changes later. If a function throws after a change, which is rare, the batch
+ * undoes all functions of the shared savepoint. Then each function runs again with a savepoint of its own.
  */
 export class Batch {
   readonly #options: BatchOptions;
@@ -128,8 +128,8 @@ function failed(job: Job, error: unknown): Ran {
 export interface GroupCommitOptions {
   readonly connection: WriteConnection;
   /**
-   * Makes all committed changes durable while the connection does other work. The function is absent where a
-   * commit is durable by itself. A rejection makes the store unusable.
+   * Makes all committed changes durable while the connection does other work. Absent for a database whose
+   * commits are durable without a flush. A rejection makes the store unusable.
    */
   readonly flush?: () => Promise<void>;
   /** Called with each failure of the store itself, also with a {@link StoreLostError}. */
@@ -158,7 +158,7 @@ export class GroupCommit {
   readonly #lane: Lane<Job>;
   #flushing: Promise<void> | undefined;
   #broken: StoreLostError | undefined;
-  /** The batch whose COMMIT had no answer, so that its outcome is unknown; undefined for none. */
+  /** The batch whose COMMIT got no answer, so that the outcome is unknown. Undefined if no such batch exists. */
   #unknown: { readonly ran: readonly Ran[]; readonly outcome: () => Promise<boolean> } | undefined;
 
   constructor(options: GroupCommitOptions) {
@@ -188,7 +188,7 @@ export class GroupCommit {
     });
   }
 
-  /** Resolves when all earlier commits are durable; undefined if they already are. */
+  /** Resolves when all earlier commits are durable. Undefined if they are already durable. */
   get durable(): Promise<void> | undefined {
     return this.#broken === undefined ? this.#flushing : Promise.reject(this.#broken);
   }
@@ -257,7 +257,7 @@ export class GroupCommit {
   }
 
   /**
-   * Runs the hooks of the batch whose commit had no answer. The callers of that batch have already been
+   * Runs the hooks of the batch whose COMMIT got no answer. The callers of that batch have already been
    * refused.
    */
   async #settleUnknown(): Promise<void> {
@@ -304,7 +304,10 @@ export interface LaneOptions<Job> {
   /** The name of the limit that a refusal states when the queue is full. */
   readonly limit: string;
   readonly max: number;
-  /** Whether the first job waits until the end of the event loop's turn, so that other jobs can join it. */
+  /**
+   * Whether the first job waits until the end of the event loop's turn, so that later jobs of the turn can join
+   * its batch.
+   */
   readonly gather: boolean;
   /** Does at least one of the jobs that `next` returns. The promise never rejects. */
   readonly serve: (next: () => Job | undefined) => Promise<void>;

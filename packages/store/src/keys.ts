@@ -4,7 +4,7 @@ import { row, text } from "./row.ts";
 export interface StoreKeys {
   /** Fingerprints by key name. A fingerprint distinguishes keys and reveals nothing of the key. */
   readonly fingerprints: Readonly<Record<string, string>>;
-  /** Names of the keys that may replace the recorded ones. */
+  /** Names of the keys that may replace the keys in the store's record. */
   readonly replaced: readonly string[];
 }
 

@@ -71,8 +71,9 @@ export function checksum({ sql, postgres = "" }: Migration): string {
  * Returns the migrations that a database still needs, module by module, in order.
  *
  * @param applied the recorded migrations, by ascending id
- * @throws MigrationError when a list is out of order, an applied migration is changed or missing in it, or an earlier
- *   one was never applied; also when the database is newer than a list or has a module that the program lacks
+ * @throws MigrationError when a list is out of order, when an applied migration differs from its list or is
+ * missing there, or when an earlier migration was never applied; also when the database is newer than a list or
+ * has a module that the program lacks
  */
 export function pendingMigrations(
   migrations: Migrations,

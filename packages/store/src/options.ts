@@ -23,7 +23,7 @@ export interface StoreSettings {
    */
   readonly onState?: (state: StoreState) => void;
   /**
-   * The keys that the store depends on. The store records the keys when it is created, and compares them each
+   * The keys on which the store depends. The store records the keys at its creation, and compares them each
    * time it is opened.
    */
   readonly keys?: StoreKeys;

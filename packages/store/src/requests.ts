@@ -2,7 +2,7 @@ import { requestIdReused } from "@depute/core";
 import { bytes, row, text } from "./row.ts";
 import type { ReadTx, WriteTx } from "./store.ts";
 
-/** Milliseconds for which an answer is kept, so that its request can be repeated. */
+/** Milliseconds for which the answer to a mutating call is stored. A replay of the request id gets this answer. */
 export const REQUEST_RETENTION_MS = 24 * 60 * 60 * 1000;
 
 /**

@@ -1,8 +1,8 @@
 import type { SqlValue } from "./sql-value.ts";
 
 /**
- * Kinds of values, each as one bit, so that a column can allow several. A bit mask is much faster than a function for
- * each column.
+ * The kinds of SQL values. Each kind is one bit, so that a column can allow several kinds. A bit mask is much
+ * faster than one function per column.
  */
 const Kind = {
   TEXT: 1,

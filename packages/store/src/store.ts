@@ -27,8 +27,8 @@ export interface WriteTx extends ReadTx {
    */
   run(sql: string, params?: readonly SqlValue[]): Promise<{ changes: number }>;
   /**
-   * Runs `hook` when `fn` has succeeded and before its changes are durable, so that a write by the hook may join the
-   * same commit. If a failed commit undoes the changes of `fn`, `undone` runs before any other write.
+   * Runs `hook` when `fn` has succeeded and before its changes are durable. A write by the hook may therefore
+   * join the same commit. If a failed commit undoes the changes of `fn`, `undone` runs before any other write.
    */
   afterRun(hook: () => void, undone?: () => void): void;
   /**
@@ -40,18 +40,19 @@ export interface WriteTx extends ReadTx {
 
 export interface WriteOptions {
   /**
-   * Whether the function may run again: it only changes rows, collects results and registers hooks. Before a second
-   * run, the store undoes its changes and calls its `undone` hooks. Repeatable functions share a savepoint, so they
-   * cost less. After a conflict with another process's transaction, the store also runs the function again in a later
-   * commit, after later writes.
+   * Whether the function may run again. Such a function only changes rows, collects results and registers
+   * hooks. Before a second run, the store undoes the function's changes and calls its `undone` hooks.
+   * Repeatable functions share a savepoint, so they cost less. After a conflict with another process's
+   * transaction, the store also runs the function again, in a later commit and after later writes.
    */
   readonly isRepeatable?: boolean;
 }
 
 /**
- * SQL behind one interface over SQLite and Postgres; statements use the common subset of both. The function passed to
- * `read` or `write` may await only calls of its `tx`, because other functions wait for it. Network calls and timers are
- * forbidden; a nested transaction is refused. A function that exceeds the store's time limit fails.
+ * SQL over SQLite and Postgres through one interface; statements use the common subset of both. The function
+ * passed to `read` or `write` may await only calls of its `tx`, because other functions wait for that function.
+ * Network calls and timers are forbidden; a nested transaction is refused. A function that exceeds the store's
+ * time limit fails.
  */
 export interface Store {
   /** Runs `fn` on a consistent state that includes every earlier commit. */

@@ -11,7 +11,10 @@ export interface Executor {
   all(sql: string, params: readonly SqlValue[]): OrPromise<Cells[]>;
   get(sql: string, params: readonly SqlValue[]): OrPromise<Cells | undefined>;
   run(sql: string, params: readonly SqlValue[]): OrPromise<{ changes: number }>;
-  /** Whether a statement waits for its answer; absent where statements are synchronous. */
+  /**
+   * Whether a statement waits for the database's answer. Absent for a database whose statements are
+   * synchronous.
+   */
   readonly isWaiting?: boolean;
   /** Ends the connection, so that waiting statements fail. */
   destroy?(): void;

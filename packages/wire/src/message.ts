@@ -36,8 +36,8 @@ export function decodeObject(plan: Plan, json: unknown, place: Place): unknown {
   const objectPlace = inside(place, object);
   const read = readLayer(plan, object, objectPlace, layers);
   const names = Object.keys(object);
-  // Compares only the counts, because that is cheaper than a search for each name and most documents have no unknown
-  // members.
+  // Compares only the numbers of members. This comparison is cheaper than a search for each name, and most
+  // documents have no unknown members.
   if (read !== names.length) handleUnknownMembers(layers, object, names, objectPlace);
   return (layers[0] as Layer).message;
 }
@@ -112,7 +112,8 @@ function checkWord(tag: Tag, word: unknown): void {
 }
 
 /**
- * Returns the value of a member in the current object or, without one, in the nearest surrounding object that has it.
+ * Returns the value of a member in the current object. If the current object lacks the member, returns the
+ * value of the nearest surrounding object that has the member.
  */
 function findOutward(name: string, start: Place): unknown {
   for (let place: Place | undefined = start; place !== undefined; place = place.outer) {

@@ -49,8 +49,8 @@ export interface Plan {
   /** The names of the slots and tags of this object. */
   readonly names: ReadonlySet<string>;
   /**
-   * The property that collects unknown members: those that neither this message nor a message merged by a tag defines.
-   * Undefined for none.
+   * The property that collects unknown members: members that neither this message nor a message merged by a tag
+   * defines. Undefined if the message collects none.
    */
   readonly extra: string | undefined;
   readonly nullIsAbsent: boolean;

@@ -10,9 +10,9 @@ const PART_OF_NUMBER = /-?(?:(?:0|[1-9][0-9]*)(?:\.(?:[0-9]+(?:[eE][+-]?[0-9]*)?
 const PART_OF_WORD = /t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?/y;
 
 /**
- * Returns the position where a text stops being JSON, in characters from 0; the text's length if the text ends
- * too early. JSON.parse refuses such a text, but does not always report the position. This scan therefore runs
- * after each refusal by JSON.parse, in one pass without recursion.
+ * Returns the position at which a text stops being JSON, in characters from 0. If the text ends too early, the
+ * position is the text's length. JSON.parse refuses such a text, but does not always report the position. So
+ * this scan runs after each refusal by JSON.parse, in one pass without recursion.
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function findSyntaxError(text: string): number {

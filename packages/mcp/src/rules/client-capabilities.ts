@@ -11,8 +11,8 @@ const NEEDED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the capabilities that a server sees of a client: those that the client declared and whose requests the tool
- * map allows. Extensions are left out, because the proxy serves none.
+ * Returns the client capabilities that the proxy declares to a server: those that the client declared and whose
+ * requests the tool map allows. Extensions are left out, because the proxy supports none.
  */
 export function shownCapabilities(
   declared: Declared | undefined,

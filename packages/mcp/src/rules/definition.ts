@@ -36,9 +36,9 @@ export function usedBy(method: string, params: Readonly<Record<string, unknown>>
 
 /**
  * Returns the reason why a definition does not allow a request; undefined if the request is allowed (threats.md
- * M6). A caller may use an entry that it has not listed if the entry's definition never changed. The caller
- * then cannot have seen another definition. An unlisted entry is also allowed if the tool map pins the
- * definition.
+ * M6). A caller may use an entry that the caller has not listed if the entry's definition never changed. In
+ * that case the caller cannot have seen another definition. An unlisted entry is also allowed if the tool map
+ * pins the definition.
  */
 export function definitionFault(
   list: Pinned,

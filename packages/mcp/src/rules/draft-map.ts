@@ -50,8 +50,8 @@ const USUAL: Readonly<Record<string, string>> = {
 };
 
 /**
- * Drafts a tool map from a server's lists, for a person to review. A tool with an unclear name needs a right of its
- * own, `compute:execute` on `{server}/{tool}`, so that an unreviewed draft grants little. A rule is drafted as
+ * Drafts a tool map from a server's lists, for a person to review. A tool with an unclear name gets a right of
+ * its own, `compute:execute` on `{server}/{tool}`, so that an unreviewed draft grants little. A drafted rule is
  * read-only only if the tool declares that it only reads.
  *
  * @param digestOf returns the digest of a definition, to which the drafted rule then pins the tool

@@ -66,7 +66,7 @@ export interface GatedRequest {
   readonly args: unknown;
   /** The name of the tool, or the method of any other request. */
   readonly name: string;
-  /** The values that the proof covers, if they are not `args`. */
+  /** The values that the proof covers, if they differ from `args`. */
   readonly proved?: unknown;
 }
 
@@ -92,7 +92,7 @@ export function gatedRequestOf(
 ): GatedRequest {
   if (method !== TOOLS_CALL) {
     const { _meta, ...args } = params;
-    // A client that may read a resource may also learn that it changed.
+    // The right to read a resource includes the right to be notified of its changes.
     const rule = map.methods.get(method) ?? (method === SUBSCRIBE ? map.methods.get(READ) : undefined);
     return { rule, args, name: method };
   }

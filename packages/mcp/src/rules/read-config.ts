@@ -25,8 +25,8 @@ export interface UpstreamConfig {
   /** Whether every call needs a token. If false, a call without a token is allowed if a rule for the tool exists. */
   readonly requireToken: boolean;
   /**
-   * Whether each request over HTTP needs a login, as the gateway verifies it. A token then comes in `_delegateos` alone,
-   * because the login takes the place of the token in the headers.
+   * Whether each request over HTTP needs a login, which the gateway verifies. A token is then accepted only in
+   * `_delegateos`, because the login replaces the token in the headers.
    */
   readonly login: boolean;
   /** The target that a proof in `_delegateos` must name. Default: the proxy's own address. */

@@ -27,7 +27,7 @@ const LIMIT_MEMBERS = ["callsPerMinute", "concurrentCalls", "argumentBytes", "mi
 const NAME = /^[a-z0-9_.:-]{1,128}$/;
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 
-/** Methods that the proxy handles itself, so that no rule may name them. */
+/** Methods that the proxy implements. A rule must not name them. */
 const NOT_MAPPED =
   /^(initialize|ping|server\/discover|tools\/.*|notifications\/.*|(resources|prompts)\/(.*\/)?list)$/;
 

@@ -1,8 +1,8 @@
 import type { CallLimits } from "./call-limits.ts";
 
 /**
- * The right and the cost of a call of one tool, according to configuration. Clients cannot influence them (DelegateOS
- * 10.1 step 7, 11.3).
+ * The right and the cost of a call of one tool, as the configuration states them. Clients cannot influence
+ * either value (DelegateOS 10.1 step 7, 11.3).
  */
 export interface CallRule {
   /** Namespace of the required capability. */

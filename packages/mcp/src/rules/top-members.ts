@@ -2,7 +2,7 @@ const [QUOTE, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST, COLON, COMMA] = new
   '"\\{}[]:,',
 );
 const utf8 = new TextDecoder();
-/** Maximum number of bytes of a name or id that are kept. A longer id cannot be one that the proxy sent. */
+/** Maximum number of stored bytes of a name or an id. A longer id cannot be an id that the proxy sent. */
 const MAX_KEPT = 128;
 
 /**

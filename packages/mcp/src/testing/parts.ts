@@ -161,7 +161,7 @@ export function bench(
     received,
     servers,
     faults,
-    /** The schemas that were checked apart from the proxy. */
+    /** The schemas that were checked outside the proxy. */
     checkedSchemas,
     observed,
     /** Calls a tool. The default token grants the resource `one`. */

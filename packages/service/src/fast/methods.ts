@@ -52,7 +52,7 @@ export function collectMethods(options: RpcHandlerOptions): Map<string, FastMeth
   };
   const router: ConnectRouter = {
     handlers: [],
-    // A registration with options of its own is left to the adapter, because the fast path ignores such options.
+    // The adapter serves a registration with options of its own, because the fast path ignores such options.
     service(service: DescService, implementation, own) {
       if (own === undefined)
         Object.values(createServiceImplSpec(service, implementation).methods).forEach(add);

@@ -83,7 +83,7 @@ export async function sendStream(
   return toNodeHeaders(head.trailer);
 }
 
-/** Sends all writes of one turn of the event loop together. */
+/** Holds back writes, so that all writes of one turn of the event loop are sent together. */
 function cork(stream: ServerHttp2Stream): void {
   if (stream.writableCorked > 0) return;
   stream.cork();

@@ -54,8 +54,8 @@ class Counter {
           break;
         }
         default:
-          // Groups (wire types 3 and 4): this tag is counted above, and the fields inside are counted next. No contract
-          // of ours has groups.
+          // Groups (wire types 3 and 4): the tag is already counted, and the loop counts the fields inside
+          // next. Depute's contracts have no groups.
           break;
       }
     }

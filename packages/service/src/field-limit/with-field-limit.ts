@@ -70,8 +70,8 @@ export function withFieldLimit(handler: UniversalHandler, maxBytes: number): Han
 }
 
 /**
- * Yields the whole body after all its messages have passed the check. If a message does not pass, throws the
- * refusal, which the adapter converts to the call's protocol.
+ * Yields the whole body after all its messages have passed the check. If a message does not pass, the function
+ * throws the refusal, which the adapter converts to the call's protocol.
  */
 async function* looked(
   method: DescMethod,

@@ -25,7 +25,10 @@ export interface IdentitiesOptions {
   readonly log: Logger;
 }
 
-/** The identities that others attest and that count on this platform. The files are read again when they change. */
+/**
+ * The external identities that this platform trusts, such as issuers' tokens and client certificates. The class
+ * reads the files again when they change.
+ */
 export class Identities {
   readonly #options: IdentitiesOptions;
   #loaded: Loaded;

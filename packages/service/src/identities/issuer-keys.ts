@@ -13,16 +13,22 @@ export const MAX_DOCUMENT_BYTES = 256 * 1024;
 export const DOCUMENT_TIMEOUT_MS = 5000;
 /** Maximum number of keys of an issuer. */
 export const MAX_KEYS = 64;
-/** Milliseconds after which keys are read again, so that a withdrawn key stops to count. */
+/** Milliseconds after which the keys are read again. A key that the issuer withdrew is then no longer accepted. */
 export const FRESH_MS = 10 * 60_000;
 /** Milliseconds for which keys still count while the issuer cannot be reached. */
 export const STALE_MS = 60 * 60_000;
-/** Minimum milliseconds between two reads, so that tokens with invented key ids cause no load at the issuer. */
+/**
+ * Minimum milliseconds between two reads. Without this limit, tokens with invented key ids would cause load at
+ * the issuer.
+ */
 export const COOLDOWN_MS = 30_000;
 
 export interface IssuerKeysOptions {
   readonly entry: Pick<IssuerEntry, "issuer" | "jwksUri" | "tokenFile">;
-  /** The authorities of the issuer's certificate, in PEM; those of Node.js when absent. */
+  /**
+   * Certificates in PEM of the authorities that may sign the issuer's certificate. Default: the authorities of
+   * Node.js.
+   */
   readonly authorities?: string;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -31,8 +37,9 @@ export interface IssuerKeysOptions {
 }
 
 /**
- * The public keys of one issuer, as its discovery document names them. (OpenID Connect Discovery 1.0, RFC 7517) Keys are
- * read at the first use, again when a token names an unknown key, and again when they are no longer fresh.
+ * The public keys of one issuer, at the address in the issuer's discovery document. (OpenID Connect Discovery
+ * 1.0, RFC 7517) The class reads the keys at the first use, when a token names an unknown key, and when the
+ * stored keys are too old.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions;
@@ -141,7 +148,7 @@ export class IssuerKeys {
     }
   }
 
-  /** Returns the header with the platform's own token. The issuer's host alone gets it. */
+  /** Returns the header with the platform's own token for the issuer. Only the issuer's host gets this token. */
   #authorization({ issuer, jwksUri, tokenFile }: IssuerKeysOptions["entry"], address: string) {
     const named = [issuer, ...(jwksUri === undefined ? [] : [jwksUri])].map((each) => new URL(each).origin);
     if (tokenFile === undefined || !named.includes(new URL(address).origin)) return {};

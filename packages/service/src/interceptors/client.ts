@@ -50,14 +50,14 @@ const CODES_OF_TRANSPORT: readonly Code[] = [
 ];
 
 /**
- * Whether a call failed because its peer or the connection died. A refusal by a service always has a reason.
- * Only CANCELLED has no reason, because this code comes from the caller or from a reset stream.
+ * Whether a call failed because its peer or the connection died. A refusal by a service always has a reason. An
+ * error with the code CANCELLED has no reason, because the caller or a reset stream causes that code.
  *
- * @param signal the signal of the call; it aborts when the caller cancels or the time is over
+ * @param signal the signal of the call; aborts when the caller cancels or the time is over
  */
 function isPeerGone(thrown: unknown, signal: AbortSignal): boolean {
   if (!(thrown instanceof ConnectError) || signal.aborted || reasonOf(thrown) !== undefined) return false;
-  // A message that cannot be serialized is a fault of this process, and not of the peer.
+  // A message that cannot be serialized is a fault of this process, not of the peer.
   if (thrown.rawMessage.startsWith("serialize ")) return false;
   return CODES_OF_TRANSPORT.includes(thrown.code);
 }

@@ -5,7 +5,7 @@ import { type Request, withHooks } from "./outcome.ts";
 
 const current = new AsyncLocalStorage<Request>();
 
-/** Remembers the call while its handler runs, so that a store's rows can name it. */
+/** Makes the call available while its handler runs, so that a store's rows can record the call. */
 export function currentCallInterceptor(): Interceptor {
   return (next) => (request) => withHooks(next, request, { run: (step) => current.run(request, step) });
 }

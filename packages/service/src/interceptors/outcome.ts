@@ -30,7 +30,8 @@ export interface CallHooks {
 }
 
 /**
- * Calls `next` under the hooks. A stream ends when its last message was read, when it failed, or when its reader left.
+ * Calls `next` under the hooks. A stream counts as ended when its last message was read, when the stream
+ * failed, or when its reader left.
  */
 export async function withHooks(next: Next, request: Request, hooks: CallHooks): Promise<Response> {
   let response: Response;
@@ -163,7 +164,10 @@ export interface RpcMetrics {
   tallyOf(method: DescMethod): MethodTally;
 }
 
-/** The counts of one method. A call only adds to plain numbers; they are converted to Prometheus's form on request. */
+/**
+ * The counts of one method. A call only increments plain numbers; a scrape converts the numbers to Prometheus's
+ * form.
+ */
 export interface MethodTally {
   readonly service: string;
   readonly method: string;

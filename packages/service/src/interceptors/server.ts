@@ -96,8 +96,8 @@ export function shuttingDown(): DeputeError {
 }
 
 /**
- * Ends streams when their caller has gone or when the process drains, so that readers reconnect to another process.
- * Unary calls continue, because they are short and their callers want the answer.
+ * Ends streams when their caller disconnects or when the process drains, so that readers reconnect to another
+ * process. Unary calls continue, because they are short and their callers wait for the answer.
  */
 export function drainInterceptor(stopping: AbortSignal): Interceptor {
   return (next) => (request) => (request.stream ? untilStopped(stopping, next, request) : next(request));

@@ -27,7 +27,10 @@ export interface OutboundOptions {
    * connection.
    */
   readonly maxConnections?: number;
-  /** The authorities of the hosts' certificates, in PEM; those of Node.js when absent. */
+  /**
+   * Certificates in PEM of the authorities that may sign the hosts' certificates. Default: the authorities of
+   * Node.js.
+   */
   readonly authorities?: string;
 }
 
@@ -65,10 +68,9 @@ export interface PinnedTarget {
 }
 
 /**
- * Sends requests to addresses that come from outside, such as an agent's endpoint or a callback. The class
- * calls only configured hosts. The IP address of a name is checked at connection time. A name that later
- * resolves to another address therefore does not evade the check. A redirect is returned as a response and not
- * followed.
+ * Sends requests to addresses that other parties state, such as an agent's endpoint or a callback. The class
+ * calls only configured hosts. The IP address of a name is checked at connection time, so a name that later
+ * resolves to another address does not evade the check. A redirect is returned as a response and not followed.
  */
 export class Outbound {
   readonly #hosts: AllowedHosts;

@@ -17,8 +17,8 @@ import { callerOf } from "../caller.ts";
 import { requestIdOf } from "../calls.ts";
 
 /**
- * The messages of a service with every kind of method, for tests of transports and servers. This file builds
- * the service in code, so that no public contract contains it.
+ * Defines the messages of a service with every kind of method, for tests of transports and servers. The service
+ * is built in code, so that no public contract contains it.
  */
 
 /** `text` has at most 20 characters; `do` selects the handler's behaviour. */

@@ -1,6 +1,9 @@
 import type { Random, Timers } from "@depute/core";
 
-/** Share by which the maximum age varies, so that connections that began together do not reconnect together. */
+/**
+ * The fraction by which each connection's maximum age varies. Connections that began together then do not
+ * reconnect together.
+ */
 const JITTER = 0.1;
 
 export interface ConnectionAge {

@@ -40,7 +40,7 @@ async function open(url = `postgres://depute@127.0.0.1:${proxy.port}/postgres`):
     migrations: [TABLE],
     onError: () => {},
     onState: (state) => states.push(state),
-    // Limits the time of a statement whose connection no longer answers.
+    // Limits the time of a transaction whose connection no longer answers.
     transactionLimitMs: 1_000,
     isShared,
   });

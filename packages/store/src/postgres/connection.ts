@@ -6,7 +6,10 @@ import type { StoreClient } from "./client.ts";
 import { databaseUnavailable, endsConnection, fromPostgresError } from "./errors.ts";
 import { toQuery } from "./statements.ts";
 
-/** A statement that matches the first pattern and not the second only reads, so it runs without a savepoint. */
+/**
+ * A statement that matches the first pattern and does not match the second only reads. Such a statement runs
+ * without a savepoint.
+ */
 const ONLY_READS = /^\s*(select|with|values)\b/i;
 const WRITES = /\b(insert|update|delete)\b/i;
 
@@ -18,8 +21,9 @@ export interface PostgresConnectionOptions {
   /** Called when the connection breaks, in any state. */
   readonly onBreak: () => void;
   /**
-   * The statement that waits for the turn of this process in a schema that processes share; see `postgres/locks.ts`. The
-   * transactions of all these processes then run one after the other. Undefined if this process is alone.
+   * The statement that waits for this process's turn in a shared schema; see `postgres/locks.ts`. The
+   * transactions of all processes that share the schema then run one after the other. Undefined if this process
+   * is alone.
    */
   readonly turn?: string | undefined;
 }
@@ -184,8 +188,8 @@ export class PostgresConnection implements WriteConnection {
   }
 
   /**
-   * Whether a transaction of a broken connection committed. The transaction has ended, because this connection now holds
-   * the schema's lock, or the turn in a shared schema. Therefore Postgres has a definite answer.
+   * Whether a transaction of a broken connection committed. This connection now holds the schema's lock, or the
+   * turn in a shared schema, so that transaction has ended. Therefore Postgres has a definite answer.
    */
   async #hasCommitted(id: string): Promise<boolean> {
     const { rows } = await this.#control(`SELECT txid_status(${BigInt(id)}) AS status`);

@@ -31,7 +31,7 @@ CREATE OR REPLACE FUNCTION instr(whole TEXT, part TEXT) RETURNS INT LANGUAGE sql
   'SELECT strpos(whole, part)';
 `;
 
-/** Translates schema statements, so that integers have 64 bits and texts compare by their bytes. */
+/** Translates SQLite's schema statements to Postgres: integers get 64 bits, and texts are compared byte by byte. */
 export function toPostgresSchema(sql: string): string {
   return mapOutsideLiterals(sql, (code) =>
     code

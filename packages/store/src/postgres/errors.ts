@@ -46,8 +46,8 @@ export function fromPostgresError(error: unknown): unknown {
 }
 
 /**
- * Whether a connection is unusable after this error. node-postgres raises its own errors, and socket errors, for a
- * connection that is broken or silent.
+ * Whether a connection is unusable after this error. For a connection that is broken or no longer answers,
+ * node-postgres raises errors of its own and socket errors.
  */
 export function endsConnection(error: unknown): boolean {
   return !(error instanceof DatabaseError) || isFatal(error);

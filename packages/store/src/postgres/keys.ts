@@ -25,7 +25,8 @@ export async function checkKeys(client: StoreClient, schema: string, keys: Store
 }
 
 /**
- * Compares the keys, and records new ones. Only the process that owns the schema may call it.
+ * Compares the keys with the recorded keys, and records new keys. Only the process that owns the schema may
+ * call this function.
  *
  * @throws StoreKeyError
  */

@@ -22,10 +22,11 @@ interface Session {
 }
 
 /**
- * Ensures that only one process at a time writes to a schema, or only processes that share it. The connection that
- * writes holds a lock, which Postgres frees when the connection ends. Processes that share a schema share the lock, so
- * that they exclude a process that expects to be alone. After a reconnection, this process's caches of the tables are
- * valid only if no such process held the lock in between. A counter of exclusive holders shows that.
+ * Ensures that a schema has only one writing process, or only processes that share the schema. The connection
+ * that writes holds a lock, which Postgres frees when the connection ends. Processes that share a schema hold
+ * the lock together, and so exclude a process that expects to be alone. After a reconnection, this process's
+ * caches of the tables are valid only if no exclusive holder had the lock in between. A counter of exclusive
+ * holders proves this.
  */
 export class SchemaOwner {
   readonly #schema: string;
@@ -42,12 +43,12 @@ export class SchemaOwner {
   }
 
   /**
-   * Takes the schema's lock for a new connection, which is the first one or replaces a broken one. The first connection
-   * to a shared schema also holds the lock for its setup; see `endSetup`.
+   * Takes the schema's lock for a new connection: the first connection, or the replacement of a broken one. The
+   * first connection to a shared schema also holds the lock for its setup; see `endSetup`.
    *
-   * @param check called while the lock is held, before anything in the schema is changed
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds a lock; StoreLostError when another process
-   *   has held the exclusive lock since the last time; errors of `check`
+   * @param check called while the lock is held, before any change in the schema
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds a lock; StoreLostError when another
+   * process has held the exclusive lock since the last call; errors of `check`
    */
   async take(client: StoreClient, check: () => Promise<void>): Promise<void> {
     if (this.#generation === undefined) {
@@ -139,7 +140,10 @@ const UNDEFINED_TABLE = "42P01";
 /** The error code for a row that exists. */
 const UNIQUE_VIOLATION = "23505";
 
-/** Creates a schema if it does not exist. Two processes may do so at once; Postgres then refuses one of them. */
+/**
+ * Creates a schema if it does not exist. If two processes create the schema at once, Postgres refuses one of
+ * them.
+ */
 async function createSchema(client: StoreClient, schema: string): Promise<void> {
   try {
     await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);

@@ -63,7 +63,7 @@ export class PostgresReader {
     previousPool.end().catch(() => {});
   }
 
-  /** Refuses further reads, and resolves when the accepted ones are done. */
+  /** Refuses further reads, and resolves when the reads in progress have ended. */
   async done(): Promise<void> {
     this.#closed = true;
     if (this.#open === 0) return;

@@ -26,8 +26,8 @@ const CONNECT_LIMIT_MS = 1_500;
 /** Maximum time in milliseconds for the database to end the connections. */
 const CLOSE_LIMIT_MS = 1_000;
 /**
- * Milliseconds that a transaction in a shared schema may wait for its process. Postgres then ends the session, so that a
- * stopped process does not keep the turn.
+ * Maximum milliseconds between two statements of a transaction in a shared schema. Postgres then ends the
+ * session, so that a stopped process does not block the other processes.
  */
 const IDLE_LIMIT_MS = 900;
 /** Milliseconds before a schema is opened again, after the database became unreachable while the schema was opened. */
@@ -134,7 +134,7 @@ export async function openPostgres(
     watch.close();
     await Promise.all([reader.done(), writer.close()]);
     isClosed = true;
-    // A database that no longer answers does not close the connection, so the wait is limited.
+    // The close of a connection to a database that no longer answers may never end, so the wait is limited.
     const limit = setTimeout(() => {
       for (const client of clients) client.destroy();
     }, CLOSE_LIMIT_MS);

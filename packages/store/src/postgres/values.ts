@@ -4,8 +4,8 @@ import type { SqlValue } from "../store.ts";
 const { builtins } = types;
 
 /**
- * Converts a parameter for node-postgres. Integers are sent as digits, so that Postgres infers their type from the
- * statement.
+ * Converts a parameter for node-postgres. An integer is sent as decimal digits, and Postgres infers its type
+ * from the statement.
  */
 export function toPostgresValue(value: SqlValue): string | Buffer | null {
   if (value === null || typeof value === "string") return value;

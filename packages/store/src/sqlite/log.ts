@@ -68,8 +68,8 @@ export class Checkpoints {
   }
 
   /**
-   * Releases the file. Call it before the last connection of the process closes, because SQLite then folds the rest of
-   * the log.
+   * Releases the file. Call this method before the process closes its last connection, because SQLite then
+   * copies the rest of the log into the database.
    */
   async close(): Promise<void> {
     this.#isClosed = true;

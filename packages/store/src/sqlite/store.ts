@@ -20,7 +20,7 @@ export interface ReaderOptions {
   readonly connection: SqliteConnection;
   readonly maxWaiting: number;
   readonly transactionLimitMs: number;
-  /** Resolves when all readable data is durable; undefined if it already is. */
+  /** Resolves when all readable data is durable. Undefined if the data is already durable. */
   readonly durable: () => Promise<void> | undefined;
   readonly timers: Timers;
 }

@@ -80,7 +80,7 @@ export class CuttingProxy {
         text,
         act: (forward) => {
           if (isAfter) forward();
-          // The cut happens one turn later, so that forwarded data is sent before it.
+          // The proxy cuts the connection one turn later, so that the forwarded data is sent before the cut.
           const cut = () => {
             this.cut(how);
             resolve();

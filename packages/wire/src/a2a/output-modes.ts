@@ -6,9 +6,10 @@ const TEXT = "text/plain";
 const JSON_TYPE = "application/json";
 
 /**
- * Returns an artifact or a message in the media types that a client accepts. Data becomes JSON text for a client that accepts text
- * alone; text becomes a JSON string for a client that accepts JSON alone. Other parts in other media types are left out,
- * unless none would remain: then all parts stay as they are. (A2A 3.2.2, `accepted_output_modes`)
+ * Returns an artifact or a message in the media types that a client accepts. For a client that accepts only
+ * text, data becomes JSON text. For a client that accepts only JSON, text becomes a JSON string. Other parts in
+ * other media types are left out. If no part would remain, all parts are returned unchanged. (A2A 3.2.2,
+ * `accepted_output_modes`)
  *
  * @param modes media types, also as ranges such as `text/*`; an empty list accepts all
  */

@@ -2,8 +2,8 @@ import { type TaskQuestion, TaskQuestionKind, TaskStatus } from "@depute/contrac
 import { TaskState } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 
 /**
- * The A2A state of every status. (A2A 4.1.3) A suspended task is `INPUT_REQUIRED`, like a task with a question, because
- * it waits for its delegator.
+ * The A2A state of every status. (A2A 4.1.3) A suspended task is `INPUT_REQUIRED`, like a task with a question,
+ * because both wait for the delegator.
  */
 export const STATES: Readonly<Record<keyof typeof TaskStatus, TaskState>> = {
   UNSPECIFIED: TaskState.UNSPECIFIED,

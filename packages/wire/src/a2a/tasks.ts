@@ -42,9 +42,10 @@ export function toA2aTask(task: Task, history: readonly Message[] = []): A2aTask
 }
 
 /**
- * A task with its messages, and with the artifacts of its preliminary results until it has a result, in the form of A2A.
+ * Converts a task and its messages to the form of A2A. Until the task has a result, the artifacts of its
+ * preliminary results are included.
  *
- * @param until the sequence of the last event whose preliminary result counts; absent for all
+ * @param until the sequence of the last event whose preliminary result is included; absent for all
  */
 export function toConversation({ task, messages, partials }: Conversation, until?: bigint): A2aTask {
   if (task === undefined) throw new Error("a conversation without a task");

@@ -189,8 +189,8 @@ export interface Steps {
 }
 
 /**
- * Whether the JSON text is known to fit the schema. False also if {@link Steps} run out. In that case the
- * result is undecided.
+ * Whether the JSON text certainly fits the schema. False also if {@link Steps} run out; the result is then
+ * undecided.
  */
 export function fitsQuickly(
   schema: QuickSchema,
@@ -207,7 +207,7 @@ export function fitsQuickly(
   return fits(schema, value, steps);
 }
 
-/** Whether a value that came from JSON is known to fit the schema; otherwise like {@link fitsQuickly}. */
+/** Whether a parsed JSON value certainly fits the schema. False has the same meaning as in {@link fitsQuickly}. */
 export function valueFitsQuickly(schema: QuickSchema, value: unknown): boolean {
   return fits(schema, value, { remaining: MAX_STEPS });
 }

@@ -102,8 +102,8 @@ function oneofMembers(
 ): fc.Arbitrary<JsonObject> {
   const none = fc.constant<JsonObject>({});
   const { tag, inherited } = oneofOptions(oneof);
-  // An inherited tag is in an outer object and has already selected a member, so that member is generated at every
-  // depth.
+  // An object further out has the inherited tag, and this tag has already selected a member. So the member is
+  // generated at every depth.
   if (depth <= 0 && !inherited) return none;
   if (tag === "") {
     return fc.oneof(
