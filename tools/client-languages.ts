@@ -9,7 +9,7 @@ export interface ClientLanguage {
   readonly plugins: Readonly<Record<string, readonly string[]>>;
   /** Folders with plugins beside those of the PATH. */
   readonly folders?: () => string[];
-  /** Folders of the contracts whose code comes with the libraries of the language. */
+  /** Folders of contracts whose generated code the language's libraries already contain. */
   readonly fromLibraries: readonly string[];
   /** Further files, by their path below the output folder. */
   readonly files?: Readonly<Record<string, string>>;

@@ -10,7 +10,8 @@ interface Rule {
 }
 
 /**
- * Returns the rules of a .dockerignore. As in Docker, the last rule that matches a path or a folder above it decides.
+ * Returns the rules of a .dockerignore file. As in Docker, the last rule that matches a path, or a folder above
+ * the path, decides.
  */
 function rulesOf(text: string): Rule[] {
   const lines = text.split("\n").map((line) => line.trim());

@@ -16,8 +16,9 @@ export interface Verdict {
 }
 
 /**
- * Summarizes a run. Lists its skipped tests, since a skipped test proves nothing, and the tests that a repetition saved,
- * since they have a fault. With `CI=true` skipped tests fail the run.
+ * Summarizes a run. The summary lists skipped tests, because a skipped test proves nothing. It also lists the
+ * tests that passed only after a repetition, because they have a fault. With `CI=true` skipped tests fail the
+ * run.
  */
 export function verdict(tally: Tally, isCi: boolean): Verdict {
   const { passed, failed, skipped, repeated } = tally;

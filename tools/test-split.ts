@@ -85,7 +85,10 @@ export function currentRun(script = process.env.npm_lifecycle_event): Run {
 /** Default number of cases of a property. */
 export const CASES: Readonly<Record<Run, number>> = { fast: 25, slow: 100, named: 100 };
 
-/** Files whose properties state no number of cases. The slow run tries more cases of them. */
+/**
+ * Returns the files whose property tests state no number of cases. The slow run generates more cases for these
+ * files.
+ */
 export function propertyFiles(): string[] {
   return testFiles().filter((file) => {
     const text = readFileSync(file, "utf8");

@@ -10,7 +10,7 @@ export interface Delivery {
   readonly body: Json;
 }
 
-/** The answer of a receiver to one delivery; it ends the response, or leaves it open. */
+/** A receiver's answer to one delivery. The function ends the response, or leaves the response open. */
 export type Reply = (response: ServerResponse, delivery: Delivery, earlier: number) => void;
 
 /** A real HTTP receiver of webhooks. Each of its paths keeps its own deliveries, and may have its own reply. */

@@ -141,7 +141,7 @@ describe.each(BINDINGS)("over %s", (binding) => {
       payload?.$case === "artifactUpdate" ? [payload.value] : [],
     );
     expect(updates).toMatchObject([{ append: true, artifact: { parts: [{ content: { value: "three" } }] } }]);
-    // The task failed without a result, so it keeps its preliminary artifacts, in every answer alike.
+    // The task failed without a result, so every answer contains its preliminary artifacts.
     expect(ended.status?.state).toBe(TaskState.TASK_STATE_FAILED);
     expect(logOf(ended)).toEqual(["one", "two", "three"]);
     expect(logOf(await client.getTask({ tenant: "", id: asked.id }))).toEqual(["one", "two", "three"]);

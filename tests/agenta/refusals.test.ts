@@ -31,7 +31,7 @@ const until = (change: JsonObject) => ({
   execution_constraints: { deadline_at: inSeconds(600), ...change },
 });
 
-/** A test case: the changes of an offer and of its request, and the code and failure mode of the refusal. */
+/** A test case: the changes to an offer and to its request, and the code and failure mode of the refusal. */
 type Case = readonly [
   name: string,
   offer: JsonObject,

@@ -9,7 +9,7 @@ import { type Platform, register, startPlatform } from "./platform.ts";
 const SYBILS = ["one", "two", "three"].map((name) =>
   agent(`agent://${name}.example/sybil/${name}`, `org_${name}`),
 );
-/** A score of 20, a quarter of the way from 10 to the minimum of level 2. */
+/** A score of 20: a quarter of the distance from 10 to the minimum of level 2. */
 const QUARTER = 20;
 
 let platform: Platform;

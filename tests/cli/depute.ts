@@ -18,14 +18,14 @@ export interface Ended {
 export interface User {
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Runs a command to its end. Output goes to pipes. */
+  /** Runs a command to its end. The command's output goes to pipes. */
   run(words: readonly string[], input?: string): Promise<Ended>;
   /** Starts a command that runs until it is stopped. */
   start(words: readonly string[]): ReturnType<typeof spawn>;
   remove(): void;
 }
 
-/** Makes a user whose selected platform is at an address. */
+/** Makes a user of the command line whose selected platform is at an address. */
 export function userOf(url: string, more: Record<string, string> = {}): User {
   const folder = mkdtempSync(join(tmpdir(), "depute-user-"));
   const env = { ...process.env, DEPUTE_URL: url, DEPUTE_CONFIG: join(folder, "config.json"), ...more };

@@ -25,7 +25,7 @@ export interface Pair {
 /** The delegator receives each event and the result, although the test cuts all connections twice. */
 export async function drops(scene: Scene, { agent, worker, delegator }: Pair): Promise<void> {
   const signal = AbortSignal.timeout(STORY_MS);
-  // A worker may combine reports of progress, so that the delegator sees only some of the counts.
+  // A worker may merge progress reports, so the delegator gets only some of the counts.
   const cutAt = [150, 350];
   const program = scene.delegator(delegator, agent, "complete", (line) => {
     if (processedOf(line) < (cutAt[0] ?? Number.POSITIVE_INFINITY)) return;

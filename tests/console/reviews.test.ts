@@ -5,7 +5,7 @@ import { type ConsolePage, expectAccessible, hasBrowser, openBrowser, openPage }
 
 /** A title that would show another word, and run a script as markup. */
 const TITLE = "\u202egnp\u0007 <img src=x onerror=\"document.title='run'\">";
-/** Two reviewers whose names look alike, because one name has a character of no width. */
+/** Two reviewers whose names look equal, because one name contains a zero-width character. */
 const REVIEWERS = ["an\u200bna", "anna"];
 
 describe.skipIf(!hasBrowser())("reviews in a browser", () => {

@@ -125,7 +125,7 @@ const TEXT_DIGESTS = new Set([
 describe("lists, watches and tasks", () => {
   const requests = new Map(methods.map((method) => [nameOf(method), method]));
   const listing = methods.filter(({ name }) => name.startsWith("List"));
-  // These streams begin with the whole present state, so they need no position.
+  // These streams begin with the whole present state, so a reader needs no position.
   const ofState = ["WatchAssignments", "WatchTasks"];
   const watching = methods.filter(({ name }) => name.startsWith("Watch") && !ofState.includes(name));
   const naming = [

@@ -38,7 +38,7 @@ const PAUSE_MS = 20;
  */
 const STORE_LIMITS_MS = [5_000, 3_000];
 
-/** Shortens the pauses of all background loops, so that each loop runs while the store fails. */
+/** Timers that shorten the pauses of all background loops, so that each loop runs while the store fails. */
 const hurried: Timers = {
   ...systemTimers,
   after: (ms, callback) =>

@@ -182,7 +182,7 @@ test.runIf(postgres !== undefined)(
 /** Creates the record of migrations in the form of another revision. */
 const EARLIER_RECORD = "CREATE TABLE schema_migrations (id INTEGER PRIMARY KEY, checksum TEXT NOT NULL)";
 
-/** Returns the final line of a platform whose tokens store has this record. */
+/** Returns the last output line of a platform whose tokens store has this record. */
 function oneLine(elsewhere: string): RegExp {
   return new RegExp(
     `^depute: the tokens service cannot open its store: .*earlier revision.* Name an empty place with ${elsewhere}\\n$`,

@@ -51,8 +51,8 @@ export async function delegateosScene() {
 }
 
 /**
- * Returns a delegator, a worker and a second worker below it, with their calls. The platform may be another one after a
- * restart.
+ * Returns a delegator, its worker and a second worker that the first delegates to, with their calls. After a
+ * restart, `stage` may return another platform.
  */
 export async function delegateosCast(stage: () => Stage, now: () => number) {
   const keypair = () => generateKeypair(engine);

@@ -5,7 +5,7 @@
 import { existsSync, watchFile } from "node:fs";
 import { changingServer } from "./changing.ts";
 
-/** SDK 1.x identifies a request by its schema. This table has the schema's name for each method. */
+/** SDK 1.x identifies a request by its schema. This table contains the schema's name for each method. */
 const SCHEMAS: Readonly<Record<string, string>> = {
   "tools/list": "ListToolsRequestSchema",
   "tools/call": "CallToolRequestSchema",

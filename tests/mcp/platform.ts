@@ -19,7 +19,7 @@ export const filesystem = (folder: string) => ({
   args: [`${BIN}server-filesystem/dist/index.js`, folder],
 });
 
-/** Creates a server's folder, with one folder that the token grants and one that it does not. */
+/** Creates a server's folder, with one folder that the token grants and one that the token does not grant. */
 export function makeFiles() {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "depute-mcp-")));
   for (const folder of ["docs", "docs/deep", "docs-secret", "secret"]) mkdirSync(join(root, folder));

@@ -77,7 +77,7 @@ test("a changed file applies as a whole while calls run", async () => {
   write({ kept: saying("kept"), changed: saying("after"), added: saying("added") });
   await expect.poll(() => statusOf("removed"), soon).toBe(404);
 
-  // An unchanged server keeps its sessions; those of changed and removed servers ended.
+  // An unchanged server's sessions continue; the sessions of changed and removed servers have ended.
   expect(await said(kept)).toBe("kept");
   for (const client of [changed, removed]) {
     await expect(client.callTool({ name: "say", arguments: {} })).rejects.toThrow();
@@ -85,7 +85,7 @@ test("a changed file applies as a whole while calls run", async () => {
   const after = await connect(urlOf("changed"), "2025-11-25", via);
   const added = await connect(urlOf("added"), "2026-07-28", via);
   expect([await said(after), await said(added)]).toEqual(["after", "added"]);
-  // A call that ran before the change gets its answer.
+  // A call that was running at the change gets its answer.
   writeFileSync(go, "");
   expect(textOf(await running)).toBe("removed");
   await Promise.all([kept, changed, removed, after, added].map((client) => client.close()));

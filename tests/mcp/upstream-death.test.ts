@@ -107,7 +107,7 @@ test("a server that crashes again is started later, and health shows it", async 
   expect(textOf(await call("answer"))).toBe("there");
   await refusal(call("die"));
 
-  // The call that comes too early reaches no server.
+  // The call during the wait before a restart reaches no server.
   expect(await refusal(call("answer"))).toMatchObject({
     code: -32603,
     data: {

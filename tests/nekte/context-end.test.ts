@@ -49,7 +49,7 @@ test("work whose context died with the platform ends, and no worker gets it", {
   expect(await Promise.all(streams)).toEqual(["broken off", "broken off"]);
   await start();
 
-  // The task whose context was lost fails. The task whose context was kept goes to the worker.
+  // The task whose context was lost fails. The task whose context still exists goes to the worker.
   const lostEvents = eventsIn(await delegate(false, { "last-event-id": "1" }));
   expect(lostEvents).toEqual([
     { event: "error", data: expect.objectContaining({ task_id: "persist false", code: -32004 }) },

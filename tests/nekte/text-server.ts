@@ -52,7 +52,10 @@ export class Refused extends Error {
 }
 
 export interface AgentOptions {
-  /** Whether the agent numbers its events. If so, it answers a repeated delegation with the remaining events. */
+  /**
+   * Whether the agent numbers its events. If so, the agent answers a repeated delegation with the remaining
+   * events.
+   */
   readonly numbered?: boolean;
 }
 

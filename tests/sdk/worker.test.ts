@@ -48,7 +48,7 @@ function startCounted(work: Work, capacity = 1) {
 
 let requests = 0;
 
-/** Creates a task whose input is a number; returns its id. */
+/** Creates a task whose input is a number; returns the task's id. */
 async function ask(n: number): Promise<string> {
   const draft = { agentId, capabilityId: "double", input: value({ n }), retry: { maxAttempts: 1 } };
   const { task } = await platform.clients.tasks.createTask({ requestId: `quick ${++requests}`, draft });

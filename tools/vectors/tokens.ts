@@ -72,7 +72,7 @@ function matchVector([namespace, pattern, resource]: Row): VectorCase {
   return { ...row, expected: { matches: matches(one, other) } };
 }
 
-/** Namespace, pattern of the block above, pattern of the block below. */
+/** Rows of a namespace, the pattern of the upper block and the pattern of the lower block. */
 const SUBSETS: readonly Row[] = [
   ["docs", "*", "/a/**"],
   ["docs", "/a/**", "*"],

@@ -31,8 +31,8 @@ interface AuditOptions {
 
 /**
  * The append-only record of every decision on authority. A change and its decisions commit in one transaction.
- * A verification does not wait: its decision joins a batch that is durable within a second. The batch is
- * bounded. While the batch is full, no further decision is made.
+ * A verification does not wait for a write: its decision joins a batch that is durable within a second. The
+ * batch is bounded. While the batch is full, the service makes no further decision.
  */
 export class AuditLog {
   readonly #options: AuditOptions;

@@ -60,7 +60,7 @@ export class BackgroundWork {
       this.#log.error({ err }, `${this.#purpose}; trying again`);
       if (!this.#closed) this.#cancelRetry = this.#timers.after(RETRY_MS, () => this.wake());
     }
-    // This flag is cleared in the same turn as the last empty step, so that a later `wake` starts a new run.
+    // This flag is cleared in the same turn as the last empty step. So a later `wake` starts a new run.
     this.#isRunning = false;
   }
 }

@@ -216,7 +216,7 @@ export class Chains {
 
   /**
    * Returns the blocks of a chain whose signatures and attenuation are valid, even if the chain is revoked or
-   * expired. Each block's ancestors prove which principals may revoke the block.
+   * expired. A block's ancestors prove which principals may revoke the block.
    */
   async proven(
     input: TokenInput,

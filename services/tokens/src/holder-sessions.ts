@@ -26,7 +26,7 @@ interface HolderSessionsOptions {
   verifier: Keypair;
 }
 
-/** The session that was opened, or the reason of its denial. */
+/** The opened session, or the reason for the denial of the session. */
 export type SessionResult = { ok: true; grant: SessionGrant } | { ok: false; denial: DenialReason };
 
 /**

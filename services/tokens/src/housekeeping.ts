@@ -13,8 +13,8 @@ import { pruneRevocations } from "./store/revocation-rows.ts";
 
 const EVERY_MS = 60_000;
 /**
- * How long the use of a single-use block is recorded after its token expires, in milliseconds. Another chain with the
- * same block may expire later.
+ * Milliseconds for which the use of a single-use block is recorded after the block's token expires. Another
+ * chain with the same block may expire later.
  */
 const USED_BLOCKS_MS = 30 * 24 * 60 * 60 * 1000;
 /**
@@ -30,9 +30,9 @@ interface HousekeepingOptions {
   log: Logger;
   state: Pick<RevocationState, "dropPending" | "dropPendingKey">;
   keyRevoker: Pick<KeyRevoker, "promote">;
-  /** How long decisions are kept, in milliseconds; 0 means without limit. */
+  /** Milliseconds for which decisions are stored; 0 means without limit. */
   auditRetentionMs: number;
-  /** How long delegations and blocks are kept after their expiry, in milliseconds; 0 means without limit. */
+  /** Milliseconds for which delegations and blocks are stored after their expiry; 0 means without limit. */
   delegationRetentionMs: number;
 }
 

@@ -40,9 +40,9 @@ interface KeyRevokerOptions {
 }
 
 /**
- * Revokes keys (DelegateOS 13.3). After the revocation, no signature of the key is valid, on recorded or unrecorded
- * blocks. For each recorded block that the service may revoke, it writes a log entry, from which other platforms learn
- * of the revocation.
+ * Revokes keys (DelegateOS 13.3). After the revocation, no signature of the key is valid, on recorded or
+ * unrecorded blocks. The class also writes a log entry for each recorded block that the service may revoke.
+ * Other platforms learn of the revocation from these entries.
  */
 export class KeyRevoker {
   readonly #options: KeyRevokerOptions;
@@ -68,8 +68,9 @@ export class KeyRevoker {
    * Durably records a key revocation with a valid signature. A revocation that adds nothing to the log is not
    * written again.
    *
-   * @returns undefined if a key revokes itself that no block, card or credential names. Keys are free and the
-   * log is permanent, so this revocation waits in the pool. The revocation is in force while it waits.
+   * @returns undefined if the key revokes itself, and no block, card or credential contains the key. Any party
+   * can generate keys and the log is permanent, so such a revocation waits in the pool. The revocation is in
+   * force while it waits.
    * @throws DeputeError LIMIT_EXCEEDED when the pool is full
    */
   async record(statement: KeyStatement, caller: string): Promise<LogPlace | undefined> {

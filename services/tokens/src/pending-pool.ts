@@ -23,9 +23,9 @@ export interface PendingCaller {
 }
 
 /**
- * The space for waiting revocations. Each known key has its own quota, and its entries do not expire. All unknown keys
- * share one pool, because any party can generate keys. Each caller may use one share of this pool. An entry in the pool
- * is deleted when every token from before the entry has expired.
+ * The space for waiting revocations. Each known key has its own quota, and its entries do not expire. All
+ * unknown keys share one pool, because any party can generate keys. Each caller may use one share of this pool.
+ * The pool deletes an entry when every token that is older than the entry has expired.
  */
 export class PendingPool {
   readonly #options: PendingPoolOptions;

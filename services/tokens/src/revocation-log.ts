@@ -44,8 +44,8 @@ interface LogOptions {
 /**
  * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has its own entry. So no entry
  * prevents another entry with a different right or a wider scope. An entry that adds nothing to the log is not
- * written again. Depute's choice: a wider scope is logged again, because readers of the log must then also stop
- * the work below the block.
+ * written again. Depute's choice: an entry with a wider scope is logged as well, because readers of the log
+ * must then also stop the work below the block.
  */
 export class RevocationLog {
   readonly #options: LogOptions;

@@ -17,8 +17,8 @@ export interface RevokedKey {
 }
 
 /**
- * The revocations that this process has read. They are the ids of all revoked blocks in the log, and the
- * entries that wait for proof of their revoker's right. Ids from the log are never removed.
+ * The revocations that this process has read: the ids of all revoked blocks in the log, and the entries that
+ * wait for proof of their revoker's right. Ids from the log are never removed.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;

@@ -33,7 +33,10 @@ async function start({ store, clock, max = 1000 }: { store: Store; clock: Manual
   return seenProofs;
 }
 
-/** Returns a store whose process can be killed. Later operations of that process neither run nor answer. */
+/**
+ * Returns a store whose process can be killed. After the kill, operations of the process neither run nor
+ * answer.
+ */
 function mortal(store: Store): Store & { kill(): void } {
   let isDead = false;
   const never = new Promise<never>(() => {});

@@ -19,10 +19,10 @@ const PRINCIPAL_CHARS = 43;
 type Bucket = Record<ProofKind, string[]>;
 
 /**
- * The used proofs, by principal and `jti`, until they expire. Each proof takes about 150 bytes, or 250 with the longest
- * `jti`. A full memory accepts no further proof, because a proof deleted to make space could be replayed. Any party can
- * generate keys and make identity proofs (proofs without a token). So identity proofs get only half of the space, and
- * cannot displace the proofs of token holders.
+ * The used proofs, by principal and `jti`, until they expire. Each proof takes about 150 bytes, or 250 with the
+ * longest `jti`. A full memory accepts no further proof, because deleting a proof would allow its replay. Any
+ * party can generate keys and make identity proofs (proofs without a token). So identity proofs get only half
+ * of the space, and cannot displace the proofs of token holders.
  */
 export class ProofMemory {
   readonly #max: number;
@@ -51,7 +51,7 @@ export class ProofMemory {
     return kind === "identity" && this.#strangers >= Math.ceil(this.#max / 2);
   }
 
-  /** Adds a proof; false if it is known already. */
+  /** Adds a proof. Returns false if the memory already contains the proof. */
   add(proof: SeenProof): boolean {
     const { kind, forgetTime } = proof;
     const key = keyOf(proof);
@@ -126,18 +126,20 @@ interface SeenProofsOptions {
 }
 
 /**
- * The used proofs, by principal and `jti`. No proof counts twice (RFC 9449 section 11.1), also across crashes.
+ * The used proofs, by principal and `jti`. No proof is accepted twice (RFC 9449 section 11.1), even across
+ * crashes.
  *
- * Memory keeps each proof for twice the time in which it can be presented. The second half covers a clock that
- * is set back. One process owns the store, so this memory has every proof since the start.
+ * Memory holds each proof for twice the time in which the proof can be presented. The second half covers a
+ * clock that is set back. One process owns the store, so this memory has every proof since the start.
  *
- * Writing each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the clock,
- * moved about once a second while calls arrive. A proof whose `iat` (time of issue) is below the horizon counts
- * without a write. A proof beyond the horizon is written first.
+ * A write of each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the
+ * clock, which moves about once a second while calls arrive. A proof whose `iat` (time of issue) is below the
+ * horizon is accepted without a write. A proof beyond the horizon is written first.
  *
- * After a crash the service refuses each proof whose `iat` is below the stored horizon. The earlier process may
- * have used the proof. The horizon is at most two seconds ahead, and the service starts after the horizon has
- * passed. So clients with a correct clock notice nothing. A clean stop writes all remembered proofs instead.
+ * After a crash the service refuses each proof whose `iat` is below the stored horizon, because the earlier
+ * process may have accepted the proof. The horizon is at most two seconds ahead, and the service starts after
+ * the horizon has passed. So clients with a correct clock see no refusal. A clean stop writes all proofs in
+ * memory instead.
  */
 export class SeenProofs {
   readonly #options: SeenProofsOptions;
@@ -204,7 +206,7 @@ export class SeenProofs {
     if (issuedAt > now + HORIZON_LEAD_MS) await this.#record(seenProof);
     else if (issuedAt > this.#horizon) await this.#raiseTo(issuedAt);
     else if (now > this.#horizon - HORIZON_LEAD_MS / 2) this.#raise(issuedAt).catch(ignore);
-    // No await from here on, so that only one of two equal proofs is fresh. The assertion also refuses proofs after
+    // No await follows, so that only one of two equal proofs is fresh. The assertion also refuses proofs after
     // `close` has written the memory to the store, because the store would not contain them.
     this.#assertOpen();
     if (this.#memory.isFull(kind)) return "full";

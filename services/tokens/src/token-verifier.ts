@@ -98,8 +98,8 @@ function applyLimits(
 }
 
 /**
- * Identifies callers of this service with the code behind VerifyProof. The service cannot call itself for this, because
- * such a call would need an identified caller again.
+ * Identifies callers of this service with the code behind VerifyProof. The service cannot call its own RPC for
+ * this purpose, because that call would need an identified caller again.
  */
 export function createIdentify(tokenVerifier: TokenVerifier): (context: HandlerContext) => Promise<Identity> {
   return (context) =>
@@ -144,12 +144,12 @@ export class TokenVerifier {
   }
 
   /**
-   * Whether the bearer of a token may do one thing now (DelegateOS 10.1). A genuine proof is marked as used
-   * after every decision. Otherwise an observer of a denied call could present the proof again after the answer
-   * changed. A denial that comes before the check of the proof marks nothing, so forged tokens cannot fill the
-   * memory of proofs. Marking the proof may wait for the store. So revocations are checked again afterwards, in
-   * the same turn of the event loop as the answer. After a revocation is acknowledged, no token with the
-   * revoked block is allowed.
+   * Decides whether the bearer of a token may perform one action now (DelegateOS 10.1). A genuine proof is
+   * marked as used after every decision. Otherwise an observer of a denied call could present the proof again
+   * after the answer changed. A denial that comes before the check of the proof marks nothing, so forged tokens
+   * cannot fill the memory of proofs. Marking the proof may wait for the store. So revocations are checked
+   * again afterwards, in the same turn of the event loop as the answer. After a revocation is acknowledged, no
+   * token with the revoked block is allowed.
    */
   async verify(request: VerifyTokenRequest, caller: string): Promise<VerifyTokenResponse> {
     const { audit, chains, clock, engine, proofs, state } = this.#options;
@@ -246,7 +246,7 @@ export class TokenVerifier {
 
   /**
    * Waits for the end of the event loop's turn, so that concurrent tokens are verified together. The signature
-   * check then finds its code and tables in the CPU caches, which saves nine tenths of the work.
+   * check then finds its code and tables in the CPU caches, which saves nine tenths of the time.
    */
   #gather(): Promise<void> {
     this.#turn ??= this.#options.timers.nextTurn().then(() => {

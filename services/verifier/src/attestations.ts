@@ -27,7 +27,7 @@ export async function readAttestation(
   return { attestation: JSON.parse(document) as Attestation, storeTime, organization };
 }
 
-/** Owner of an attestation whose contract is unknown: no organization. */
+/** The owner of an attestation whose contract is unknown: no organization owns it. */
 const NO_OWNER = { organization: "" };
 
 /**

@@ -62,9 +62,10 @@ export interface Completed {
 /**
  * Ends delegations when their delegatees attest completion. The steps span the tasks service, the tokens
  * service and this store. An accepted completion is a row until the completion is finished. If the delegation
- * has a task, the tasks service decides first, because that service checks more. Otherwise the tokens service
- * decides. A refusal deletes the row. After an acceptance, one transaction stores the attestation and deletes
- * the row. Every step can be repeated, so the next start finishes the rows that a crash left.
+ * has a task, the tasks service decides first, because that service makes more checks. Otherwise the tokens
+ * service decides. A refusal deletes the row. After an acceptance, one transaction stores the attestation and
+ * deletes the row. Every step can be repeated, so the next start finishes the completions that a crash
+ * interrupted.
  */
 export class Completions {
   readonly #options: CompletionsOptions;

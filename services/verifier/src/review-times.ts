@@ -15,8 +15,8 @@ export interface ReviewTimesOptions {
 }
 
 /**
- * Records escalations and time-outs, so that watchers learn of them. Decisions do not depend on this loop, because the
- * rules compute a review's state from the clock (rules/review.ts).
+ * Records escalations and time-outs, so that watchers are notified. Decisions do not depend on this loop,
+ * because the rules compute a review's state from the clock (rules/review.ts).
  */
 export function reviewTimes({ reviews, clock, timers, log }: ReviewTimesOptions): DeadlineLoop {
   const loop = new DeadlineLoop({

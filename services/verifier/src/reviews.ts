@@ -39,13 +39,14 @@ export const REVIEW_TOPIC = "reviews";
 
 /** The fields of a new review. Times are milliseconds since the Unix epoch. */
 export interface NewReview extends Omit<Review, "id" | "createTime" | "deadline" | "escalationTime"> {
-  /** A UUID that the creator chooses. If it is absent, a new one is created. */
+  /** A UUID that the creator chooses. If absent, the service creates a UUID. */
   id?: string | undefined;
   requestId: string;
   /** Duration in milliseconds within which a reviewer must decide. */
   timeoutMs: number;
   /**
-   * Duration in milliseconds until the escalation reviewers join. If it is absent, they join after half of the timeout.
+   * Milliseconds until the escalation reviewers may decide. If absent, they may decide after half of the
+   * timeout.
    */
   escalateAfterMs?: number | undefined;
   /** JSON of the content under review. */
@@ -81,7 +82,7 @@ export class Reviews {
   }
 
   /**
-   * Records escalations and time-outs that are due, so that watchers learn of each one.
+   * Records escalations and time-outs that are due, so that watchers are notified of each one.
    *
    * @returns true if more may be due
    */
@@ -218,7 +219,7 @@ export class Reviews {
 
   async #requireReview(tx: WriteTx, id: string, by: string, now: number): Promise<Review> {
     const review = await getReview(tx, id);
-    // The author of the work already knows of the review, so the error is CALLER_NOT_ALLOWED instead of
+    // The work's author already knows that the review exists, so the error is CALLER_NOT_ALLOWED instead of
     // REVIEW_NOT_FOUND.
     if (review !== undefined && (mayRead(review, by, now) || review.author === by)) return review;
     throw reviewNotFound(id);

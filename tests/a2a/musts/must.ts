@@ -1,7 +1,10 @@
 import { test } from "vitest";
 import type { Json, TestPlatform } from "../../gateway/platform.ts";
 
-/** Defines the test of some MUSTs of A2A 1.0.1. Its name begins with their numbers; list.test.ts has the whole list. */
+/**
+ * Defines the test of one or more MUST requirements of A2A 1.0.1. The test's name begins with their numbers;
+ * list.test.ts contains the whole list.
+ */
 export function must(numbers: readonly number[], name: string, run: () => Promise<void>): void {
   test(`${numbers.map((number) => `M${number}`).join(", ")}: ${name}`, run);
 }

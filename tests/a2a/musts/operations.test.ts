@@ -105,7 +105,7 @@ describe.each(BINDINGS)("over %s", (binding) => {
       await leaving?.return?.(undefined);
       await cancel(id);
       const [one = [], other = []] = await Promise.all(staying.map((stream) => all(stream)));
-      // A subscriber that came later has the earlier events in its first element.
+      // A subscriber that opened its stream later gets the earlier events in its first element.
       const common = Math.min(one.length, other.length);
       expect(common).toBeGreaterThan(0);
       expect(one.slice(-common)).toEqual(other.slice(-common));
@@ -137,7 +137,7 @@ describe.each(BINDINGS)("over %s", (binding) => {
     }
     const first = await scene.client.listTasks({ ...LIST, contextId, pageSize: 2 });
     expect(first.tasks.map(({ id }) => id)).toEqual([ids[2], ids[1]]);
-    // A task that comes in between moves no entry to another page.
+    // A task that is created between two reads moves no entry to another page.
     await scene.send(userMessage("d", { contextId }));
     const { nextPageToken: pageToken } = first;
     const second = await scene.client.listTasks({ ...LIST, contextId, pageSize: 2, pageToken });

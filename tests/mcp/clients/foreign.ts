@@ -12,7 +12,7 @@ export type Target =
   | { readonly url: string }
   | { readonly command: string; readonly args: readonly string[] };
 
-/** The call that a client makes. It also calls a tool that does not exist. */
+/** The call that a foreign client makes. The client also calls a tool that does not exist. */
 export interface Call {
   readonly tool: string;
   readonly arguments: Readonly<Record<string, string>>;
@@ -66,7 +66,8 @@ export const inspector =
   (folder: string): ForeignClient =>
   async (target, { tool, arguments: args }) => {
     const program = inspectorProgram(folder);
-    // `--` ends the Inspector's own flags, so that it does not read those of the server's command.
+    // `--` ends the Inspector's own flags, so that the Inspector does not read the flags of the server's
+    // command.
     const inspect = (...flags: string[]) => {
       const own = ["--cli", "--method", ...flags];
       const argv =

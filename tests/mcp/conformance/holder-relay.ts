@@ -4,7 +4,10 @@ import { createProof } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { type Grant, provedArguments } from "../holder.ts";
 
-/** Relays requests to one address, and adds a token with a new proof to each, because the suite can add none. */
+/**
+ * Relays requests to one address, and adds a token with a new proof to each request. The conformance suite
+ * itself cannot add tokens.
+ */
 export async function holderRelay(
   target: string,
   { token, keypair }: Grant,
@@ -19,7 +22,7 @@ export async function holderRelay(
       ...claims,
       ...(body.length === 0 ? {} : { arguments: provedArguments(JSON.parse(body.toString())) }),
     });
-    // A foreign host or origin must reach the platform, whose task it is to refuse it.
+    // A foreign host or origin must reach the platform, because the test expects the platform to refuse it.
     const own = `127.0.0.1:${portOf()}`;
     const isOwnHost = incoming.headers.host === own;
     const headers = { ...incoming.headers, authorization: `DPoP ${token}`, dpop };

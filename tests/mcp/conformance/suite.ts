@@ -10,7 +10,7 @@ const MAIN = new URL(
 
 export type SuiteRevision = "2025-06-18" | "2025-11-25" | "2026-07-28";
 
-/** What the suite found of one server: the scenarios that passed, and the failed checks of each other one. */
+/** The suite's result for one server: the scenarios that passed, and the failed checks of each other scenario. */
 export interface SuiteResult {
   readonly passed: readonly string[];
   readonly failed: ReadonlyMap<string, readonly string[]>;

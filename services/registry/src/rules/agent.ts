@@ -113,7 +113,7 @@ export function ownerRecord(agent: Agent): Agent {
 /** The heartbeat time of an agent that has sent no heartbeat. */
 export const NO_HEARTBEAT = 0;
 
-/** The expiry of a lease that never ends. It is a number, so that one comparison finds all live agents. */
+/** The expiry of a lease that never ends. The expiry is a number, so that one comparison finds all live agents. */
 export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
 
 /** The times for liveness checks, in epoch ms. */

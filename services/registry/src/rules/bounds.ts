@@ -90,8 +90,8 @@ function ruleWidenings({ delegateRules }: AgentManifest, before: readonly AgentM
 }
 
 /**
- * Whether a predicate does not widen the rule. That holds for a rule's first predicate, and for an unchanged
- * predicate. A different predicate counts as wider, because programs cannot compare two predicates.
+ * Whether a predicate does not widen the rule. A rule's first predicate and an unchanged predicate do not widen
+ * the rule. A different predicate counts as wider, because programs cannot compare two predicates.
  */
 function narrowsPredicate(after: Rule, before: Rule): boolean {
   const [is, was] = [after.predicate ?? "", before.predicate ?? ""];

@@ -31,8 +31,8 @@ export function queryWords(query: string): string[] {
 }
 
 /**
- * Returns the searched text of a capability: id, category and description on a line each. The text of every capability
- * with a score above zero contains a query word, so stores can prefilter by this text.
+ * Returns the searched text of a capability: id, category and description, each on a line. Every capability
+ * with a score above zero has a query word in this text, so stores can prefilter by the text.
  */
 export function searchText(capability: { id: string; category: string; description: string }): string {
   return FIELD_WEIGHTS.map(([field]) => wordsOf(capability[field]).join(" ")).join("\n");

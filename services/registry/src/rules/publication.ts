@@ -27,9 +27,9 @@ export interface ReadCapability {
 const UNFIT_FOR_IDS = /[\p{C}\p{Z}/\\*%]|^(?:-|\.|\.\.)$/u;
 
 /**
- * Reads the set of capabilities that an agent publishes. (NEKTE 1) These rules add to the contract's limits. Each id is
- * unique and fit for a resource. A category and both schemas are required: they make the version hash, and calls are
- * checked against them. JSON members are well-formed.
+ * Reads the set of capabilities that an agent publishes. (NEKTE 1) These rules add to the contract's limits.
+ * Each id is unique and valid in a resource. A category and both schemas are required: the version hash covers
+ * them, and calls are checked against them. JSON members are well-formed.
  *
  * @throws DeputeError INVALID_REQUEST with every fault of every capability
  */

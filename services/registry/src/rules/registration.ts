@@ -19,7 +19,7 @@ export function baseOf(id: string): string | undefined {
 const KEY = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /**
- * Returns the record with its principal, which is the caller unless the record names another.
+ * Returns the record with its principal. A record that names no principal gets the caller's.
  *
  * @param caller the caller's principal; a value that is not a key, such as `local`, is not assigned
  */

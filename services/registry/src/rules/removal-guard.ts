@@ -22,7 +22,7 @@ export type GuardState =
       /** A lease that ends after this time counts as running. */
       readonly asOf: number;
       readonly since: number;
-      /** The guard holds until this time, whatever the counts are. */
+      /** The time at which the guard releases at the latest, independent of the counts. */
       readonly until: number;
     };
 
@@ -69,8 +69,8 @@ export function nextGuardState(
 }
 
 /**
- * Returns the initial state. No agent could extend its lease while the registry was down. Agents whose leases expired
- * meanwhile are SUSPECT for one minute, in which they can reconnect.
+ * Returns the initial state. Agents could not extend their leases while the registry was down. Agents whose
+ * leases expired meanwhile are SUSPECT for one minute, in which they can reconnect.
  *
  * @param lastUp the time at which the registry last ran, epoch ms; undefined at its first start
  */

@@ -64,7 +64,7 @@ export async function findAgent(tx: ReadTx, id: string): Promise<StoredAgent | u
   return row && toStored(row);
 }
 
-/** Finds an agent if the viewer may see it; otherwise returns undefined. */
+/** Returns an agent if the viewer may see the agent; otherwise undefined. */
 export async function findVisible(tx: ReadTx, id: string, viewer: Viewer): Promise<StoredAgent | undefined> {
   const agent = await findAgent(tx, id);
   return agent !== undefined && (await isVisible(tx, viewer, agent.record)) ? agent : undefined;

@@ -194,7 +194,7 @@ export async function listCapabilities(
   return { rows: items, stoppedAt };
 }
 
-/** Returns the search keys of a filter and of its category. */
+/** Returns the search keys of a filter, with the key of its category. */
 function keysOf({ keys = [], category }: CapabilityFilter): readonly string[] {
   return category === undefined ? keys : [...keys, categoryWord(categoryKey(category))];
 }

@@ -25,7 +25,7 @@ const CHANGE_ROW = row({
 });
 
 /**
- * Maximum number of entries that each insert deletes. The number is more than one, so that the log shrinks
+ * Maximum number of entries that each insert deletes. The number is greater than one, so that the log shrinks
  * after the operator lowers its limit.
  */
 const DELETED_PER_INSERT = 10;

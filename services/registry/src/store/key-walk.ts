@@ -46,8 +46,8 @@ export interface SearchBounds {
 const BOUNDS: SearchBounds = { walk: 1_000, maxWalks: 3, maxMatches: 1_000 };
 
 /**
- * The count of a key's rows stops here during the choice of the rarest key. The rows of a more frequent key
- * soon fill a page, so its exact count does not matter.
+ * Maximum number of rows that are counted for a key during the choice of the rarest key. The rows of a more
+ * frequent key soon fill a page, so its exact count does not matter.
  */
 const MAX_COUNTED = 1_000;
 

@@ -92,7 +92,7 @@ function lexeme(word: string): string {
   return `'${word}'`;
 }
 
-/** Encodes a key, whatever its characters, as a single word. */
+/** Encodes a key of any characters as a single word. */
 function keyToken(key: string): string {
   return `x${Buffer.from(key).toString("hex")}`;
 }

@@ -135,7 +135,7 @@ function queriesFor(words: readonly string[]): string[] {
   });
 }
 
-/** Encodes a key, whatever its characters, as a single word of the index. */
+/** Encodes a key of any characters as a single word of the index. */
 function keyToken(key: string): string {
   return `x${Buffer.from(key).toString("hex")}`;
 }

@@ -16,8 +16,8 @@ import type { Cursor } from "./store/cursor-rows.ts";
 /**
  * The calls that modules may make to the task engine. An operation with a `tx` is part of the caller's
  * transaction. Such an operation first applies time limits that have passed, then writes the event and the
- * state together. Then it runs the observers, and wakes waiting calls after the commit. Unknown ids are refused
- * with TASK_NOT_FOUND, impossible transitions with TASK_STATE_CONFLICT.
+ * state together. Then the operation runs the observers, and wakes waiting calls after the commit. Unknown ids
+ * are refused with TASK_NOT_FOUND, impossible transitions with TASK_STATE_CONFLICT.
  */
 export interface TaskEngine {
   /** The store of the tasks, for modules with tables of their own. */
@@ -51,11 +51,11 @@ export interface TaskEngine {
   /** Returns the result that waits for the overseer; undefined if there is none. */
   heldResult(tx: ReadTx, taskId: string): Promise<TaskCompleted | undefined>;
   /**
-   * Returns the events of a task after a sequence: the recorded ones, then live ones, up to the terminal event. Empty
-   * for an unknown task.
+   * Returns the events of a task after a sequence: first the stored events, then live events, up to the
+   * terminal event. Empty for an unknown task.
    *
-   * @throws DeputeError INVALID_REQUEST for a sequence beyond the newest event, EVENTS_PURGED for one before the oldest
-   *   kept event
+   * @throws DeputeError INVALID_REQUEST for a sequence beyond the newest event, EVENTS_PURGED for a sequence
+   * before the oldest stored event
    */
   watch(
     taskId: string,
@@ -97,7 +97,10 @@ export interface TaskEngine {
    */
   cancel(tx: WriteTx, taskId: string, reason: string, options?: { readonly ifOpen: boolean }): Promise<void>;
 
-  /** Starts a pending task for a named worker, or extends that worker's lease. Another worker's task stays as it is. */
+  /**
+   * Starts a pending task for a named worker, or extends that worker's lease. A task of another worker is not
+   * changed.
+   */
   hold(tx: WriteTx, taskId: string, worker: NamedWorker): Promise<void>;
   /**
    * Extends the leases of a named worker that end before a time, in epoch milliseconds. One call extends a maximum of
@@ -105,10 +108,10 @@ export interface TaskEngine {
    */
   keepAlive(holder: string, beforeMs: number): Promise<void>;
   /**
-   * Completes a task for a named worker; a pending task starts first. The result is held where the delegate has an
-   * overseer.
+   * Completes a task for a named worker; a pending task starts first. If the delegate has an overseer, the
+   * result is held.
    *
-   * @returns false, with nothing changed, when the task has ended or its state does not let this worker complete it
+   * @returns false, without a change, when the task has ended or its state does not let this worker complete it
    */
   complete(tx: WriteTx, taskId: string, completion: Completion): Promise<boolean>;
   /** Fails the present attempt of a task; the retry policy decides whether another attempt follows. */

@@ -42,8 +42,8 @@ export interface ResultReviews {
     apply: () => Promise<T>,
   ): Promise<T>;
   /**
-   * Asks the author of a held result a question: first records it at the review queue, then calls `apply` with the
-   * number that the queue gave the question.
+   * Sends a question about a held result to the result's author. The method first records the question at the
+   * review queue, then calls `apply` with the question's number in the queue.
    *
    * @throws DeputeError as {@link decide}
    */

@@ -10,7 +10,7 @@ export const POLL_INTERVAL = {
   },
 } as const;
 
-/** How long tasks are kept. Modules whose rows belong to tasks read this setting too. */
+/** Retention times of tasks. Modules whose rows belong to tasks read these settings too. */
 export const RETENTION = {
   tasksRetention: {
     type: "duration",

@@ -14,7 +14,10 @@ const OWN: Authority = {
   authorise: async () => ({ principal: LOCAL_PRINCIPAL, local: true, organization: "", blocks: [] }),
 };
 
-/** Returns the queue for workers in this process. The queue treats their calls like those of any other worker. */
+/**
+ * Returns the queue for workers in this process. The queue handles calls of these workers like the calls of any
+ * other worker.
+ */
 export function ownWorkers(tasks: TasksContext): WorkerQueue {
   const { engine, contextMemory, clock, timers } = tasks;
   const service = workerService({ ...tasks, authority: OWN });

@@ -23,8 +23,8 @@ export interface Cap extends OpenModule {
 }
 
 /**
- * The module of CAP's messages. CAP's messages share the store of the tasks, so that a message commits with its
- * effect.
+ * The module of CAP's messages. Messages share the store of the tasks, so that a message commits together with
+ * its effect.
  */
 export const messages = defineModule({
   name: "messages",

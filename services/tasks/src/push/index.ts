@@ -33,7 +33,8 @@ function openPush(
 ): OpenModule {
   const { tasksPushCapacity: capacity, tasksPushPerAgent: perAgent } = settings;
   const allowed = new AllowedHosts(settings.tasksOutboundHosts);
-  // A task with an open delegation may be dispatched without its contexts, because the endpoint already has them.
+  // A task that an endpoint already works on may be dispatched without its contexts, because the endpoint has
+  // them.
   engine.allowMissingContexts(async (tx, taskId) => (await openRemote(tx, taskId)) !== undefined);
   if (allowed.isEmpty) return { close: async () => {} };
   // Streams occupy connections for a long time, so other calls use a separate pool of connections.

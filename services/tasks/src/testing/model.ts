@@ -124,7 +124,8 @@ export class ModelTask {
   }
 
   passTime(nowMs: number): void {
-    // Children first, so that a child whose own limit has passed expires by that limit and not with its parent.
+    // Children come first. A child whose own limit has passed then expires by that limit and not with its
+    // parent.
     for (const child of this.#children) child.passTime(nowMs);
     while (!this.over) {
       const graceMs = this.#calledOffUntilMs ?? Number.POSITIVE_INFINITY;

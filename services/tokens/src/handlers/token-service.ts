@@ -13,7 +13,10 @@ import { mintToken } from "./mint-token.ts";
 import { projectToken } from "./project-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
 
-/** Implements TokenService. If a caller presents credentials, they must be valid, even for calls that need none. */
+/**
+ * Implements TokenService. Credentials that a caller presents must be valid, even for calls that require no
+ * credentials.
+ */
 export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof TokenService>> {
   return {
     async getIssuer(_, context) {

@@ -67,9 +67,9 @@ export interface RecordedLink {
 }
 
 /**
- * Returns why the last delegatee of a chain may no longer attest; undefined while the delegatee may attest.
- * With each scope, the revocation of a block ends the authority of every block below (DelegateOS 4.2, 10.1
- * steps 2 and 5).
+ * Returns the reason why the last delegatee of a chain may no longer attest; undefined while the delegatee may
+ * attest. With each scope, the revocation of a block ends the authority of every block below (DelegateOS 4.2,
+ * 10.1 steps 2 and 5).
  *
  * @param chain root first
  * @param isRevoked whether a block is revoked, given the principals that may revoke it
@@ -95,8 +95,8 @@ export interface End {
 }
 
 /**
- * Whether an end changes a delegation. An end that is already recorded changes nothing. An attestation may
- * still be added to an end that has none.
+ * Whether an end changes a delegation. An end that equals the recorded end changes nothing. An attestation may
+ * still be added to a recorded end without an attestation.
  *
  * @throws DeputeError DELEGATION_STATE_CONFLICT when a different end is recorded
  */

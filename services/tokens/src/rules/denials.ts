@@ -106,7 +106,7 @@ const FIELDS: readonly (readonly [prefix: string, field: string])[] = [
   ["authority.delegationId", "delegation_id"],
 ];
 
-/** Names the field of MintTokenRequest that a member of the authority comes from. */
+/** Returns the field of MintTokenRequest that determines a member of the authority. */
 function fieldOf(detail: string): string {
   return FIELDS.find(([prefix]) => detail.startsWith(prefix))?.[1] ?? "";
 }

@@ -16,8 +16,8 @@ const AFTER_PROOF: ReadonlySet<DenialReason["type"]> = new Set([
 ]);
 
 /**
- * Whether the denial of a parsed token may come from a check after that of the proof. If so, the proof must be
- * checked again. False for denials that always come before the check of the proof.
+ * Whether the denial of a parsed token may come from a check that runs after the check of the proof. If so, the
+ * proof must be checked again. False for denials that always come before the check of the proof.
  */
 export function isAfterProof({ type }: DenialReason): boolean {
   return AFTER_PROOF.has(type);
@@ -32,8 +32,8 @@ export function chainHolds({ type }: DenialReason): boolean {
 }
 
 /**
- * Whether the check behind this denial runs after the budget check. If the budget is spent, the budget denial then
- * takes its place.
+ * Whether the check behind this denial runs after the budget check. If the budget is spent, the result is the
+ * budget denial instead.
  */
 export function isAfterBudget({ type }: DenialReason): boolean {
   return type === "contract_mismatch" || type === "invalid_resource" || type === "capability_not_granted";

@@ -3,7 +3,7 @@ import type { DenialReason } from "@depute/dct";
 
 /** Default time in which a reservation must be settled, in milliseconds. */
 export const DEFAULT_RESERVATION_MS = 300_000;
-/** How long spend is kept after a token expires, in milliseconds. This time allows late settlements. */
+/** Milliseconds for which spend is stored after a token expires. This time allows late settlements. */
 export const SPEND_RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
 /** Maximum number of open reservations of one token. */
 export const MAX_OPEN_RESERVATIONS = 10_000;

@@ -29,7 +29,7 @@ export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: n
   }
 }
 
-/** Whether a block is recorded; with `signer`, whether that principal signed it. */
+/** Whether a block is recorded. With `signer`, whether a recorded block has this signer. */
 export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string): Promise<boolean> {
   const rows = await tx.all(SIGNER_ROW, "SELECT signer FROM blocks WHERE revocation_id = ?", [revocationId]);
   return rows.some((row) => signer === undefined || row.signer === signer);
@@ -103,9 +103,9 @@ export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<b
 }
 
 /**
- * Deletes blocks that expired before a time; returns their number. Revoked blocks stay, and so do blocks whose
- * own expiry is unknown. The service still needs them: they determine which principals may revoke, and how long
- * the log keeps an entry's content.
+ * Deletes blocks that expired before a time; returns their number. The function does not delete revoked blocks,
+ * and blocks whose own expiry is unknown. The service still needs these blocks: they determine which principals
+ * may revoke, and how long the log stores an entry's content.
  */
 export async function forgetBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
   const old = await tx.all(

@@ -150,7 +150,8 @@ export async function settlePending(tx: WriteTx, { revocationId, revokedBy }: Ke
 }
 
 /**
- * Deletes revocations that waited until a time; returns them. The newest row stays, so that positions are never reused.
+ * Deletes revocations whose waiting time has ended; returns these revocations. The newest row is not deleted,
+ * so that positions are never reused.
  */
 export async function expirePending(tx: WriteTx, now: number, limit: number): Promise<PendingRevocation[]> {
   const rows = await tx.all(

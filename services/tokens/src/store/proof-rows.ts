@@ -26,7 +26,7 @@ export interface SeenProof {
 /** Number of proofs that one SQL statement inserts. */
 const ROWS = 32;
 
-/** Inserts proofs. A proof that exists already stays as it is. */
+/** Inserts proofs. The store does not change a proof that it already contains. */
 export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): Promise<void> {
   for (let from = 0; from < proofs.length; ) {
     // Inserts a full set or a single row, so that only two SQL statements are prepared.

@@ -101,7 +101,7 @@ export async function hold(
   return row && row.spent + row.held;
 }
 
-/** Records the outcome of a held reservation at each of its blocks; returns the new totals. */
+/** Records the settlement of a reservation at each of its blocks; returns the new totals. */
 export async function settleReservation(
   tx: WriteTx,
   { id, amount, blocks }: StoredReservation,

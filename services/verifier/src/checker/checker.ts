@@ -13,7 +13,10 @@ import type { CompileItem, Unusable } from "./jobs.ts";
 import { type PoolOptions, WorkerPool } from "./pool.ts";
 import { keyOf, type PreparedRule } from "./prepared-rule.ts";
 
-/** The caller of a check. The platform's own calls name no caller, because they serve many callers. */
+/**
+ * The caller of a check. `caller` is absent for the platform's own calls, because these calls serve many
+ * callers.
+ */
 export interface CheckCaller {
   readonly signal?: AbortSignal;
   readonly caller?: string | undefined;

@@ -27,8 +27,8 @@ export interface PoolOptions {
 export interface JobOptions {
   readonly signal?: AbortSignal;
   /**
-   * Principal of the caller, so that no single caller occupies all threads. Absent for the platform's own calls, which
-   * serve many callers.
+   * The caller's principal, so that no single caller occupies all threads. Absent for the platform's own calls,
+   * which serve many callers.
    */
   readonly caller?: string | undefined;
   /** Identifies the schema or rule. Jobs that differ only in the value have the same key. */
@@ -228,7 +228,7 @@ export class WorkerPool {
 
   #takeQuick(): Pending[] {
     const batch: Pending[] = [];
-    // Takes at most half of the waiting jobs, so that a second thread gets work as well.
+    // Takes at most half of the waiting jobs, so that a second thread gets jobs as well.
     const most = Math.min(MAX_TOGETHER, Math.ceil(this.#quick.size / 2));
     for (let chars = 0; batch.length < most && chars < MAX_TOGETHER_CHARS; ) {
       const pending = takeUncancelled(this.#quick, () => true);
@@ -334,7 +334,7 @@ function charsOf(job: Job): number {
   }
 }
 
-/** Takes the next job that its caller has not cancelled. */
+/** Takes the next job whose caller has not cancelled it. */
 function takeUncancelled(
   lane: FairQueue<Pending>,
   mayServe: (owner: string) => boolean,

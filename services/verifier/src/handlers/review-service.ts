@@ -70,7 +70,10 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
   [ReviewVerdict.REJECTED]: "rejected",
 };
 
-/** Maximum number of reviews that are read for one page, so that a selective filter does not read the whole queue. */
+/**
+ * Maximum number of reviews that are read for one page. With this limit, a selective filter does not cause a
+ * read of the whole queue.
+ */
 const MAX_LOOKED_AT = 2000;
 const POLL_MS = 5_000;
 
@@ -221,7 +224,7 @@ function wordOf<Word extends string>(words: Record<Word, number>, value: number)
 }
 
 /**
- * Returns the reviewer in whose name the call decides a review or asks a question.
+ * Returns the reviewer on whose behalf the call decides a review or asks a question.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED
  */

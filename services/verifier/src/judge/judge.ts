@@ -126,7 +126,10 @@ export class Judge {
     return { result: verdictOf(usable, judgeSpec), problem: "", cost };
   }
 
-  /** Requires room in the queue for all questions of a run before the first one is sent and has a cost. */
+  /**
+   * Refuses a run unless the queue has room for all its questions, before the first question is sent and has a
+   * cost.
+   */
   #assertRoom(questions: number): void {
     const { maxOpen, maxWaiting } = this.#options;
     if (this.#open + this.#waiting.length + questions <= maxOpen + maxWaiting) return;
@@ -147,7 +150,7 @@ export class Judge {
     const cancel = timers.after(timeoutMs, () => limit.abort());
     try {
       if (signal.aborted) return { text: undefined, cost: 0, problem: "the call ended" };
-      // A question that was sent has a cost, so the end of the caller's call does not abort it.
+      // A sent question has a cost, so the end of the caller's call does not abort the question.
       return await askModel(endpoint, question, limit.signal);
     } finally {
       cancel();

@@ -55,8 +55,8 @@ export async function askModel(
 }
 
 /**
- * The maximum cost of one answer in microcents. A token has at least one byte, so the prompt's bytes bound its tokens.
- * MAX_FRAME_TOKENS covers the rest.
+ * The maximum cost of one answer in microcents. A token has at least one byte, so the prompt's number of bytes
+ * bounds its number of tokens. MAX_FRAME_TOKENS bounds the tokens that the API adds.
  */
 export function ceilingOf(endpoint: JudgeEndpoint, prompt: string): number {
   return costOf(endpoint, Buffer.byteLength(prompt) + MAX_FRAME_TOKENS, MAX_ANSWER_TOKENS);

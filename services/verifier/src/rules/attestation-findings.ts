@@ -42,7 +42,8 @@ export function findingsOf(evidence: Evidence): Finding[] {
 }
 
 /**
- * The steps that an attestation of a failure must pass. The other steps need an output, which a failure does not have.
+ * The steps that an attestation of a failure must pass. The other steps need an output, and a failure has no
+ * output.
  */
 const STEPS_OF_FAILURE: readonly Step[] = ["signature", "cost"];
 

@@ -17,7 +17,10 @@ export interface CostNode {
   id: string;
   /** Ids of the child attestations. */
   children: readonly string[];
-  /** The delegation that caused the cost. If several attestations state the cost of one delegation, it counts once. */
+  /**
+   * The delegation that caused the cost. If several attestations state the cost of one delegation, the cost
+   * counts once.
+   */
   delegation: string;
   cost: number;
 }

@@ -20,9 +20,10 @@ export interface Plan {
 }
 
 /**
- * Checks that a plan lies within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so Depute
- * applies the rules of attenuation. The parts share the parent's money, time, capabilities and hops. Each part costs
- * one hop, as a delegation does. The deadline of a part is not before the deadlines of its dependencies.
+ * Checks that a plan lies within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so
+ * Depute applies the rules of attenuation. The parts share the parent's budget, time, capabilities and chain
+ * depth. Each part reduces the depth by one, as a delegation does. The deadline of a part is not before the
+ * deadlines of its dependencies.
  *
  * @returns the dependencies of each part by its id
  * @throws DeputeError INVALID_REQUEST, naming the faulty field, BUDGET_EXCEEDED

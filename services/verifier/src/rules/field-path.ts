@@ -18,7 +18,7 @@ export function valueAt(value: unknown, path: string): unknown {
   return at;
 }
 
-/** The value that a check examines: the one at `field`, or the whole output without `field`. */
+/** Returns the value that a check examines: the value at `field`, or the whole output without `field`. */
 export function subjectOf(output: unknown, field: string | undefined): unknown {
   return field === undefined ? output : valueAt(output, field);
 }

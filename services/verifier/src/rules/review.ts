@@ -66,7 +66,8 @@ export function isEscalated({ escalationTime }: Review, now: number): boolean {
 }
 
 /**
- * The next time at which the review changes without a call, in epoch milliseconds: its escalation, then its deadline.
+ * Returns the next time at which the review changes without a call, in epoch milliseconds: first its
+ * escalation, then its deadline.
  *
  * @param now changes up to this time are already recorded
  * @returns undefined if the review is decided or timed out

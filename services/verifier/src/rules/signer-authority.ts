@@ -45,10 +45,10 @@ export interface AuthorityContext {
 
 /**
  * Checks that the signer was allowed to sign the attestation at its time. The verifier and the contract's
- * issuer may sign attestations of type `delegation_verification` without a delegation. All others need a token
- * whose last block is the delegation and names the signer. The time is createdAt, but at most five minutes
- * before the record. The five minutes are Depute's choice. createdAt is only the signer's claim. A signer could
- * backdate an attestation to before the token's expiry.
+ * issuer may sign attestations of type `delegation_verification` without a delegation. All other signers need a
+ * token whose last block is the delegation and names the signer. The time is createdAt, but at most five
+ * minutes before the record. The five minutes are Depute's choice: createdAt is only the signer's claim, and a
+ * signer could backdate an attestation to before the token's expiry.
  *
  * @param recordTime time of the attestation's record, in milliseconds since the Unix epoch
  */

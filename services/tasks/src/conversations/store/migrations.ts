@@ -42,8 +42,8 @@ CREATE INDEX conversation_webhooks_due ON conversation_webhooks (next_ms, task_i
 `;
 
 /**
- * Whether the worker waits for an authorization, so that a list by this state needs no reading of tasks. A task that
- * waited before this migration counts as one that waits for input, until its next change.
+ * A column that states whether the worker waits for an authorization, so that a list by this state reads no
+ * tasks. A task that waited before this migration counts as waiting for input, until its next change.
  */
 const AUTHORIZATIONS = `
 ALTER TABLE conversations ADD COLUMN awaits_authorization BIGINT NOT NULL DEFAULT 0;

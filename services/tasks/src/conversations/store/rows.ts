@@ -8,7 +8,7 @@ const SEQUENCE_ROW = row({ sequence: integer });
 const NUMBER_ROW = row({ number: integer });
 const WEBHOOKS_ROW = row({ has_webhooks: integer });
 
-/** Maximum total that a list reports. Counting stops there, so that it stays cheap. */
+/** Maximum total that a list reports. Counting stops at this number, so that the count of a long list is cheap. */
 const MAX_COUNTED = 100_000;
 
 export async function insertConversation(tx: WriteTx, task: Task): Promise<void> {

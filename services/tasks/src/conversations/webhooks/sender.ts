@@ -45,8 +45,8 @@ export interface SenderOptions {
 
 /**
  * Posts the events of tasks to the webhooks of their conversations: each event at least once, and the events
- * for one webhook in the order of the task's log. The log is the outbox, and each webhook keeps its place in
- * the log. A failed delivery is retried for some hours. Then the webhook is deleted. (A2A 4.3.3)
+ * for one webhook in the order of the task's log. The log is the outbox, and each webhook's row stores its
+ * position in the log. A failed delivery is retried for some hours. Then the webhook is deleted. (A2A 4.3.3)
  */
 export class WebhookSender {
   readonly #options: SenderOptions;
@@ -128,7 +128,7 @@ export class WebhookSender {
     return true;
   }
 
-  /** Sends the next events to a webhook, and stores its new place. */
+  /** Sends the next events to a webhook, and stores the webhook's new position in the log. */
   async #deliver({ taskId, id }: WebhookRow): Promise<void> {
     const { engine, clock, random, log } = this.#options;
     const { signal } = this.#closing;
@@ -191,7 +191,10 @@ export class WebhookSender {
   }
 }
 
-/** Reads a body, so that its connection can be used again. A body that is too long or broken does not matter. */
+/**
+ * Reads a body to its end, so that the body's connection can be used again. A body that is too long or broken
+ * has no other effect.
+ */
 async function drained(body: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const _ of body);

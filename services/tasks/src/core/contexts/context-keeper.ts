@@ -18,7 +18,7 @@ const BATCH = 50;
 export interface ContextKeeperOptions extends RegularPurgeOptions {
   readonly engine: Engine;
   readonly memory: ContextMemory;
-  /** How long the tombstone of a context is kept, in milliseconds. */
+  /** Milliseconds for which the tombstone of a context is stored. */
   readonly tombstoneMs: number;
 }
 

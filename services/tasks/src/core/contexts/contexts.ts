@@ -175,9 +175,9 @@ export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
 }
 
 /**
- * Returns a context that begins now.
+ * Returns a context whose time to live begins now.
  *
- * @param request the request that shares it; without a request id if the context comes with a task
+ * @param request the request that shares the context; without a request id if the context comes with a task
  */
 export function newContext(
   request: ShareContextRequest,
@@ -230,8 +230,8 @@ export async function keepContexts(
 }
 
 /**
- * Returns the live context under an external id of its owner. An expired context frees its id for a new one. A
- * revoked context keeps its id, so that a repeated call does not restore the context.
+ * Returns the live context under an external id of its owner. An expired context releases its external id for a
+ * new context. A revoked context does not release its id, so that a repeated call does not restore the context.
  */
 export async function orGivesWay(
   tx: WriteTx,

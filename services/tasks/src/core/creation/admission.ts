@@ -258,15 +258,15 @@ export function workOf(
 }
 
 /**
- * Applies the manifest of the delegator's agent, which names the allowed delegates. (CAP "Delegation") Depute's choice:
- * the task's description is the justification that the rule requires. The registry knows which manifest binds a key. A
- * key without a manifest is not restricted.
+ * Applies the manifest of the delegator's agent, which names the allowed delegates. (CAP "Delegation") Depute's
+ * choice: the task's description is the justification that the rule requires. The registry knows which manifest
+ * binds a key. A key without a manifest is not restricted.
  *
- * @param delegator its principal
+ * @param delegator the delegator's principal
  * @param to the delegate's id
  * @param task the facts for predicates; absent for none
- * @throws DeputeError CALLER_NOT_ALLOWED, with `agent`, `delegate`, `decision` and, for an undecidable predicate,
- *   `predicate_failure`; DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError CALLER_NOT_ALLOWED, with `agent`, `delegate`, `decision` and, for an undecidable
+ * predicate, `predicate_failure`; DEPENDENCY_UNAVAILABLE
  */
 export async function requireAllowed(
   dependencies: Dependencies,

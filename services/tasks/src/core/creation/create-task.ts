@@ -72,7 +72,7 @@ type Known =
       readonly replace: false /** Whether the request id named it. */;
       readonly byRequest: boolean;
     }
-  /** A task that gives up its external id to the new task. */
+  /** An earlier task whose external id the new task takes over. */
   | { readonly taskId: string; readonly replace: true };
 
 /**
@@ -205,13 +205,16 @@ function carriesContexts({ contextIds, contexts }: TaskDraft): boolean {
   return contextIds.length + contexts.length > 0;
 }
 
-/** Adds the dispatch to a worker to the creation of a task, so that both happen in one step. */
+/**
+ * Adds the dispatch to a worker to the creation of a task, so that one transaction creates and dispatches the
+ * task.
+ */
 function dispatchedAtOnce(creation: Advance, { worker }: AssignmentStream, nowMs: number): Advance {
   const { record, events } = dispatched(creation.record, worker, nowMs);
   return { record, events: [...creation.events, ...events] };
 }
 
-/** Ends the task that has the external id, if it is still open, and frees the id for a new task. */
+/** Releases an external id for a new task. The earlier task with the id ends if it is still open. */
 async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<void> {
   await engine.changeWithin(tx, taskId, (before, nowMs) =>
     cancelIfOpen(before, "another task was created in its place", nowMs),

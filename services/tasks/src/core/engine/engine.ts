@@ -125,8 +125,8 @@ export class Engine {
   }
 
   /**
-   * Sets the rule that decides which tasks may be dispatched although a context of the task is gone. Without
-   * such a rule, no task may be dispatched without its contexts.
+   * Sets the rule that selects the tasks which may be dispatched although a context of the task is lost.
+   * Without such a rule, every task needs all its contexts.
    */
   allowMissingContexts(rule: MissingContextRule): void {
     this.#allowsMissingContexts = rule;
@@ -263,7 +263,7 @@ export class Engine {
   #tellOfWork({ task, queuedMs, epoch }: TaskRecord): void {
     const mayBeTaken = task.status === TaskStatus.PENDING && queuedMs <= this.clock.now();
     if (mayBeTaken) this.#work.onWaiting(task.agentId);
-    // Only a task that a worker has held frees capacity when it is released.
+    // Only a task that a worker has held frees capacity at its release.
     if (epoch > 0) this.#work.onRoom(task.agentId);
   }
 

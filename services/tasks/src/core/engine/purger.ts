@@ -8,9 +8,9 @@ const BATCH = 50;
 
 export interface PurgerOptions extends RegularPurgeOptions {
   readonly store: Store;
-  /** How long the whole task is kept after its end, in milliseconds. */
+  /** Milliseconds for which the whole task is stored after its end. */
   readonly retentionMs: number;
-  /** How long a tombstone is kept, in milliseconds. */
+  /** Milliseconds for which a tombstone is stored. */
   readonly tombstoneMs: number;
 }
 

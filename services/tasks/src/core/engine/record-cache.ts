@@ -3,8 +3,9 @@ import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
 
 /**
- * The newest records of open tasks, so that consecutive changes need no read. The cache is ahead of the durable
- * state: writes build on cached records, and no answer reads them. No other process writes these tables.
+ * The newest records of open tasks, so that consecutive changes need no read. A cached record may be newer than
+ * the durable record: writes build on cached records, and no answer uses them. No other process writes these
+ * tables.
  */
 export class RecordCache {
   readonly #max: number;

@@ -45,8 +45,8 @@ export async function openSpend(
 }
 
 /**
- * Records what the present attempt has used so far. Returns the first unit whose use exceeds the remaining budget, if
- * there is one.
+ * Records the use of the present attempt so far. Returns the first unit whose use exceeds the remaining budget;
+ * undefined for none.
  */
 export async function noteUsage(
   tx: WriteTx,
@@ -60,7 +60,7 @@ export async function noteUsage(
   return over;
 }
 
-/** Returns the budget that a task has left; undefined if it has no budget. */
+/** Returns the remaining budget of a task; undefined for a task without a budget. */
 export async function readSpendLeft(tx: ReadTx, { id, spend }: Task): Promise<SpendBudget | undefined> {
   const account = spend === undefined ? undefined : await readAccount(tx, id);
   return account && budgetOf(available(account));

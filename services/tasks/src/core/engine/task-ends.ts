@@ -3,8 +3,8 @@ import type { TaskRecord } from "../rules/record.ts";
 type Listener = (ended: TaskRecord) => void;
 
 /**
- * Resolves waiting calls with the terminal record of a task, once the record is durable. The calls need no read. Only
- * this process writes the tables, so it sees every end.
+ * Resolves waiting calls with the terminal record of a task, once the record is durable. The calls need no
+ * read. This process sees every end of a task, because only this process writes the tables.
  */
 export class TaskEnds {
   readonly #waiting = new Map<string, Set<Listener>>();

@@ -25,10 +25,11 @@ export interface WatchOptions {
 }
 
 /**
- * Returns the events of a task after a cursor: the recorded ones, then live ones, up to the terminal event.
+ * Returns the events of a task after a cursor: first the stored events, then live events, up to the terminal
+ * event.
  *
- * @throws DeputeError INVALID_REQUEST for a cursor beyond the newest event, EVENTS_PURGED for one before the oldest
- *   kept event
+ * @throws DeputeError INVALID_REQUEST for a cursor beyond the newest event, EVENTS_PURGED for a cursor before
+ * the oldest stored event
  */
 export function watchTask(
   { reads, wakeUps, timers, pollMs, stopping }: WatchOptions,
@@ -106,7 +107,7 @@ export class SharedReads {
     this.#options = options;
   }
 
-  /** Returns the number of tasks whose reads are held. */
+  /** Returns the number of tasks with a shared read. */
   get size(): number {
     return this.#shared.size;
   }

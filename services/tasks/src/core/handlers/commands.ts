@@ -33,9 +33,7 @@ import { type Caller, callerOf, findVisible, type TasksContext, taskIdOf, watchO
 /** The default wait of WaitTask, milliseconds. */
 const DEFAULT_WAIT_MS = 20_000;
 
-/**
- * Requests the suspension of a task. Nothing changes if it was requested before, or if the task is already suspended.
- */
+/** Requests the suspension of a task. A repeated request, or a request for a suspended task, changes nothing. */
 export async function suspendTask(tasks: TasksContext, request: SuspendTaskRequest, context: HandlerContext) {
   const caller = await callerOf(tasks, context);
   const taskId = await taskIdOf(tasks, caller, request);
@@ -103,8 +101,8 @@ export async function provideInput(
       const value = create(TaskInputProvidedSchema, { input, ...(message && { message }) });
       const advanced = advance(before, { payload: { case: "inputProvided", value }, by: "delegator" }, nowMs);
       const { number, bytes } = await measureProvidedInputs(tx, taskId);
-      // The stored size of an answer is not its JSON size, but the difference is less than one answer. So this
-      // check uses the stored sizes and leaves room for one answer below the limit.
+      // The stored size of an answer differs from its JSON size by less than one answer. So this check uses the
+      // stored sizes and leaves room for one answer below the limit.
       if (bytes > MAX_ANSWERS_BYTES - MAX_ANSWER_BYTES) throw tooMuchInput();
       await insertProvidedInput(tx, taskId, number + 1, { input, message });
       return advanced;

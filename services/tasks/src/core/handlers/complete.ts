@@ -156,7 +156,10 @@ async function verify(
   }
 }
 
-/** Returns the failure from the first module check that a result does not pass; undefined if it passes all. */
+/**
+ * Returns the failure of the first module check that a result does not pass; undefined if the result passes all
+ * checks.
+ */
 export async function faultOfResult(
   { resultChecks }: TasksContext,
   record: TaskRecord,

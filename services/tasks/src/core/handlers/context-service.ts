@@ -103,7 +103,7 @@ async function findKnown(tx: WriteTx, memory: ContextMemory, requested: ContextR
   const { owner, requestId, externalId, digest } = requested;
   const earlierRecord = await findContextOfRequest(tx, memory, owner, requestId);
   const byRequest = earlierRecord?.digest === "" ? await orGivesWay(tx, earlierRecord, nowMs) : earlierRecord;
-  // A request whose data was not persisted has no digest to compare with.
+  // No digest exists for a request whose data was not persisted, so such a request cannot be compared.
   if (byRequest !== undefined && byRequest.digest !== "" && byRequest.digest !== digest) {
     throw requestIdReused(requestId, "context");
   }

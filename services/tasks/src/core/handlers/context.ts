@@ -43,7 +43,7 @@ export interface TasksContext {
   readonly contextMemory: ContextMemory;
   /** Passes the engine's calls to the module that reviews held results. */
   readonly reviews: ReviewsSlot;
-  /** The checks of modules. They run on every result in this order, until one fails it. */
+  /** The modules' checks of results. They run on every result in this order, until the result fails a check. */
   readonly resultChecks: ResultCheck[];
   /** Milliseconds between two polls of a stream that no wake-up reaches. */
   readonly pollMs: number;

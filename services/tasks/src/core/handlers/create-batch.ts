@@ -93,7 +93,8 @@ interface Aimed {
 }
 
 /**
- * Authorizes the caller for the right that all targets need. Without any target, it only verifies the caller's claim.
+ * Authorizes the caller for the right that all targets need. Without any target, the function verifies only the
+ * identity that the caller claims.
  */
 async function callerForAll(
   tasks: TasksContext,

@@ -105,7 +105,7 @@ export function rightTo(target: Target): { right: Right; binding: Binding | unde
   return { right: { ...DELEGATE_RIGHT, resource: resourceOf(target) }, binding };
 }
 
-/** Creates a task for a target whose right the caller has proven. */
+/** Creates a task for a target, after the caller has proven its right to the target. */
 export async function createForCaller(
   tasks: TasksContext,
   checked: CheckedDraft,
@@ -152,7 +152,8 @@ async function withInput(tasks: TasksContext, draft: TaskDraft, caller: Caller):
 }
 
 /**
- * Returns the depth of a new child task in its tree. Empty if the parent does not exist, because that is refused later.
+ * Returns the depth of a new child task in its tree. Empty if the parent does not exist, because a later check
+ * refuses the task.
  */
 async function depthOf({ engine }: TasksContext, parentTaskId: string): Promise<MoreOfWork> {
   if (parentTaskId === "") return { depth: 0 };

@@ -55,7 +55,10 @@ export async function endAttestedTask(
   return task;
 }
 
-/** Returns the only task under a delegation: the open task, or else the task whose end is not yet reported. */
+/**
+ * Returns the only task under a delegation: the open task or, without one, the task whose end is not yet
+ * reported.
+ */
 async function theTaskUnder({ engine }: TasksContext, revocationId: string): Promise<string | undefined> {
   const { open, ended } = await engine.store.read((tx) => tasksUnderDelegation(tx, revocationId));
   if (open.length > 1) {

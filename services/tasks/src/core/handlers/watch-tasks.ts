@@ -9,7 +9,10 @@ import { listPage } from "./list.ts";
 /** Shortest pause between two reads of one watch, in milliseconds. Changes within the pause come in one response. */
 const PAUSE_MS = 250;
 
-/** The shortest pause as a multiple of the last read's duration, so that one watch takes a tenth of the store's time. */
+/**
+ * The shortest pause as a multiple of the last read's duration. With this pause, one watch takes a tenth of the
+ * store's time.
+ */
 const PAUSE_PER_READ = 9;
 
 /** Number of poll intervals between two reads that no wake-up causes. */

@@ -147,7 +147,7 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
   };
 }
 
-/** Applies a step by which a worker ends its hold. A repeated call gets the same answer and changes nothing. */
+/** Applies a step with which a worker ends its lease. A repeated call gets the same answer and changes nothing. */
 async function settle(
   tasks: TasksContext,
   lease: Lease,

@@ -72,10 +72,11 @@ export async function claim(
 }
 
 /**
- * Dispatches tasks as {@link claim} does, within a transaction. The worker has room for the given number of tasks.
+ * Dispatches tasks within a transaction, as {@link claim} does. The worker has room for the given number of
+ * tasks.
  *
- * @param answer the bytes that are left in the one answer with all assignments. A task that does not fit stays pending
- *   for the worker's next call. Absent if each assignment is a message of its own.
+ * @param answer the bytes that remain in the one answer with all assignments. A task that exceeds them stays
+ * pending for the worker's next call. Absent if each assignment is a message of its own.
  */
 export async function claimWithin(
   tx: WriteTx,
@@ -108,7 +109,7 @@ export async function claimWithin(
   return assignments;
 }
 
-/** Whether a required context of a task is gone, so that no worker can do the task. */
+/** Whether a required context of a task is lost, so that no worker can do the task. */
 async function lacksContext(
   tx: ReadTx,
   engine: Engine,

@@ -27,7 +27,10 @@ interface Delegate {
   isQueued: boolean;
   /** Whether pending tasks without a worker may exist. */
   mayWait: boolean;
-  /** Whether the agent has a limit for all its streams, so that work for one stream leaves less for the others. */
+  /**
+   * Whether the agent has a limit for all its streams together. A task for one stream then leaves less capacity
+   * for the other streams.
+   */
   isBounded: boolean;
   cancelPoll: () => void;
 }

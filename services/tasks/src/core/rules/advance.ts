@@ -13,7 +13,7 @@ import type { Hold, Settlement, TaskRecord } from "./record.ts";
 import { afterFailedAttempt, type Circumstances, cancelled } from "./retry.ts";
 import { type Actor, isHeld, isTerminal } from "./state-machine.ts";
 
-/** A task that has advanced, and the events that advanced it, in order. */
+/** A changed task, and the events that caused the change, in order. */
 export interface Advance {
   readonly record: TaskRecord;
   readonly events: readonly TaskEvent[];
@@ -84,7 +84,7 @@ function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number)
   return { ...hold, attemptDeadlineMs: hold.attemptDeadlineMs + waitedMs };
 }
 
-/** Returns the hold of a task with a moved deadline. An attempt without its own limit ends with the task. */
+/** Returns the lease of a task with a moved deadline. An attempt without its own limit ends with the task. */
 function holdWithin(before: Task, hold: Hold, { expireTime }: TaskDeadlineMoved): Hold {
   const { attempt, total } = limitsMs(before);
   if (expireTime === undefined || attempt < total) return hold;
@@ -144,7 +144,7 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
   }
 }
 
-/** Returns the event that ends a task whose context is gone before a worker gets it. (NEKTE 7) */
+/** Returns the event that ends a task whose context is lost before a worker gets the task. (NEKTE 7) */
 function contextExpired(): TaskPayload {
   const message =
     "a context that the task carries is gone: it has expired, was revoked, or was lost with its process";

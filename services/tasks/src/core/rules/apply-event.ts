@@ -14,7 +14,7 @@ import {
   stateConflict,
 } from "./state-machine.ts";
 
-/** The payload of an event, without its time and its place in the log. */
+/** The payload of an event, without the event's time and its position in the log. */
 export type TaskPayload = Exclude<TaskEvent["payload"], { case: undefined }>;
 
 /** The payloads that change the status, each with the new status. */
@@ -42,7 +42,7 @@ interface Note {
   readonly within: readonly TaskStatus[];
 }
 
-/** The payloads that keep the status, each with the actors and statuses that allow it. */
+/** The payloads that do not change the status, each with the actors and statuses that allow the payload. */
 const NOTES: Record<Exclude<TaskPayload["case"], keyof typeof MOVES>, Note> = {
   progress: { by: "worker", within: [TaskStatus.RUNNING] },
   partial: { by: "worker", within: [TaskStatus.RUNNING] },

@@ -13,7 +13,7 @@ export function cancelNow(
   return advance(record, { payload: cancelled({ reason }), by }, nowMs);
 }
 
-/** Ends a task as {@link cancelNow} does. A task in a terminal state stays as it is. */
+/** Ends a task as {@link cancelNow} does. A task in a terminal state is not changed. */
 export function cancelIfOpen(...args: Parameters<typeof cancelNow>): Advance {
   const [record] = args;
   return isTerminal(record.task.status) ? { record, events: [] } : cancelNow(...args);

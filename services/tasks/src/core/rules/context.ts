@@ -45,7 +45,7 @@ export interface ContextRecord {
   /** The time of creation, in epoch milliseconds. */
   readonly createMs: number;
   readonly expireMs: number;
-  /** Whether the owner has revoked the context; its data is then gone. */
+  /** Whether the owner has revoked the context; its data is then deleted. */
   readonly isRevoked: boolean;
   readonly dataIn: DataPlace;
 }

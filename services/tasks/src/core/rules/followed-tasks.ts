@@ -9,8 +9,8 @@ export interface ListChange {
 }
 
 /**
- * The tasks that a client of a list has. Each event of a task raises its sequence, so a list of ids and sequences shows
- * the changes.
+ * The tasks that a client of a list has received. Each event of a task raises the task's sequence, so a list of
+ * ids and sequences shows the changes.
  */
 export class FollowedTasks {
   #sequences = new Map<string, bigint>();

@@ -22,7 +22,7 @@ export const MAX_TOTAL_MS = 30 * 24 * HOUR_MS;
 /** The heartbeat limit of a task that states none. */
 export const DEFAULT_HEARTBEAT_MS = 30_000;
 
-/** The number of attempts of a task whose policy states none. */
+/** The number of attempts of a task whose policy states no number. */
 export const DEFAULT_MAX_ATTEMPTS = 3;
 
 /** The kinds of limits. If several limits have passed, the first one in this order applies. */

@@ -52,7 +52,7 @@ export interface CarriedAlong {
 
 const NOTHING_CARRIED: CarriedAlong = { inputId: "", expireMs: undefined };
 
-/** The data that a child task inherits from its parent. */
+/** The data that a child task inherits from its parent task. */
 export interface Above {
   readonly place: Place;
   /** The owner of the parent; empty for none. */

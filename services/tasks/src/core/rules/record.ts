@@ -13,7 +13,7 @@ export interface Hold {
 /** The calls by which a worker ends its hold. */
 export type Settlement = "complete" | "fail" | "reject" | "release" | "suspend";
 
-/** A task's stored state: the result of its log's events, and the fields that the log does not have. */
+/** A task's stored state: the result of the events in the task's log, and fields that the log does not contain. */
 export interface TaskRecord {
   /** The task as the events of the log produce it, without the input. The input never changes and may be large. */
   readonly task: Task;
@@ -31,8 +31,8 @@ export interface TaskRecord {
   /** When the first context of the task expires, epoch milliseconds; undefined without contexts. */
   readonly contextExpireMs: number | undefined;
   /**
-   * The last call by which a worker itself ended its hold, and the epoch of that hold. A replay of the call gets an
-   * answer and changes nothing.
+   * The last call by which a worker itself ended its lease, and the epoch of that lease. A replay of the call
+   * gets an answer and changes nothing.
    */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
   /** The overseer's key; empty for no overseer, or for one without a key. */
@@ -45,8 +45,8 @@ export interface TaskRecord {
 const BEGINNING = 3n;
 
 /**
- * Whether the log is too short to have a report, checkpoint or answer, because each of these is a later event.
- * The tables of reports, checkpoints and answers then need no read.
+ * Whether the log is too short to contain a report, checkpoint or answer, because each of these is a later
+ * event. If so, the tables of reports, checkpoints and answers need no read.
  */
 export function hasOnlyBegun({ task, epoch }: TaskRecord): boolean {
   return epoch <= 1 && task.lastSequence <= BEGINNING;

@@ -15,10 +15,10 @@ import { type Random, toTimestamp } from "@depute/core";
 import { failureOf, type TaskPayload } from "./apply-event.ts";
 import { maxAttempts } from "./limits.ts";
 
-/** The factor from each wait to the next, if the policy does not state it. */
+/** The factor from each wait to the next, for a policy without a factor. */
 export const DEFAULT_BACKOFF_FACTOR = 2;
 
-/** The longest wait before another attempt in milliseconds, if the policy does not state it. */
+/** Maximum wait in milliseconds before another attempt, for a policy without a maximum. */
 export const DEFAULT_MAX_BACKOFF_MS = 3_600_000;
 
 /** The time of a step, and the source of randomness for its jitter. */

@@ -43,10 +43,11 @@ export function available({ limit, reserved, spent, attempt }: Account): Bounds 
 }
 
 /**
- * Reserves a child's share of the budget. A unit that the child does not bound gets all that the parent has left.
+ * Reserves a child's share of the budget. For a unit without a limit of the child, the child's share is the
+ * parent's whole remaining amount.
  *
- * @returns the parent's account after it, and the child's limit
- * @throws DeputeError BUDGET_EXCEEDED when the parent has less left
+ * @returns the parent's account after the reservation, and the child's limit
+ * @throws DeputeError BUDGET_EXCEEDED when the parent's remaining amount is smaller
  */
 export function reserve(
   parent: Account,
@@ -62,7 +63,7 @@ export function reserve(
     if (remaining[unit] <= 0) throw exceeded(unit, 1, remaining[unit]);
     return remaining[unit];
   });
-  // A unit that the parent does not bound needs no reservation.
+  // A unit without a limit of the parent needs no reservation.
   const reservation = each((unit) => (parent.limit[unit] === Number.POSITIVE_INFINITY ? 0 : limit[unit]));
   return { parent: { ...parent, reserved: add(parent.reserved, reservation) }, limit };
 }
@@ -107,10 +108,11 @@ export function endChild(parent: Account, child: Account): Account {
 }
 
 /**
- * Changes a task's limit. For a child, the difference moves between its account and its parent's.
+ * Changes a task's limit. For a child, the difference moves between the child's account and the parent's
+ * account.
  *
- * @throws DeputeError BUDGET_EXCEEDED when the new limit is below the use and reservations, or above what the parent
- * can give
+ * @throws DeputeError BUDGET_EXCEEDED when the new limit is below the use and reservations, or above the
+ * parent's remaining amount
  */
 export function changeLimit(
   account: Account,

@@ -15,7 +15,7 @@ import {
 
 const ALL = Object.values(TaskStatus).filter((status) => status !== TaskStatus.UNSPECIFIED);
 
-// A copy of the transitions, taken from the diagram of the life cycle. The test compares it with the table, so a
+// A copy of the transitions in the diagram of the life cycle. The test compares this copy with the table, so a
 // mistake in the table fails the test.
 const PICTURE: Record<string, string[]> = {
   pending: ["accepted", "in_review", "completed", "rejected", "failed", "cancelled", "expired", "revoked"],

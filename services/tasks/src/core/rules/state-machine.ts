@@ -7,7 +7,7 @@ export type Actor =
   | "delegator"
   /** The delegate, under a lease. */
   | "worker"
-  /** The delegate, by a signed attestation that the verifier checked; it needs no lease. */
+  /** The delegate, by a signed attestation that the verifier checked. The attestation needs no lease. */
   | "attestation"
   /** The reviewer of held results. */
   | "overseer"
@@ -83,7 +83,7 @@ export const TRANSITIONS: readonly Transition[] = [
 
 const actors = new Map(TRANSITIONS.map(({ from, to, by }) => [key(from, to), by]));
 
-/** Whether the table has the transition; with `by`, whether that actor may make it. */
+/** Whether the table contains the transition. With `by`, whether that actor may make the transition. */
 export function canTransition(from: TaskStatus, to: TaskStatus, by?: Actor): boolean {
   const allowed = actors.get(key(from, to));
   return allowed !== undefined && (by === undefined || allowed.includes(by));

@@ -4,8 +4,8 @@ import type { TaskRecord } from "./record.ts";
 /** A caller that reads a task, or works on it. */
 export interface Viewer {
   /**
-   * Whether the viewer is this principal, or may act for it. For the empty principal, true only if the viewer may act
-   * for every principal.
+   * Whether the viewer is this principal, or may act for it. For the empty principal, true only if the viewer
+   * may act for every principal.
    */
   mayActFor(principal: string): boolean;
 }

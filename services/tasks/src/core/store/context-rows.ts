@@ -146,7 +146,7 @@ export async function revokeContext(tx: WriteTx, record: ContextRecord): Promise
   await deleteData(tx, record);
 }
 
-/** Takes a context's external id and request id away, so that another context can have them. */
+/** Removes a context's external id and request id, so that another context can use these ids. */
 export async function freeContextIds(tx: WriteTx, { id }: ContextRecord): Promise<void> {
   await tx.run("UPDATE contexts SET external_id = '', request_id = context_id WHERE context_id = ?", [id]);
 }

@@ -2,7 +2,10 @@ import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
 
 const SEQUENCE_ROW = row({ sequence: integer });
 
-/** The last processed position in another service's log. It never goes back. */
+/**
+ * The position in another service's log up to which this service has processed the log. The position never
+ * decreases.
+ */
 export interface Cursor {
   /** Returns the last sequence that was processed; 0 at first. */
   read(tx: ReadTx): Promise<number>;

@@ -38,7 +38,10 @@ export interface ListPosition {
 
 export interface ListedTask extends ListPosition {
   readonly task: Task;
-  /** Whether the task passes the filters. The list omits a task that does not, but its next page starts after it. */
+  /**
+   * Whether the task passes the filters. The list omits a task that does not pass, but the next page starts
+   * after that task.
+   */
   readonly matches: boolean;
 }
 

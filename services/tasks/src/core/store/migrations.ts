@@ -225,8 +225,8 @@ CREATE TABLE task_artifact_bytes (
 CREATE INDEX task_artifact_bytes_by_task ON task_artifact_bytes (task_id);
 `;
 
-// A row with a `place` has a state that is not yet reported to the tokens service. `place` gives the order of the
-// reports. The purge of a task's content keeps this row, so that no report is lost.
+// A row with a `place` has a state that the tokens service has not yet received. `place` gives the order of the
+// reports. The purge of a task's content does not delete this row, so that no report is lost.
 const DELEGATIONS = `
 CREATE TABLE task_delegations (
   task_id TEXT PRIMARY KEY,

@@ -27,7 +27,8 @@ const WORKER_TOKEN_ROW = row({ worker_token: text });
 const SCHEMA_ROW = row({ schema: bytes });
 
 /**
- * The highest priority. The store writes this number minus a task's priority, so that the most urgent task sorts first.
+ * The highest priority. The store writes this number minus a task's priority, so that the most urgent task
+ * comes first in the order.
  */
 const MOST_URGENT = 9;
 
@@ -66,8 +67,9 @@ export async function readTask(tx: ReadTx, taskId: string): Promise<TaskRecord |
 }
 
 /**
- * Reads records and their list positions. `where` is the rest of the statement after WHERE; use only conditions that an
- * index covers.
+ * Reads records and their list positions.
+ *
+ * @param where the part of the statement after WHERE; use only conditions that an index covers
  */
 export async function readRecords(
   tx: ReadTx,

@@ -206,7 +206,8 @@ async function* watch(
   const { store } = engine;
   const link = linkSignals(context.signal, stopping);
   const afterNumber = Number(afterSequence);
-  // Each batch is read with the number of the last receipt, so that the stream ends after that receipt.
+  // Each batch is read together with the number of the execution's last receipt. The stream ends after that
+  // receipt.
   const last = await store.read((tx) => lastOf(tx, requestId));
   if (last === afterNumber) return link.release();
   let end = last;

@@ -113,7 +113,7 @@ export class Approvals {
     await this.#close(tx, record);
   }
 
-  /** Ends an execution whose approval a person refused. */
+  /** Ends an execution after a person refused to approve it. */
   async #refuse(tx: WriteTx, record: ExecutionRecord, reason: string): Promise<void> {
     if (record.approval !== AWAITED || isTerminal(record.status)) return;
     await updateExecution(tx, { ...record, approval: REFUSED });

@@ -55,7 +55,7 @@ export const DECISIVE: ReadonlySet<TaskEvent["payload"]["case"]> = new Set([
 export function outcomeOf({ payload }: TaskEvent, status: ExecutionStatus): Outcome | undefined {
   switch (payload.case) {
     case "started":
-      // The execution is already in progress from an earlier attempt, so this attempt causes no transition.
+      // An earlier attempt has already started the execution, so this attempt causes no transition.
       if (status !== ExecutionStatus.ACCEPTED) return undefined;
       return { status: ExecutionStatus.IN_PROGRESS, reason: "" };
     case "completed":

@@ -40,8 +40,8 @@ const MAX_MESSAGE = 2000;
 /**
  * Builds the error of a receipt.
  *
- * @param what a failure mode of the manifest, or an error code that has no mode; the error's details name the
- * mode
+ * @param what a failure mode of the manifest, or an error code for which the manifest has no mode; the error's
+ * details name the mode
  */
 export function failed(
   what: FailureMode | ErrorCode,

@@ -13,8 +13,9 @@ export const MAX_VERIFIERS = 16;
 const AGENT_ID = /^[A-Za-z0-9._:-]{3,128}$/;
 
 /**
- * The agents that a request accepts as third-party verifiers; empty for none. Depute's choice: the protocol has no
- * field for them, so the request's metadata has a comma-separated list (`acceptable_verifiers`).
+ * Returns the agents that a request accepts as third-party verifiers; empty for none. Depute's choice: the
+ * protocol has no field for such verifiers, so the request's metadata has a comma-separated list
+ * (`acceptable_verifiers`).
  *
  * @returns undefined for a malformed list
  */

@@ -4,18 +4,24 @@ import { deleteExecution, endedExecutions, rejectedExecutions } from "../store/p
 
 /** Largest number of executions that one transaction deletes. */
 const BATCH = 100;
-/** Minimum time in milliseconds for which an idempotency key and its answer are kept, even if the settings say less. */
+/**
+ * Minimum time in milliseconds for which an idempotency key and its answer are stored. A smaller value in the
+ * settings has no effect.
+ */
 const SHORTEST_MS = 24 * 3_600_000;
 
 export interface PurgerOptions extends RegularPurgeOptions {
   readonly store: TaskStore;
-  /** How long an execution is kept after its end, milliseconds. */
+  /** Milliseconds for which an execution is stored after its end. */
   readonly retentionMs: number;
-  /** How long a rejected request is kept, in milliseconds. */
+  /** Milliseconds for which a rejected request is stored. */
   readonly rejectedRetentionMs: number;
 }
 
-/** Deletes executions that ended long ago, with their receipts. An execution whose payment is not settled is kept. */
+/**
+ * Deletes executions that ended long ago, with their receipts. An execution whose payment is not settled is not
+ * deleted.
+ */
 export class ExecutionPurger extends RegularPurge {
   readonly #options: PurgerOptions;
 

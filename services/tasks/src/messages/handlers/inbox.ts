@@ -207,7 +207,7 @@ async function requireOwn(
   await participants.self(agentId, await participants.identify(context), context);
 }
 
-/** Refuses a cursor before the oldest kept message, so that a reader learns that messages are missing. */
+/** Refuses a cursor before the oldest stored message. The refusal shows the reader that messages are missing. */
 function requireKept(agentId: string, after: number, firstSequence: number): void {
   if (after === 0 || after >= firstSequence - 1) return;
   throw new DeputeError(ErrorReason.EVENTS_PURGED, "these messages are no longer kept", {

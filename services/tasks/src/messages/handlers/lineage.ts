@@ -129,7 +129,7 @@ function buildTree(
   for (const [id, node] of nodes) {
     if (id !== rootId) (nodes.get(parentIdOf(id)) ?? root).tasks.push(node);
   }
-  // The tasks that refused notices name do not exist, so these notices are shown at the nearest existing task.
+  // A refused notice created no task, so the lineage shows the notice at the nearest existing task.
   for (const message of messages)
     nearest(nodes, message.taskId, root).messages.push(toLineage(message, sight));
   return root;

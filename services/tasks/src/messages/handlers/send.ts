@@ -131,9 +131,10 @@ function onceOf(kind: Kind, requestId: string, digest: string): Once {
 }
 
 /**
- * Returns the answer that an identical earlier call got.
+ * Returns the stored answer of an identical earlier call.
  *
- * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id whose task has failed
+ * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id whose task has
+ * failed
  */
 async function answered(
   tx: ReadTx,

@@ -70,8 +70,8 @@ export function identityOf(value: ToolCallResult): string {
 }
 
 /**
- * Whether an agent's manifest allows a tool, so that the agent itself may have produced a result of it. (CAP "MCP
- * Integration")
+ * Whether an agent's manifest allows a tool. Only then may the agent itself have produced a result of the tool.
+ * (CAP "MCP Integration")
  */
 export function isBound(manifest: AgentManifest | undefined, { serverId, tool }: ToolCallResult): boolean {
   const bindings = manifest?.mcpBindings ?? [];

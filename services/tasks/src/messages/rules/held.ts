@@ -16,16 +16,20 @@ const RUN = 8;
  */
 const SHORT = 4;
 
-/** The comparison of a message with a held result uses at most this many of the first words of each. */
+/**
+ * Maximum number of words of a message, and of a held result, that the comparison uses: the first words of
+ * each.
+ */
 const MAX_COMPARED = 50_000;
 
 /** Texts, each as a list of its words. */
 type Texts = readonly (readonly string[])[];
 
 /**
- * Whether a message contains a held result. A message contains the result with one of its attachments, a run of
- * its words, or the whole of a short text. Content of the task's notice is ignored, because the delegator
- * already has the notice. A paraphrase of the result is not detected.
+ * Whether a message contains a held result. A message contains the result if it has one of the result's
+ * attachments, a run of the result's words, or the whole of a short result. Content of the task's notice is
+ * ignored, because the delegator already has the notice. The comparison does not detect a paraphrase of the
+ * result.
  *
  * @param context the text and attachments of the task's notice
  */

@@ -38,7 +38,10 @@ export interface Facts {
   readonly parent: TaskFacts | undefined;
   /** The agents that hold the tasks above the new task, the parent's holder first. */
   readonly holdersAbove: readonly string[];
-  /** The task whose result an overseer's message is about. The message names that task or the task of its review. */
+  /**
+   * The task to whose result an overseer's message refers. The message names that task or the task of its
+   * review.
+   */
   readonly subject: TaskFacts | undefined;
   /** Whether the review has waited longer than the limit after which the orchestrator may also decide it. */
   readonly isEscalated: boolean;
@@ -74,7 +77,7 @@ export type Intent =
       readonly submits: boolean;
       /** The task that the new task reviews; empty if the new task is no review. */
       readonly reviewsId: string;
-      /** The unsuccessful task whose id the new task takes over; absent for a new id. */
+      /** The failed or cancelled task whose id the new task takes over; absent for a new id. */
       readonly again?: TaskFacts;
     }
   | { readonly does: "complete"; readonly task: TaskFacts; readonly carries?: string }
@@ -149,9 +152,9 @@ export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "e
 }
 
 /**
- * Determines the effect of a message from outside the lineage. Such a sender may send plain messages to any
- * participant. Every answer is the same as for the first message of a new conversation. So the sender does not
- * learn whether the task exists.
+ * Determines the effect of a message from a sender outside the lineage. Such a sender may send plain messages
+ * to any participant. The answer equals the answer to the first message of a new conversation, so the sender
+ * does not learn whether the task exists.
  */
 function fromOutside(kind: Kind): Intent {
   const { taskId } = kind.value;

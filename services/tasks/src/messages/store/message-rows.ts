@@ -223,7 +223,7 @@ export async function hasWritten(tx: ReadTx, rootId: string, from: string, to: s
   return partyRow !== undefined;
 }
 
-/** Stores tool results of a lineage, so that participants may pass them on. */
+/** Stores tool results of a lineage, so that participants may attach them to further messages. */
 export async function insertToolResults(
   tx: WriteTx,
   rootId: string,

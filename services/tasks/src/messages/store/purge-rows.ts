@@ -20,8 +20,8 @@ export async function quietLineages(tx: ReadTx, beforeMs: number, limit: number)
 const PARTS = ["cap_refusals", "cap_tool_results", "cap_parties", "cap_tasks", "cap_lineages"];
 
 /**
- * Purges at most `limit` messages of a lineage, and the lineage itself with its last message. Each inbox records the
- * sequence after its last purged message, so that readers notice the gap.
+ * Purges at most `limit` messages of a lineage, and the lineage itself with its last message. Each inbox
+ * records the sequence after its last purged message, so that readers detect the gap.
  *
  * @returns whether the lineage has more messages
  */

@@ -8,7 +8,7 @@ const MESSAGES = 100;
 
 export interface MessagePurgerOptions extends RegularPurgeOptions {
   readonly store: TaskStore;
-  /** Milliseconds for which a lineage is kept after its last message. */
+  /** Milliseconds for which a lineage is stored after its last message. */
   readonly retentionMs: number;
 }
 

@@ -145,7 +145,7 @@ const HOLDER: Viewer = { mayActFor: () => true };
 /**
  * Creates a task in the task engine, below the parent that CAP's id implies.
  *
- * @param notice the stored notice; its owner owns a task without a parent
+ * @param notice the stored notice; the notice's owner owns a task without a parent
  * @param replaces the task whose external id the new task takes over
  * @returns the task engine's id of the new task
  */

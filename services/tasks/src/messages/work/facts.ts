@@ -41,8 +41,8 @@ export async function readFacts(
 }
 
 /**
- * Returns the task whose result an overseer's message is about. For the id of a review task it is the reviewed task,
- * otherwise the task with that id.
+ * Returns the task to whose result an overseer's message refers. For the id of a review task, this is the
+ * reviewed task; otherwise, it is the task with the id.
  */
 async function subjectOf(
   tx: ReadTx,

@@ -220,8 +220,8 @@ export class Notices implements ReviewListener {
 
 /**
  * Returns a result as a CAP message: the worker's own message, or a message that is built from the output. The
- * worker's own message is used only if all its tool results already occur in the lineage. A new tool result is
- * unverified.
+ * worker's own message is used only if all its tool results already occur in the lineage, because a new tool
+ * result is unverified.
  */
 async function resultOf(
   tx: ReadTx,

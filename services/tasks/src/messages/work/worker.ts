@@ -5,7 +5,7 @@ import type { CapContext } from "./context.ts";
 
 /**
  * Milliseconds without any call after which an agent that works by messages loses its lease. The time is long,
- * because such an agent writes rarely.
+ * because such an agent sends few messages.
  */
 export const SILENCE_MS = 3_600_000;
 
@@ -35,8 +35,9 @@ export async function leaseToInbox(
 }
 
 /**
- * Extends those leases of an agent's inbox that have less than half of their time left. Reading the inbox,
- * acknowledging and sending count as heartbeats. A silent agent's leases expire like any other worker's.
+ * Extends those leases of an agent's inbox that have less than half of their duration left. Reading the inbox,
+ * acknowledging and sending count as heartbeats. If an agent makes no call, its leases expire like any other
+ * worker's leases.
  */
 export async function extendInboxLeases({ engine, clock }: CapContext, agentId: string): Promise<void> {
   await engine.keepAlive(inboxOf(agentId).holder, clock.now() + SILENCE_MS / 2);

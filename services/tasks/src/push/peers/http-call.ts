@@ -18,8 +18,8 @@ export async function sendHttp(
   request: OutboundRequest,
 ): Promise<OutboundAnswer> {
   try {
-    // The limit is one byte more than allowed, so that an oversized answer is recognized and not taken for a broken
-    // one.
+    // The limit is one byte more than allowed. An oversized answer is then recognized, and does not count as a
+    // broken answer.
     const limits = { ...request, maxBytes: request.maxBytes + 1 };
     return await (request.idleMs === LONGEST_MS ? streams : calls).send(url, limits);
   } catch (thrown) {

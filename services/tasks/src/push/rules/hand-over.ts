@@ -12,8 +12,8 @@ import {
 import { DEFAULT_RESULT_BUDGET, fromTimestamp, isObject } from "@depute/core";
 
 /**
- * The terms of a delegation: its limits, without its content. The terms are stored, so that a repeated call has
- * the same terms.
+ * The terms of a delegation: its limits, without its content. The terms are stored, so that a repeated call
+ * sends the same terms.
  */
 export interface Terms {
   readonly timeoutMs: number;
@@ -54,8 +54,7 @@ export function readTerms(text: string): Terms | undefined {
 
 /**
  * Creates a `nekte.delegate` request, for work without a capability (NEKTE 3). The request contains one
- * context: the task's input or, without an input, the first context. Separate calls share the other contexts
- * before.
+ * context: the task's input or, without an input, the first context. Earlier calls share the other contexts.
  *
  * @param contexts `gone` if the contexts were only in memory and are lost. A placeholder then replaces the
  * first context, which suffices for an endpoint that already has the delegation.

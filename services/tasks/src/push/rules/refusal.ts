@@ -6,7 +6,7 @@ export interface Refusal {
 }
 
 /**
- * Thrown if an endpoint did not do the requested work. The message is for people. The message is truncated,
+ * Thrown if an endpoint did not do the requested work. People read the message. The message is truncated,
  * because it may quote the answer.
  */
 export class PeerFault extends Error implements Refusal {

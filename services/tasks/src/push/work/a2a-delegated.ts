@@ -53,7 +53,7 @@ export class A2aDelegated {
   /** Whether the next call reads the task instead of subscribing to it. */
   #readsNext = false;
   #elements = 0;
-  /** Whether an element came since the last wait, and whether it was a change of the task. */
+  /** Whether a stream element arrived since the last wait, and whether the element was a change of the task. */
   #heard: "nothing" | "snapshot" | "change" = "nothing";
   /** Number of consecutive calls that brought nothing. */
   #failures = 0;
@@ -205,8 +205,8 @@ export class A2aDelegated {
   }
 
   /**
-   * Stores the agent's ids of the task before the work continues, so that the platform can resume and cancel
-   * the task.
+   * Stores the agent's ids of the task before the work continues. With these ids, the platform can resume and
+   * cancel the task.
    */
   async #note(task: A2aTask): Promise<void> {
     this.#task = task;
@@ -265,9 +265,9 @@ export class A2aDelegated {
   }
 
   /**
-   * Whether the attempt continues after this failure of a call.
+   * Whether the attempt continues after a call failed in this way.
    *
-   * @param message the message that the call sent; undefined if it sent none
+   * @param message the message that the call sent; undefined for a call without a message
    */
   #mayPass(thrown: unknown, message: Message | undefined): boolean {
     if (!(thrown instanceof PeerFault)) return false;

@@ -15,8 +15,8 @@ import type { Kept } from "./kept.ts";
 import type { Remotes } from "./remotes.ts";
 
 /**
- * Milliseconds to wait before each further call to an endpoint that failed immediately, as an endpoint that is just
- * starting does.
+ * Milliseconds to wait before each further call to an endpoint that failed immediately. An endpoint that is
+ * just starting fails in this way.
  */
 const WAITS_MS = [250, 1000, 2500] as const;
 /** A call that fails within this many milliseconds counts as an immediate failure. */

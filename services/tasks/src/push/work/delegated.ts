@@ -347,8 +347,8 @@ export class Delegated {
   }
 
   /**
-   * Whether the endpoint still works on the task although the endpoint sends no events. If not, the attempt
-   * gives up the stream.
+   * Whether the endpoint still works on the task although it sends no events. If not, the attempt abandons the
+   * stream.
    */
   async #isStillAtIt(): Promise<boolean> {
     let state: string | undefined;
@@ -386,6 +386,7 @@ function noteNew({ push, context, endpoint, assignment, lease }: AtPeer, isFirst
 }
 
 /**
- * Replaces an attempt's peer after the stream was kept, so that closing the attempt's peer leaves the kept stream open.
+ * Replaces an attempt's peer after the stream was handed to the set of kept streams. Closing the attempt's peer
+ * then leaves the kept stream open.
  */
 const NO_PEER = { close() {} } as Peer;

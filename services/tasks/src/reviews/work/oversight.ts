@@ -44,7 +44,7 @@ export interface OversightOptions {
   readonly escalation: readonly string[];
 }
 
-/** The events that {@link Oversight} follows: those by which a task enters or leaves review. */
+/** The events that {@link Oversight} follows: the events with which a task enters or leaves review. */
 export const FOLLOWED: ReadonlySet<TaskEventName> = new Set([
   "submitted",
   "changesRequested",
@@ -132,8 +132,8 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Asks a question about a held result at the verifier. Then calls `apply` with the question's number, which the
-   * caller records with {@link noteInquiry}.
+   * Sends a question about a held result to the verifier. Then calls `apply` with the question's number, which
+   * the caller records with {@link noteInquiry}.
    *
    * @throws DeputeError as {@link decide}
    */
@@ -196,7 +196,8 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Fails a task in review, because the verifier service refused its review with an error that a retry would get again.
+   * Fails a task in review. The verifier service refused the task's review with an error that a retry would get
+   * again.
    */
   async giveUp(reviewId: string, why: string): Promise<void> {
     const { engine } = this.#options;

@@ -182,9 +182,9 @@ export class SessionEngine {
   }
 
   /**
-   * Returns the first answer to a repeated message, if the message is still its sender's latest. A sender that has sent
-   * a later message already had the answer, so an older repeat is refused. A different message with the same id is
-   * refused too.
+   * Returns the first answer to a repeated message, if the message is still the sender's latest. A sender that
+   * has sent a later message already received the answer, so an older repetition is refused. A different
+   * message with the same id is refused too.
    *
    * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message
    */
@@ -277,7 +277,10 @@ export class SessionEngine {
     return this.store.read(earliestSessionDeadline);
   }
 
-  /** Registers a listener that is called when delegations have changed, so that their tasks must be updated. */
+  /**
+   * Registers a listener. The engine calls it when delegations have changed, so that the listener updates their
+   * tasks.
+   */
   onWork(listener: () => void): void {
     this.#onWork = listener;
   }

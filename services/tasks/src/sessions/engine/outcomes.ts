@@ -20,8 +20,8 @@ const RESULTS: Readonly<Record<Outcome["result"], SessionResult>> = {
 };
 
 /**
- * Severity of a breach: an obligation whose fulfillment the counterparty refused, or that is overdue. The platform does
- * not know the real damage.
+ * The severity of a breach. A breach is an obligation that is overdue, or whose fulfilment the counterparty
+ * refused. The platform does not know the real damage, so the severity is fixed.
  */
 const BREACH_SEVERITY = DISPUTE_SEVERITY["fulfillment-mismatch"];
 

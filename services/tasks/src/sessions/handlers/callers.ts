@@ -34,8 +34,8 @@ export class Callers {
    * Identifies the caller of an RPC.
    *
    * @param candidates the agents whose keys are checked; used only for an ES256 proof, or for a message without
-   *   credentials
-   * @param message if credentials are required and absent, the message's proof and signature identify the caller
+   * credentials
+   * @param message identifies the caller by its proof and signature, if credentials are required and absent
    * @throws DeputeError as Authority.identify
    */
   async identify(

@@ -69,7 +69,8 @@ test("a proof counts once, also after a restart; a refused message does not use 
   expect(await refusalCode(again())).toEqual([INTEGRITY, "proof_replayed"]);
   await stage.host.restart();
   expect(await refusalCode(again())).toEqual([INTEGRITY, "proof_replayed"]);
-  // Repeating the same message is allowed: it gets the first answer, however old the proof is.
+  // A participant may repeat a message. The repetition gets the first answer, even if the message's proof is
+  // old.
   stage.clock.advance(120_000);
   expect(await stage.api.appendMessage({ envelope }, as(BEN.key))).toMatchObject({ sequence: 5n });
 });

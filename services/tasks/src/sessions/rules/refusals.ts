@@ -87,7 +87,7 @@ export function replayed(session: Session): DeputeError {
   return refusedHere("proof_replayed", "the proof was taken before", session);
 }
 
-/** Creates the refusal of a message whose id is already used in the session. */
+/** Returns the refusal of a message whose id is already used in the session. */
 export function duplicate(session: Session): DeputeError {
   return refusedHere("duplicate_message", "a message of that id is in the session", session);
 }

@@ -63,7 +63,7 @@ export class Stage {
   readonly log = new FakeLog(this.clock);
   /** Agents that are hidden, each with the viewer that cannot see it. */
   readonly hidden: { agent: string; from: string }[] = [];
-  /** URIs of agents whose manifests do not let them delegate to any other agent. */
+  /** URIs of agents whose manifests forbid every delegation. */
   readonly restricted = new Set<string>();
   /** The contents of agents' cards by the agents' URIs. */
   readonly cards = new Map<string, Omit<Card, "$typeName">>();

@@ -33,10 +33,11 @@ export interface DelegatedWorkOptions {
 }
 
 /**
- * Creates and ends the tasks of delegations in sessions. ASP does not define the work itself, so these are Depute's
- * choices. An accepted delegation creates a task of the delegator. The delegate's signed report in the session becomes
- * the task's result, whichever worker did the work. If the delegation ends without a report, the task is cancelled. The
- * session decides: a message's transaction records the change of a delegation, and the task is updated afterwards.
+ * Creates and ends the tasks of delegations in sessions. ASP does not define the work itself, so these rules
+ * are Depute's choices. An accepted delegation creates a task of the delegator. The delegate's signed report in
+ * the session becomes the task's result, independent of the worker. If the delegation ends without a report,
+ * the task is cancelled. The session decides: the transaction of a message records the change of a delegation,
+ * and the task is updated afterwards.
  */
 export function delegatedWork({ engine, tasks, clock, timers, log }: DelegatedWorkOptions): Outbox<WorkRow> {
   const { store } = engine;
