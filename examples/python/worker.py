@@ -1,4 +1,4 @@
-"""An agent that scores the sentiment of texts, until it is stopped. examples/README.md lists its settings."""
+"""Runs an agent that scores the sentiment of texts until the process stops. examples/README.md lists the settings."""
 
 import asyncio
 import os

@@ -24,7 +24,7 @@ RULES = "buf/validate/validate.proto"
 
 
 def generate() -> None:
-    """Writes the output, or keeps it where a source distribution already contains it."""
+    """Writes the output, unless a source distribution already contains the output."""
     bundles = sorted(BUNDLES.glob("depute-protos-*.tgz"))
     if not bundles:
         if (OUT / "contracts.binpb").exists():

@@ -39,7 +39,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent
 
 
 def answer(operation, case):
-    """What the script answers to a case, in the form of the case."""
+    """The script's answer to a case, in the form of the case."""
     try:
         return {"expected": operation(case["input"])}
     except Refusal as refusal:

@@ -178,7 +178,7 @@ def new_request_id() -> str:
 
 
 def set_request_ids(request: Any) -> None:
-    """Sets the empty request ids of a request and of the requests in it, once, so that each attempt has the same."""
+    """Sets the empty request ids of a request and of nested requests once, so that all attempts have the same ids."""
     fields = request.DESCRIPTOR.fields_by_name
     if "request_id" in fields and request.request_id == "":
         request.request_id = new_request_id()

@@ -48,7 +48,7 @@ def new(name: str) -> Message:
 
 
 def is_inline(descriptor: Any) -> bool:
-    """Whether a document shows the message's only field in its place."""
+    """Whether a document contains the value of the message's only field in place of the message."""
     return descriptor.full_name in _INLINE
 
 

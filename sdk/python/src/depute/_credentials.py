@@ -1,4 +1,4 @@
-"""How a caller shows who it is, for each attempt of a call."""
+"""Credentials that identify the caller, for each attempt of a call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ISSUER = "depute.tokens.v1.TokenService/GetIssuer"
 
 
 class Open:
-    """No credentials: for a platform that serves callers of its own machine."""
+    """No credentials: for a platform that serves only callers on the same machine."""
 
     async def headers(self, path: str, token: str | None) -> dict[str, str]:
         return {}
@@ -69,7 +69,7 @@ class Sessions(Proofs):
         return {"dpop": proof} if token is None else {"dpop": proof, "authorization": f"DPoP {token}"}
 
     def renew(self, error: DeputeError) -> bool:
-        """A session lives in the process that opened it; after a restart the holder opens another."""
+        """A session exists only in the process that opened it; after a restart the holder opens another session."""
         is_denied = error.reason in (Reason.UNAUTHENTICATED, Reason.TOKEN_DENIED)
         if is_denied and self._sessions:
             self._sessions.clear()

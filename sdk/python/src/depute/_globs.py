@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MAX_RESOURCE_CHARS = 1024
-#: Work that the containment checks of one token may take, in steps of its automata.
+#: Maximum work of the containment checks of one token, in steps of the automata.
 MAX_CONTAINMENT_WORK = 50_000
 #: Longer patterns pay for every step.
 _MAX_SEGMENTS_AT_SIGHT = 31
@@ -31,7 +31,7 @@ class Pattern:
 
 @dataclass
 class Work:
-    """The remaining steps of containment checks; all checks of one token share it."""
+    """The remaining steps of containment checks. All checks of one token share this budget."""
 
     left: int = MAX_CONTAINMENT_WORK
 
@@ -41,7 +41,7 @@ class PatternProblem(ValueError):
 
 
 def utf16_length(text: str) -> int:
-    """The length in UTF-16 code units, in which the limits of the texts are given."""
+    """The length in UTF-16 code units, the unit of the limits of texts."""
     return len(text) + sum(char > "\uffff" for char in text)
 
 
@@ -64,7 +64,7 @@ def parse_pattern(text: str, namespace: str) -> Pattern:
 
 
 def parse_resource(text: str, namespace: str) -> Pattern:
-    """Parses a requested resource. It contains no wildcard, but may be a lone `*`. Raises PatternProblem."""
+    """Parses a requested resource: a text without wildcard, or a lone `*`. Raises PatternProblem."""
     path = _parse(text, namespace)
     if text != "*" and "*" in text:
         raise PatternProblem("wildcard")

@@ -1,4 +1,4 @@
-"""The run of one assignment: begins it, extends its lease, and ends it by the outcome of the work."""
+"""Runs one assignment: starts the task, extends the lease, and reports the outcome of the work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LAST_BEAT = 1.0
 _FIRST_REVIEW = 0.5
 _LONGEST_REVIEW = 60.0
 
-#: Codes after which another worker has the task, it has ended, or the work is no longer allowed.
+#: Codes of errors that end the lease: another worker has the task, the task has ended, or the work is not allowed.
 _ENDS_LEASE = {
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.NOT_FOUND,
@@ -67,7 +67,7 @@ class Run(Desk):
         self._assignment = assignment
         self._lease = assignment.lease
         self._answers: list[Json] = [plain_value(one) for one in assignment.provided_inputs]
-        #: The work holds this list, so it only grows.
+        #: The work has a reference to this list, so messages are only added.
         self._messages: list[dict[str, Any]] = [from_message(one.message) for one in assignment.provided_messages]
         if assignment.HasField("message"):
             self._messages.insert(0, from_message(assignment.message))
@@ -88,7 +88,7 @@ class Run(Desk):
             self._main.cancel()
 
     async def carry_out(self) -> None:
-        """Runs the assignment to its end. Raises DeputeError where its end could not be reported."""
+        """Runs the assignment to its end. Raises DeputeError if the platform did not accept the report of the end."""
         if self._stopped is not None:
             await self._call("ReleaseAssignment")
             return

@@ -17,7 +17,7 @@ def proof_target(public_url: str, path: str) -> str:
 
 
 def is_same_target(one: str, other: str) -> bool:
-    """Whether two addresses are one target, though they may be spelled differently."""
+    """Whether two addresses are the same target, even if they are spelled differently."""
     first = _normalize(one)
     return first is not None and first == _normalize(other)
 

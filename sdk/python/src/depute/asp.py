@@ -1,4 +1,4 @@
-"""Messages of ASP sessions: what their senders hash and sign."""
+"""Messages of ASP sessions: the bytes that their senders hash and sign."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .canonical import CanonicalError, canonical_json
 from .denials import TokenError
 from .keys import Keypair, parse_principal, verify
 
-#: What goes before the hash in the bytes that are signed.
+#: The tag before the hash in the signed bytes.
 TAG = b"asp/0.1\n"
 
 #: The previousHash of a session's first message.

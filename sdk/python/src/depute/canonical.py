@@ -30,7 +30,7 @@ _TABLE = str.maketrans(_ESCAPES)
 
 
 class CanonicalError(ValueError):
-    """A value has no canonical form. `path` names the place, as `a.b[0]`; it is empty for the value itself."""
+    """A value has no canonical form. `path` is the place of the fault, as `a.b[0]`; empty for the whole value."""
 
     def __init__(self, problem: str, path: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -50,7 +50,7 @@ def canonical_bytes(value: Any, max_depth: int = MAX_DEPTH) -> bytes:
 
 
 def blake2b_256(data: bytes, key: bytes = b"") -> bytes:
-    """BLAKE2b with 32 bytes of output, keyed where a key is given."""
+    """BLAKE2b with 32 bytes of output. With a key, the keyed form."""
     return hashlib.blake2b(data, digest_size=32, key=key).digest()
 
 
@@ -65,7 +65,7 @@ def version_hash(input_schema: Any, output_schema: Any, length: int = 8) -> str:
 
 
 def is_of_version(hash: str, digest: str) -> bool:
-    """Whether a hash names the version with this digest: 8 to 64 of its first digits, in either case of letters."""
+    """Whether a hash is the first 8 to 64 hexadecimal digits of this digest, in lower or upper case."""
     return re.fullmatch(r"[0-9A-Fa-f]{8,64}", hash) is not None and digest.startswith(hash.lower())
 
 

@@ -161,7 +161,7 @@ class Client:
     async def stream(
         self, method: str, request: Mapping[str, Any] | None = None, *, token: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """The answers of one streaming call. It is not resumed; Task.events is."""
+        """The answers of one streaming call. A broken stream is not resumed; only Task.events resumes its stream."""
         known = _contracts.method(method)
         message = to_message(known.input.full_name, request or {})
         async for answer in self._calls.stream(known, message, token=token or self._token_for(known)):
@@ -256,7 +256,7 @@ class Client:
     async def create_contract(
         self, title: str, verification: Mapping[str, Any], *, max_budget_microcents: int, **more: Any
     ) -> dict[str, Any]:
-        """Signs a contract with this client's key and records it. See sign_contract."""
+        """Signs a contract with this client's key and records the contract. See sign_contract."""
         contract = sign_contract(
             self._key(),
             title=title,
@@ -325,7 +325,7 @@ class Client:
 
 
 class Connecting(Awaitable[Client], AbstractAsyncContextManager[Client]):
-    """What connect returns: await it, or enter it with `async with`, which closes the client at the end."""
+    """The result of connect. `await` returns the client; `async with` also closes the client at the end."""
 
     def __init__(self, client: Client, timeout: float) -> None:
         self._client = client

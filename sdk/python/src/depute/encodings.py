@@ -14,7 +14,7 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: object) -> bytes | None:
-    """The bytes of exactly what encode writes; None for every other spelling."""
+    """The bytes of a text in the one spelling that encode writes; None for every other spelling."""
     if not isinstance(text, str) or len(text) % 4 == 1 or not _ALPHABET.match(text):
         return None
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,4 +1,4 @@
-"""What can go wrong with a call, in types."""
+"""The types of errors of a call."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DeputeError(Exception):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the platform itself refused the call, so that a retry of it needs another reason."""
+        """Whether the platform itself refused the call. A retry of the same call then gets the same refusal."""
         return self.reason_name != ""
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class TaskEnded(Exception):
 
     @property
     def reason(self) -> Reason | None:
-        """The reason, if it is one of the platform's; a worker may give its own in reason_name."""
+        """The reason, if the platform defines it. reason_name also contains a worker's own reason."""
         return Reason.__members__.get(self.reason_name)
 
     def __str__(self) -> str:

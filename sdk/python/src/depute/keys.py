@@ -1,4 +1,4 @@
-"""Ed25519 keys, and the principals that they are."""
+"""Ed25519 keys, and the principals that their public halves are."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class Keypair:
         return cls.from_seed(seed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the seed to a new file that its owner alone can read. Raises FileExistsError for an existing file."""
+        """Writes the seed to a new file, readable only by the user. Raises FileExistsError for an existing file."""
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(encodings.encode(self.seed) + "\n")
 
     @classmethod
     def load_or_create(cls, path: str | os.PathLike[str]) -> Keypair:
-        """The key of a file, which is made if it does not exist."""
+        """The key whose seed a file contains. Creates a missing file."""
         try:
             keypair = cls.generate()
             keypair.save(path)

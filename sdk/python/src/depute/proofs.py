@@ -17,7 +17,7 @@ from .keys import Keypair, parse_principal, verify
 
 #: Longest proof, in characters.
 MAX_PROOF_CHARS = 4096
-#: How long after its iat a proof is accepted, in milliseconds.
+#: Milliseconds after its `iat` (time of issue) for which a proof is accepted.
 PROOF_WINDOW_MS = 60_000
 #: How far the clocks of two machines may differ, in milliseconds.
 CLOCK_SKEW_MS = 30_000

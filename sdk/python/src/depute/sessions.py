@@ -36,7 +36,7 @@ _MAX_SAFE = 2**53 - 1
 
 @dataclass(frozen=True)
 class SessionTerms:
-    """What a session is bound to. Its key and the verifier's signature cover all of it."""
+    """The values to which a session is bound. The session's key and the verifier's signature cover all of them."""
 
     id: str
     principal: str
@@ -104,7 +104,7 @@ class CallerSession:
 
 
 class SessionRequest:
-    """A request for a session: `proof` goes to the verifier, and accept reads its answer. It is usable once."""
+    """A request for a session: `proof` goes to the verifier, and accept reads the verifier's answer. Usable once."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class ReplayWindow:
         return self._highest - number < WINDOW and number not in self._used
 
     def use(self, number: int) -> bool:
-        """Uses a number up; False if it was used or is too old."""
+        """Records the use of a number. False for a used number, and for a number below the window."""
         if not self.is_fresh(number):
             return False
         self._used.add(number)
@@ -260,7 +260,7 @@ class HolderSession:
         )
 
     def use(self, counter: int) -> bool:
-        """Uses an accepted call's number up; False if it was used already."""
+        """Records the use of an accepted call's number. False for a used number."""
         return self._window.use(counter)
 
 
@@ -306,5 +306,5 @@ def open_session(
 
 
 def is_within(htu: str, audience: str) -> bool:
-    """Whether an address is the audience or lies below it."""
+    """Whether an address equals the audience or is below the audience."""
     return htu == audience or htu.startswith(audience if audience.endswith("/") else f"{audience}/")

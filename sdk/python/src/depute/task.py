@@ -74,7 +74,7 @@ class Task:
         return f"Task({self.id!r})"
 
     async def get(self) -> dict[str, Any]:
-        """The task as it stands."""
+        """The present state of the task."""
         task: dict[str, Any] = (await self._call("GetTask"))["task"]
         return task
 
@@ -139,7 +139,7 @@ class Task:
         return task
 
     async def suspend(self, reason: str = "") -> dict[str, Any]:
-        """Asks the worker to save a checkpoint and to release the task. It is suspended once the worker has."""
+        """Asks the worker to save a checkpoint and to release the task. The task is suspended after the release."""
         task: dict[str, Any] = (await self._call("SuspendTask", reason=reason))["task"]
         return task
 
@@ -156,7 +156,7 @@ class Task:
         return task
 
     async def move_deadline(self, expire_time: datetime) -> dict[str, Any]:
-        """Gives the task another time by which it has to end."""
+        """Changes the deadline of the task."""
         answer = await self._call("MoveTaskDeadline", expire_time=expire_time)
         task: dict[str, Any] = answer["task"]
         return task

@@ -237,7 +237,7 @@ class Token:
 
     @property
     def holder(self) -> str:
-        """The delegatee of the last block, who has to prove possession."""
+        """The delegatee of the last block. This principal has to prove possession."""
         return str(self.last_block["delegatee"])
 
     @cached_property
@@ -389,7 +389,7 @@ def _instant(text: str) -> int:
 
 @dataclass(frozen=True)
 class Presentation:
-    """A proof of possession that came with the token, and what it has to be bound to."""
+    """A proof of possession that was sent with the token, and the values to which the proof must be bound."""
 
     proof: str | None
     htm: str
@@ -402,7 +402,7 @@ class Presentation:
 
 @dataclass(frozen=True)
 class Verified:
-    """A valid token: what it grants, and to whom. The verifier still has to refuse a replay of the proof."""
+    """A valid token: its grants and its holder. The verifier must still refuse a replay of the proof."""
 
     token: Token
     levels: list[Level]
@@ -411,7 +411,7 @@ class Verified:
 
     @property
     def scope(self) -> dict[str, Any]:
-        """What the token grants, in the JSON form of DelegateOS 10.1 step 8."""
+        """The grants of the token, in the JSON form of DelegateOS 10.1 step 8."""
         last = self.levels[-1]
         return {
             "capabilities": [dict(one) for one in last.capabilities],
@@ -479,7 +479,7 @@ def verify_token(
 
 
 def rightful_revokers(document: Mapping[str, Any], level: int) -> list[str]:
-    """The principals that may revoke a block: the signers of it and of every block above, and its delegatee."""
+    """The principals that may revoke a block: its signer, its delegatee, and the signer of every block above."""
     above = document["attenuations"][:level]
     block = above[-1] if above else document["authority"]
     return [

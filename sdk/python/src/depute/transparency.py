@@ -9,7 +9,7 @@ from . import encodings
 from .canonical import canonical_bytes
 from .keys import parse_principal, verify
 
-#: What goes before the head of a log in the bytes that are signed.
+#: The tag before the head of a log in the signed bytes.
 _HEAD_TAG = b"delegateos-log-head-v1\0"
 
 

@@ -359,7 +359,7 @@ _SPECIAL_IN = {
 
 
 def from_message(message: Any) -> Any:
-    """The plain value of a message. Absent members with presence are left out; other ones are always there."""
+    """The plain value of a message. Absent fields with presence are left out; all other fields are always included."""
     descriptor = message.DESCRIPTOR
     special = _SPECIAL_OUT.get(descriptor.full_name)
     if special is not None:
@@ -409,7 +409,7 @@ def _plain_one(field: Any, value: Any) -> Any:
 
 
 def plain_value(message: Any) -> Json:
-    """The JSON value of a google.protobuf.Value. A whole number is an int, as JSON does not tell them apart."""
+    """The JSON value of a google.protobuf.Value. A whole number is an int: JSON does not distinguish 1 from 1.0."""
     kind = message.WhichOneof("kind")
     if kind == "struct_value":
         return _plain_struct(message.struct_value)

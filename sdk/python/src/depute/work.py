@@ -1,4 +1,4 @@
-"""The work of a worker: what its handler receives, returns and raises."""
+"""The types that the handler of a worker receives, returns and raises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Awaitable, Callable, Literal, Mapping, Union
 
 from .values import ABSENT, Absent, Json
 
-#: What a question asks for.
+#: The kind of answer that a question asks for.
 QuestionKind = Literal["input", "authorization"]
 
 
@@ -48,7 +48,7 @@ class WorkSuspension(Exception):
 
 
 class Interrupted(BaseException):
-    """Raised by Work.checkpoint where the delegator asked for an interruption. Let it pass."""
+    """Raised by Work.checkpoint if the delegator requested an interruption. Handlers must not catch this exception."""
 
 
 @dataclass(eq=False)
@@ -126,7 +126,7 @@ class Desk:
         raise NotImplementedError
 
 
-#: What does the work: a coroutine function from Work to an output.
+#: The function that does the work: a coroutine function from Work to an output.
 Handler = Callable[[Work], Awaitable[Union[Json, Output]]]
 
 __all__ = [

@@ -153,7 +153,7 @@ class Worker:
         await self.close()
 
     async def _leave(self) -> None:
-        """Ends the stream in order if possible, so that no assignment on its way is lost."""
+        """Ends the stream in an orderly way if possible, so that no assignment in transit is lost."""
         assert self._loop is not None
         method = _contracts.method(f"{_SERVICE}/EndAssignments")
         until = asyncio.get_running_loop().time() + _LEAVE
@@ -170,7 +170,7 @@ class Worker:
         await asyncio.gather(self._loop, return_exceptions=True)
 
     async def _take(self) -> None:
-        """The stream of assignments, opened again whenever it ends."""
+        """The stream of assignments. The worker opens the stream again whenever it ends."""
         backoff = Backoff()
         while not self._leaving.is_set():
             try:
