@@ -19,7 +19,7 @@ const CODES: Readonly<Partial<Record<Code, readonly [exitCode: number, advice: s
   [Code.Canceled]: [130, "run the command again"],
 };
 
-/** Converts a refusal of the platform to one sentence that states the fault and what the user can do. */
+/** Converts a refusal of the platform to one sentence that states the fault and the remedy. */
 export function refusalOf(error: Error): CommandError {
   const refusal = ConnectError.from(error);
   const advised = tlsAdvice(error);

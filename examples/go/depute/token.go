@@ -51,7 +51,7 @@ type Authority struct {
 	IssuedAt            string       `json:"issuedAt"`
 }
 
-// Attenuation is a further block. Absent limits stay as they are; an empty list of capabilities allows nothing.
+// Attenuation is a further block. Absent limits are not changed; an empty list of capabilities allows nothing.
 type Attenuation struct {
 	Attenuator          string       `json:"attenuator"`
 	Delegatee           string       `json:"delegatee"`

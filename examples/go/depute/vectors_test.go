@@ -21,7 +21,7 @@ type vector struct {
 	Input, Expected                 json.RawMessage
 }
 
-// operation computes what a case expects, or its refusal.
+// operation computes the result that a case expects, or the case's refusal.
 type operation func(input json.RawMessage) (any, error)
 
 // run makes an operation of a function with typed input.

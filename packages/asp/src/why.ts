@@ -15,7 +15,7 @@ const ENDS: Readonly<Record<NonNullable<Session["end"]>, string>> = {
   close_grace: "one party sent CLOSE, and the time of the other to do so passed",
 };
 
-/** Explains why an ended session refuses messages, and what the sender can do. */
+/** Explains why an ended session refuses messages, and how the sender can proceed. */
 export function endOf({ state, end, endMs }: Session): string {
   const when = endMs === undefined ? "" : ` at ${formatTime(endMs)}`;
   const why = end === undefined ? "" : `: ${ENDS[end]}`;

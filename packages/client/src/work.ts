@@ -61,7 +61,7 @@ export type EvidenceType =
   | "trace_ids"
   | "other";
 
-/** What a seller delivers beside the result, for a task that carries out an execution. */
+/** The delivery of a seller beside the result, for a task that carries out an execution. */
 export interface WorkDelivery {
   /** The evidence. A digest is `sha256:` and 64 hexadecimal digits. */
   artifacts?: { type: EvidenceType; uri: string; digest?: string; description?: string }[];

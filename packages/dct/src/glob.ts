@@ -81,8 +81,8 @@ export function matches(pattern: Pattern, resource: Path): boolean {
 }
 
 /**
- * Matches with two pointers. At a mismatch, the last `**` takes one more segment of the resource and the match goes on
- * from there. Therefore the time is at most the product of both lengths.
+ * Matches with two pointers. At a mismatch, the last `**` takes one more segment of the resource, and the match
+ * continues after that segment. Therefore the time is at most the product of both lengths.
  */
 function matchSegments(pattern: readonly string[], resource: readonly string[]): boolean {
   let p = 0;

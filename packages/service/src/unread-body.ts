@@ -4,8 +4,8 @@ import { systemTimers } from "@depute/core";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 
 /**
- * Limits, in bytes and in milliseconds, for discarding the rest of a refused body. A connection that is closed
- * with unread bytes is reset, and the client may lose the answer (RFC 9112 section 9.6).
+ * Limits, in bytes and in milliseconds, for discarding the unread bytes of a refused body. A connection that is
+ * closed with unread bytes is reset, and the client may lose the answer (RFC 9112 section 9.6).
  */
 export const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
 export const MAX_DISCARD_MS = 1000;
@@ -54,9 +54,9 @@ function finish(response: HttpResponse, bytes: Uint8Array): void {
 }
 
 /**
- * Discards the rest of a stream's body. If the rest exceeds a limit, the stream is reset without an error.
+ * Discards the unread bytes of a stream's body. If they exceed a limit, the stream is reset without an error.
  *
- * @param body the source of the rest, if it is not the stream itself
+ * @param body the source of the unread bytes, if it is not the stream itself
  */
 export function discardStream(stream: ServerHttp2Stream, body: Readable = stream): void {
   discard(body, (hasEnded) => {

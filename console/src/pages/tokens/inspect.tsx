@@ -13,7 +13,7 @@ import { dollars } from "../../rules/money.ts";
 import { hashOf } from "../../rules/route.ts";
 import { type ChainBlock, chainBlocks } from "../../rules/token-chain.ts";
 
-/** Shows a token block by block: what each block narrows, and whether the chain is valid now. */
+/** Shows a token block by block: the limits that each block adds, and whether the chain is valid now. */
 export function Inspect() {
   const [token, setToken] = useState("");
   return (

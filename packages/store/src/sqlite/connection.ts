@@ -196,7 +196,8 @@ export class SqliteConnection implements WriteConnection {
         `not a statement for a transaction function: ${sql}; use tx.all, tx.get or tx.run with a query`,
       );
     const statement = this.#database.prepare(sql);
-    // Refuses a text with several statements, because SQLite would compile the first and silently ignore the rest.
+    // Refuses a text with several statements, because SQLite would compile the first statement and silently
+    // ignore the others.
     if (sql.slice(statement.sourceSQL.length).trim() !== "")
       throw new Error(`more than one statement: ${sql}; run each by itself`);
     if (this.#statements.size >= MAX_STATEMENTS) {

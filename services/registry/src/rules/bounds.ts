@@ -4,7 +4,7 @@ import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { toolWidenings } from "./tool-grants.ts";
 import type { Widening } from "./widening.ts";
 
-/** The members of a record that limit what the agent may do. */
+/** The members of a record that limit the agent's actions. */
 export type Bounded = Pick<Agent, "manifest" | "delegation">;
 
 /** The records that a change is compared with. */

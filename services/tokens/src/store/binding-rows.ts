@@ -4,7 +4,7 @@ import type { Binding } from "../rules/bindings.ts";
 const AUDIENCES_TENANTS_SINGLE_USE_ROW = row({ audiences: text, tenants: text, single_use: integer });
 const ID_ROW = row({ id: text });
 
-/** Stores the binding of a block. An existing binding stays as it is. */
+/** Stores the binding of a block. An existing binding is not changed. */
 export async function bindBlock(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
   await tx.run(
     `INSERT INTO block_bindings (revocation_id, audiences, tenants, single_use) VALUES (?, ?, ?, ?)

@@ -59,7 +59,7 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
 }
 
 /**
- * Checks that the parts fit into the rest of the parent's budget.
+ * Checks that the parts fit into the parent's remaining budget.
  *
  * @param plannedBudget microcents of the parent's budget that earlier plans use
  * @throws DeputeError BUDGET_EXCEEDED

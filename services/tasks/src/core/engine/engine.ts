@@ -204,7 +204,7 @@ export class Engine {
   }
 
   /**
-   * Sets the time from which workers may take a pending task. Tasks in other states stay as they are.
+   * Sets the time from which workers may take a pending task. Tasks in other states are not changed.
    *
    * @param atMs epoch milliseconds
    */

@@ -45,7 +45,7 @@ export function httpPeer(
       body,
     });
     if (answer.status >= 200 && answer.status < 300) return answer;
-    // Aborts the request, because the rest of the stream is not needed.
+    // Aborts the request, because no further bytes of the stream are needed.
     over.abort();
     throw faultOfStatus(answer.status);
   }
