@@ -32,7 +32,7 @@ export interface McpWire extends Wire {
 }
 
 export interface McpWireOptions {
-  readonly metrics: Registry;
+  readonly metrics: ServiceDeps["metrics"];
   readonly parts: HealthParts;
   readonly audit: ServiceDeps["audit"];
   /** Seals the ids of the servers' tasks. */

@@ -18,6 +18,7 @@ import {
 import { Listed } from "./listed.ts";
 import { type ObservedCall, observed } from "./observed-call.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
+import { withPrivateCache } from "./private-cache.ts";
 import { callerOf, type ProxyRequest } from "./proxy-request.ts";
 import { realPath } from "./real-path.ts";
 import { fulfil } from "./rounds.ts";
@@ -416,9 +417,4 @@ export class McpProxy {
     const reason = thrown instanceof DeputeError ? thrown.reason : ErrorReason.DEPENDENCY_UNAVAILABLE;
     return new Refusal(INTERNAL_ERROR, "Internal error", { reason: reasonName(reason) });
   }
-}
-
-/** Makes caches keep an answer that depends on a token private to its caller (revision 2026-07-28, `cacheScope`). */
-function withPrivateCache(result: Record<string, unknown>): Record<string, unknown> {
-  return result.cacheScope === undefined ? result : { ...result, cacheScope: "private" };
 }

@@ -134,7 +134,7 @@ const DECISIONS = { allowed: AuditDecision.ALLOWED, denied: AuditDecision.DENIED
 
 const CREDENTIALS: Readonly<Record<CredentialKind | "", AuditCredential>> = {
   "": AuditCredential.UNSPECIFIED,
-  none: AuditCredential.NONE,
+  none: AuditCredential.ANONYMOUS,
   secret: AuditCredential.SECRET,
   login_token: AuditCredential.LOGIN_TOKEN,
   certificate: AuditCredential.CERTIFICATE,

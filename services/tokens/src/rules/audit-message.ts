@@ -12,7 +12,7 @@ import type { AuditEntry, AuditedDecision, AuditFilter } from "./audit-record.ts
 const DECISIONS = { allowed: AuditDecision.ALLOWED, denied: AuditDecision.DENIED } as const;
 
 const CREDENTIALS: Readonly<Record<string, AuditCredential>> = {
-  none: AuditCredential.NONE,
+  none: AuditCredential.ANONYMOUS,
   secret: AuditCredential.SECRET,
   login_token: AuditCredential.LOGIN_TOKEN,
   certificate: AuditCredential.CERTIFICATE,
