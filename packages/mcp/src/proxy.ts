@@ -1,11 +1,12 @@
 import { type Clock, DeputeError, ErrorReason, randomUuid, reasonName, type Timers } from "@depute/core";
 import { admitAnswered } from "./admit-answered.ts";
+import type { AdmittedCall } from "./admitted-call.ts";
 import { argumentViolations } from "./argument-violations.ts";
 import { callOwner, UnknownState } from "./ask-bridge.ts";
 import type { Authoriser } from "./authoriser.ts";
 import { type CallDecision, decided } from "./call-decision.ts";
 import { callHeaders } from "./call-headers.ts";
-import { CallLimiter, type CountedCall } from "./call-limiter.ts";
+import { CallLimiter } from "./call-limiter.ts";
 import {
   type Admitted,
   admit,
@@ -39,12 +40,6 @@ import type { Seal } from "./task-handles.ts";
 import { toldOf } from "./told-fault.ts";
 import type { Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
-
-/** An admitted call, the name of its tool or method, and its count. */
-interface AdmittedCall extends Admitted {
-  readonly name: string;
-  readonly counted: CountedCall;
-}
 
 export interface ProxyOptions {
   readonly config: UpstreamConfig;
