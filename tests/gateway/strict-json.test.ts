@@ -35,7 +35,8 @@ async function ask(at: TestPlatform, path: string, body: string): Promise<{ stat
  */
 const STRICT = [
   ...["TokenService/MintToken", "TokenService/RecordToken", "TokenService/PrepareAttenuation"],
-  ...["TokenService/AttenuateToken", "KeyService/CreateKey", "KeyService/MintWithKey"],
+  ...["TokenService/AttenuateToken", "TokenService/ExchangeToken", "TokenService/ProjectToken"],
+  ...["KeyService/CreateKey", "KeyService/MintWithKey"],
   ...["KeyService/AttenuateWithKey", "SpendService/ReserveSpend", "SpendService/CommitSpend"],
   ...["SpendService/ReleaseSpend", "AgentService/RegisterAgent", "AgentService/PublishCapabilities"],
   ...["AgentService/SetAgentStatus", "AgentService/ReplacePrincipal", "OfferService/PublishOffer"],
