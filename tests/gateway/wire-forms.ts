@@ -44,6 +44,14 @@ const FORMS: readonly [RegExp, (error: Json, status: number) => string][] = [
       return error.reason;
     },
   ],
+  [
+    // RFC 6749, section 5.2.
+    /^\/oauth\//,
+    ({ error, error_description, reason }) => {
+      expect([typeof error, typeof error_description]).toEqual(["string", "string"]);
+      return reason;
+    },
+  ],
   [/^\/((depute|nekte|lf)\.[\w.]+|log|agents)\//, ({ details }) => details[0].debug.reason],
 ];
 

@@ -1,5 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { type DeputeError, ErrorReason } from "@depute/core";
+import { type DeputeError, ErrorReason, reasonName } from "@depute/core";
 import { requestStatusOf } from "@depute/service";
 import { refusalIn } from "../../edge/fault.ts";
 import type { WireError } from "../../edge/route.ts";
@@ -33,13 +33,15 @@ const NOT_DESCRIPTION = /[^\x20\x21\x23-\x5b\x5d-\x7e]/g;
 
 /** Converts a refusal to an error answer of the token endpoint. */
 export function toOAuthError(thrown: unknown): WireError {
-  if (thrown instanceof OAuthFault) return answer(400, thrown.code, thrown.message);
+  if (thrown instanceof OAuthFault) {
+    return answer(400, thrown.code, thrown.message, ErrorReason.INVALID_REQUEST);
+  }
   const refusal = refusalIn(thrown);
   const status = requestStatusOf(refusal);
-  if (status !== undefined) return answer(status, "invalid_request", refusal.message);
+  if (status !== undefined) return answer(status, "invalid_request", refusal.message, refusal.reason);
   const code = codeOf(refusal);
   const text = code === "server_error" ? "an internal fault; the log has it" : refusal.message;
-  return answer(STATUS[code] ?? 400, code, text);
+  return answer(STATUS[code] ?? 400, code, text, refusal.reason);
 }
 
 const STATUS: Partial<Record<OAuthCode, number>> = { temporarily_unavailable: 503, server_error: 500 };
@@ -66,7 +68,9 @@ function codeOf({ reason, metadata }: DeputeError): OAuthCode {
   }
 }
 
-function answer(status: number, error: string, description: string): WireError {
-  const body: JsonValue = { error, error_description: description.replace(NOT_DESCRIPTION, "'") };
+/** Builds an error with one more member than RFC 6749 has: the platform's reason, which is the same on every wire. */
+function answer(status: number, error: string, description: string, reason: ErrorReason): WireError {
+  const text = description.replace(NOT_DESCRIPTION, "'");
+  const body: JsonValue = { error, error_description: text, reason: reasonName(reason) };
   return { status, body };
 }
