@@ -131,8 +131,13 @@ describe.each([
       { client_id: "agent", jti: crypto.randomUUID() },
       { typ: "oauth-id-jag+jwt" },
     );
-    expect(await exchange({ subject_token: assertion, subject_token_type: ID_JAG })).toMatchObject({
-      status: 200,
+    const asserted = { subject_token: assertion, subject_token_type: ID_JAG };
+    expect(await exchange({ ...asserted, scope: "write:everything" })).toMatchObject({ status: 400 });
+    const answers = await Promise.all([exchange(asserted), exchange(asserted), exchange(asserted)]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400]);
+    expect(await exchange(asserted)).toMatchObject({
+      ...{ status: 400, error: "invalid_request", reason: "UNAUTHENTICATED" },
+      error_description: expect.stringContaining("used before"),
     });
     const bound = await issuer.sign({ cnf: { jkt: thumbprint(engine, holder.principal.id) } });
     expect(await exchange({ subject_token: bound })).toMatchObject({ status: 200 });

@@ -69,7 +69,8 @@ export {
 export { HttpRefusal, notAcceptable, unknownPath } from "./http-refusal.ts";
 export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
 export type { IdentityHolder, MintBounds } from "./identities/identities-file.ts";
-export type { ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
+export { identityRefused } from "./identities/refusals.ts";
+export type { AssertionId, ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
 export { unavailable } from "./interceptors/client.ts";
 export { currentCall } from "./interceptors/current-call.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";

@@ -18,6 +18,7 @@ import type { RevocationState } from "./revocation-state.ts";
 import type { Checkpoint } from "./rules/checkpoint.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
+import type { UsedAssertions } from "./used-assertions.ts";
 
 /** The dependencies and settings of the handlers. */
 export interface TokensContext {
@@ -40,6 +41,8 @@ export interface TokensContext {
   readonly explained: ExplainedServices;
   /** Verifies a token of an issuer for an exchange; see `ServiceDeps.subjectOf`. */
   subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
+  /** The identity assertions that were exchanged. */
+  readonly usedAssertions: UsedAssertions;
   /** The keys that sign projected tokens. */
   readonly jwtKeys: JwtKeys;
   /** The address under which clients know the platform, without a trailing slash. */

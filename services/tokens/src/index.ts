@@ -48,6 +48,7 @@ import { SpendLedger } from "./spend-ledger.ts";
 import { migrations } from "./store/migrations.ts";
 import { sealSome } from "./store/revocation-rows.ts";
 import { createIdentify, TokenVerifier } from "./token-verifier.ts";
+import { UsedAssertions } from "./used-assertions.ts";
 
 /**
  * Maximum number of log entries that one transaction adds to the hash chain at the start. An older version may
@@ -216,6 +217,7 @@ export const tokens = defineService({
       notes,
       revocationState: state,
       subjectOf: (subject: SubjectToken) => deps.subjectOf(subject),
+      usedAssertions: new UsedAssertions({ engine, seenProofs, max: settings.maxSeenProofs }),
       jwtKeys,
       publicUrl: () => deps.publicUrl,
       explained: explainedServices((name) => deps.connect(name)),

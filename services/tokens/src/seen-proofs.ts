@@ -213,6 +213,24 @@ export class SeenProofs {
     return this.#memory.add(seenProof) ? "fresh" : "seen";
   }
 
+  /**
+   * Marks a proof as used, and writes it before the promise resolves. The proof needs no `iat`, because no crash can
+   * make the result `unsure`.
+   *
+   * @throws DeputeError SHUTTING_DOWN
+   */
+  async useRecorded(proof: SeenProof): Promise<Exclude<Use, "unsure">> {
+    this.#assertOpen();
+    const now = this.#options.clock.now();
+    this.#memory.forget(now);
+    if (this.#memory.has(proof)) return "seen";
+    if (this.#memory.isFull(proof.kind)) return "full";
+    await this.#record(proof);
+    this.#assertOpen();
+    if (this.#memory.isFull(proof.kind)) return "full";
+    return this.#memory.add(proof) ? "fresh" : "seen";
+  }
+
   /** Writes all remembered proofs, so that the next start needs no horizon. The promise never rejects. */
   async close(): Promise<void> {
     const { clock, log } = this.#options;

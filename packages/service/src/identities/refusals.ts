@@ -15,6 +15,7 @@ export type IdentityFault =
   | "not_yet_valid"
   | "sender_constrained"
   | "other_key"
+  | "replayed"
   | "not_mapped"
   | "no_spiffe_id";
 
@@ -33,6 +34,7 @@ const MESSAGES: Readonly<Record<IdentityFault, string>> = {
   sender_constrained:
     "the bearer token is bound to a key (cnf): it does not count without a proof of the key",
   other_key: "the token is bound to another key (cnf): prove that key",
+  replayed: "the identity assertion was used before: get a new one",
   not_mapped: "the identity is valid, but stands for no principal here: ask the operator to add it",
   no_spiffe_id:
     "the client certificate has no SPIFFE id as its only URI: present another one, or a credential",

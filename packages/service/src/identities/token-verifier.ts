@@ -41,6 +41,25 @@ export interface ProvenSubject {
   readonly issuer: string;
   readonly subject: string;
   readonly holder: IdentityHolder;
+  /** Set for an identity assertion, which must be used only once. (RFC 7523 section 3, claim `jti`) */
+  readonly assertion?: AssertionId;
+}
+
+/** The identity of an assertion. The `jti` is unique for its issuer. */
+export interface AssertionId {
+  readonly issuer: string;
+  readonly jti: string;
+  /** The first time at which every clock within the issuer's skew refuses the assertion, in milliseconds since 1970. */
+  readonly expiresAt: number;
+}
+
+/** @throws DeputeError UNAUTHENTICATED if a claim that an identity assertion needs is missing */
+function assertionOf(
+  { issuer, clockSkewSeconds = DEFAULT_SKEW_SECONDS }: IssuerEntry,
+  { client_id: clientId, jti, exp = 0 }: JWTPayload,
+): AssertionId {
+  if (typeof clientId !== "string" || typeof jti !== "string") throw identityRefused("claim");
+  return { issuer, jti, expiresAt: (exp + clockSkewSeconds) * 1000 };
 }
 
 /** The form of a signed JSON Web Token. (RFC 7515 section 3.1) An empty signature is in it, so that alg none is refused. */
@@ -104,12 +123,12 @@ export class TokenVerifier {
     const issuer = this.#issuerOf(token, kind === "jwt" ? TYPES : ID_JAG_TYPES);
     const { payload } = await this.#check(token, issuer);
     const { cnf, ...claims } = payload;
-    if (kind === "id-jag" && (typeof claims.client_id !== "string" || typeof claims.jti !== "string"))
-      throw identityRefused("claim");
+    const assertion = kind === "id-jag" ? assertionOf(issuer.entry, claims) : undefined;
     const isBound = cnf === undefined || (isObject(cnf) && cnf.jkt === thumbprint);
     if (!isBound) throw identityRefused("other_key");
     const holder = this.#holderOf(issuer.entry, claims);
-    return { issuer: issuer.entry.issuer, subject: claims.sub ?? "", holder };
+    const subject = { issuer: issuer.entry.issuer, subject: claims.sub ?? "", holder };
+    return assertion === undefined ? subject : { ...subject, assertion };
   }
 
   #issuerOf(token: string, types: ReadonlySet<string> = TYPES): TrustedIssuer {

@@ -25,7 +25,7 @@ export async function exchangeToken(
 ): Promise<MessageInitShape<typeof ExchangeTokenResponseSchema>> {
   const { engine, minters, maxLifetimeMs, root } = tokens;
   const delegatee = await provenKey(tokens, request.proof, context);
-  const { issuer, subject, holder } = await tokens.subjectOf({
+  const { issuer, subject, holder, assertion } = await tokens.subjectOf({
     token: request.subjectToken,
     kind: request.subjectTokenKind === SubjectTokenKind.ID_JAG ? "id-jag" : "jwt",
     thumbprint: thumbprint(engine, delegatee),
@@ -35,6 +35,8 @@ export async function exchangeToken(
   // The proof counts once, so its digest identifies the exchange.
   const requestId = encodeBase64Url(engine.sha256(new TextEncoder().encode(request.proof)));
   const mint = mintOfExchange(request, { bounds, isMinter }, { delegatee, requestId, maxLifetimeMs });
+  // A request that is refused for its scope does not use the assertion up.
+  if (assertion !== undefined) await tokens.usedAssertions.use(assertion);
   const minted = await mintAs(tokens, mint, { principal, organization, local: false }, root, {
     subjectIssuer: issuer,
     subjectId: subject,

@@ -1,0 +1,45 @@
+import { DeputeError, ErrorReason, encodeBase64Url } from "@depute/core";
+import type { CryptoEngine } from "@depute/dct";
+import { type AssertionId, identityRefused } from "@depute/service";
+import type { SeenProofs } from "./seen-proofs.ts";
+
+interface UsedAssertionsOptions {
+  engine: Pick<CryptoEngine, "sha256">;
+  seenProofs: SeenProofs;
+  /** Maximum number of remembered proofs and assertions. */
+  max: number;
+}
+
+/** The identity assertions that were exchanged. They share the table and the space of used proofs, as digests. */
+export class UsedAssertions {
+  readonly #options: UsedAssertionsOptions;
+
+  constructor(options: UsedAssertionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Marks an assertion as used, durably. (RFC 7523 section 3, claim `jti`)
+   *
+   * @throws DeputeError UNAUTHENTICATED with the fault `replayed` if the assertion was used before
+   * @throws DeputeError LIMIT_EXCEEDED if no space is left to remember the assertion
+   */
+  async use({ issuer, jti, expiresAt }: AssertionId): Promise<void> {
+    const { seenProofs, max } = this.#options;
+    const proof = { principal: this.#digest(issuer), jti: this.#digest(jti), forgetTime: expiresAt };
+    const use = await seenProofs.useRecorded({ ...proof, kind: "token" });
+    if (use === "seen") throw identityRefused("replayed");
+    if (use === "full") {
+      throw new DeputeError(
+        ErrorReason.LIMIT_EXCEEDED,
+        "no space is left to remember the identity assertion: try again later",
+        { metadata: { limit: "seen_proofs", max: String(max) } },
+      );
+    }
+  }
+
+  /** A digest has the fixed length of a principal, whatever the issuer sent. */
+  #digest(text: string): string {
+    return encodeBase64Url(this.#options.engine.sha256(new TextEncoder().encode(text)));
+  }
+}
