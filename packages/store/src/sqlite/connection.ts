@@ -123,6 +123,11 @@ export class SqliteConnection implements WriteConnection {
     }
   }
 
+  /** Returns the value of a setting or a counter of the database, a number. */
+  pragma(name: "auto_vacuum" | "freelist_count" | "page_count"): number {
+    return Number(this.#prepared(`PRAGMA ${name}`).get()?.[name] ?? 0);
+  }
+
   beginRead(): void {
     this.#control("BEGIN");
   }
@@ -170,16 +175,20 @@ export class SqliteConnection implements WriteConnection {
   }
 
   #control(sql: string): void {
-    let statement = this.#controls.get(sql);
     try {
-      if (statement === undefined) {
-        statement = this.#database.prepare(sql);
-        this.#controls.set(sql, statement);
-      }
-      statement.run();
+      this.#prepared(sql).run();
     } catch (error) {
       throw this.#failed(error);
     }
+  }
+
+  #prepared(sql: string): StatementSync {
+    let statement = this.#controls.get(sql);
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql);
+      this.#controls.set(sql, statement);
+    }
+    return statement;
   }
 
   #do<T>(sql: string, use: (statement: StatementSync) => T): T {

@@ -47,6 +47,7 @@ export class Checkpoints {
   readonly #onError: Report;
   #commits = 0;
   #isFolding = false;
+  #isDue = false;
   #isClosed = false;
 
   constructor(file: string, onError: Report) {
@@ -57,13 +58,21 @@ export class Checkpoints {
   /** Counts a commit, and starts a checkpoint when it is due. Call it after each commit. */
   committed(): void {
     this.#commits++;
-    if (this.#commits < EVERY_COMMITS || this.#isFolding || this.#isClosed) return;
+    if (this.#commits >= EVERY_COMMITS && !this.#isFolding) this.fold();
+  }
+
+  /** Starts a checkpoint, or has another one follow the running one. */
+  fold(): void {
+    this.#isDue = true;
+    if (this.#isFolding || this.#isClosed) return;
+    this.#isDue = false;
     this.#commits = 0;
     this.#isFolding = true;
     ask({ file: this.#file, action: "fold" })
       .catch((error: unknown) => this.#onError(error, "the log could not be folded into the database"))
       .finally(() => {
         this.#isFolding = false;
+        if (this.#isDue) this.fold();
       });
   }
 

@@ -12,6 +12,7 @@ import { DatabaseFiles, identityOf } from "./files.ts";
 import { lockDatabase } from "./lock.ts";
 import { Checkpoints, LogFlusher } from "./log.ts";
 import { migrate } from "./migrate.ts";
+import { enableIncrementalVacuum, FreeSpace } from "./space.ts";
 
 /** Maximum number of consecutive reads before other work of the event loop runs. */
 const MAX_IN_A_ROW = 128;
@@ -105,6 +106,7 @@ export async function openSqliteFile(
   try {
     writing = new SqliteConnection(file, { readOnly: false, onFailure });
     const connection = writing;
+    enableIncrementalVacuum(writing, settings.onError);
     writing.exec("PRAGMA journal_mode = WAL");
     // SQLite flushes only checkpoints. GroupCommit flushes commits before any caller gets an answer, because SQLite's
     // own flush (FULL) would stop the event loop.
@@ -125,6 +127,7 @@ export async function openSqliteFile(
     const checkpoints = new Checkpoints(file, settings.onError);
     const flush = async () => {
       checkpoints.committed();
+      space.committed();
       await log.flush();
       // The flushed data is on disk, but the files may have been removed or replaced. This check detects that.
       files.check();
@@ -133,10 +136,14 @@ export async function openSqliteFile(
     const reader = new Reader({ connection: reading, durable: () => writer.durable, ...settings });
     const read: Store["read"] = (fn) => reader.read(fn);
     const write: Store["write"] = (fn, options) => writer.write(fn, options);
+    const { timers, onError } = settings;
+    const space = new FreeSpace({ connection, write, onShrunk: () => checkpoints.fold(), timers, onError });
+    space.committed();
     watch.start({ check: async () => files.check(), store: { read, write } });
     let closed: Promise<void> | undefined;
     const close = async () => {
       watch.close();
+      space.close();
       await Promise.all([reader.close(), writer.close()]);
       await checkpoints.close();
       log.close();
