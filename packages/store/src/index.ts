@@ -6,6 +6,7 @@ export {
   StoreLostError,
 } from "./errors.ts";
 export { StoreKeyError, type StoreKeys } from "./keys.ts";
+export { type Lease, LeaseLostError, Leases, type LeasesOptions } from "./leases.ts";
 export { type Migration, MigrationError, type Migrations } from "./migrations.ts";
 export { openStore } from "./open.ts";
 export type { StoreLocation, StoreOptions, StoreSettings } from "./options.ts";
@@ -31,6 +32,7 @@ export {
 export type {
   Dialect,
   ReadTx,
+  Sharing,
   SqlValue,
   Statement,
   Store,

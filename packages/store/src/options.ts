@@ -43,7 +43,7 @@ export interface StoreSettings {
   readonly readCacheMib?: number;
   /**
    * Whether other processes may use the schema at the same time, if they share it too. Their writes run one after the
-   * other. A program that shares a schema must not keep copies of its rows in memory. Postgres only. Default false.
+   * other. A program that shares a schema clears copies of rows in memory by `Store.sharing`. Postgres only. Default false.
    */
   readonly isShared?: boolean;
 }

@@ -46,6 +46,15 @@ export class ReadCache<T> {
     tx.afterCommit(settle);
   }
 
+  /**
+   * Removes all values. In a shared schema, call this method at each commit of another process; see
+   * `Sharing.onOthersCommit`.
+   */
+  clear(): void {
+    this.#generation++;
+    this.#entries.clear();
+  }
+
   #drop(key: string): void {
     this.#generation++;
     this.#entries.delete(key);

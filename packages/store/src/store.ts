@@ -65,6 +65,23 @@ export interface Store {
    * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`.
    */
   write<T>(fn: (tx: WriteTx) => Promise<T>, options?: WriteOptions): Promise<T>;
+  /** The other processes that use the schema. Undefined for a store of one process. */
+  readonly sharing?: Sharing | undefined;
   /** Finishes waiting calls, then closes the database. Idempotent. */
   close(): Promise<void>;
+}
+
+/** What a process can know about the commits of other processes to a shared schema. */
+export interface Sharing {
+  /**
+   * Returns a number that grows with each commit that changes rows. Equal numbers before and after a read show that no
+   * process has changed rows in between.
+   */
+  version(): Promise<number>;
+  /**
+   * Registers a listener, which removes copies of rows from memory. The listener runs if another process may have
+   * committed since this process's last group, before the first function of the next group. Copies that only `write`
+   * functions use are then never stale.
+   */
+  onOthersCommit(listener: () => void): void;
 }

@@ -5,6 +5,7 @@ import type { WriteConnection } from "../transaction.ts";
 import type { StoreClient } from "./client.ts";
 import { databaseUnavailable, endsConnection, fromPostgresError } from "./errors.ts";
 import { toQuery } from "./statements.ts";
+import type { Turns } from "./turns.ts";
 
 /**
  * A statement that matches the first pattern and does not match the second only reads. Such a statement runs
@@ -20,12 +21,8 @@ export interface PostgresConnectionOptions {
   readonly first: StoreClient;
   /** Called when the connection breaks, in any state. */
   readonly onBreak: () => void;
-  /**
-   * The statement that waits for this process's turn in a shared schema; see `postgres/locks.ts`. The
-   * transactions of all processes that share the schema then run one after the other. Undefined if this process
-   * is alone.
-   */
-  readonly turn?: string | undefined;
+  /** The turns of a shared schema. Undefined if this process is alone. */
+  readonly turns?: Turns | undefined;
 }
 
 /**
@@ -39,8 +36,10 @@ export class PostgresConnection implements WriteConnection {
   #isInTransaction = false;
   /** The id of the current transaction. */
   #transactionId: Promise<string> = Promise.resolve("");
-  #turn: Promise<unknown> = Promise.resolve();
+  /** Settles when the last statement of the functions has ended. */
+  #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
+  #hasWritten = false;
 
   constructor(options: PostgresConnectionOptions) {
     this.#options = options;
@@ -61,10 +60,10 @@ export class PostgresConnection implements WriteConnection {
 
   async begin(): Promise<void> {
     if (this.#client === undefined) this.#adopt(await this.#options.connect());
-    const { turn } = this.#options;
+    this.#hasWritten = false;
     // The statements are pipelined, so that they cost one round trip.
     const beginning = this.#control("BEGIN");
-    const waiting = turn === undefined ? undefined : this.#control(turn);
+    const waiting = this.#options.turns?.begin((sql) => this.#control(sql));
     waiting?.catch(() => {});
     this.#transactionId = this.#control("SELECT txid_current()::text AS id").then(({ rows }) => rows[0].id);
     this.#transactionId.catch(() => {});
@@ -75,9 +74,11 @@ export class PostgresConnection implements WriteConnection {
 
   async commit(): Promise<void> {
     const id = await this.#transactionId;
-    let command: string;
+    const { turns } = this.#options;
+    const raising = this.#hasWritten ? turns?.raise() : undefined;
+    let command: string | undefined;
     try {
-      ({ command } = await this.#query("COMMIT"));
+      command = lastCommand(await this.#query(raising === undefined ? "COMMIT" : `${raising}; COMMIT`));
     } catch (error) {
       if (endsConnection(error)) throw new UnknownCommitError(() => this.#hasCommitted(id), error);
       throw fromPostgresError(error);
@@ -86,6 +87,7 @@ export class PostgresConnection implements WriteConnection {
     // For an aborted transaction, Postgres answers COMMIT with ROLLBACK.
     if (command !== "COMMIT")
       throw databaseUnavailable(undefined, "the database aborted a transaction; call again");
+    if (this.#hasWritten) turns?.committed();
   }
 
   async rollback(): Promise<void> {
@@ -103,7 +105,7 @@ export class PostgresConnection implements WriteConnection {
 
   async rollbackToSavepoint(): Promise<void> {
     // Waits for statements that the function sent without awaiting them.
-    await this.#turn;
+    await this.#last;
     this.#send("ROLLBACK TO SAVEPOINT fn");
     await this.#control("RELEASE SAVEPOINT fn");
   }
@@ -129,8 +131,8 @@ export class PostgresConnection implements WriteConnection {
 
   /** Runs one statement at a time, because concurrent statements would mix up their savepoints. */
   #execute(sql: string, params: readonly SqlValue[]): Promise<QueryResult> {
-    const result = this.#turn.then(() => this.#once(sql, params));
-    this.#turn = result.catch(() => {});
+    const result = this.#last.then(() => this.#once(sql, params));
+    this.#last = result.catch(() => {});
     return result;
   }
 
@@ -138,7 +140,10 @@ export class PostgresConnection implements WriteConnection {
     const query = toQuery(sql, params);
     this.#open();
     const onlyReads = ONLY_READS.test(sql) && !WRITES.test(sql);
-    if (!onlyReads) this.#send("SAVEPOINT statement");
+    if (!onlyReads) {
+      this.#hasWritten = true;
+      this.#send("SAVEPOINT statement");
+    }
     try {
       const result = await this.#query(query);
       if (!onlyReads) this.#send("RELEASE SAVEPOINT statement");
@@ -211,4 +216,9 @@ export class PostgresConnection implements WriteConnection {
     client.destroy();
     this.#options.onBreak();
   }
+}
+
+/** Returns the command tag of the last statement of a query, which node-postgres answers with one result for each. */
+function lastCommand(answer: QueryResult | readonly QueryResult[]): string | undefined {
+  return Array.isArray(answer) ? answer.at(-1)?.command : (answer as QueryResult).command;
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "@depute/core";
+import { LEASE_TABLE } from "../leases.ts";
 import {
   APPLIED_MIGRATION,
   type AppliedMigration,
@@ -16,6 +17,7 @@ import { probeTable } from "../watch.ts";
 import type { StoreClient } from "./client.ts";
 import { FUNCTIONS, toPostgresSchema } from "./dialect.ts";
 import { endsConnection } from "./errors.ts";
+import { VERSION_TABLE } from "./turns.ts";
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
   module TEXT NOT NULL,
@@ -37,6 +39,8 @@ export async function migrate(client: StoreClient, migrations: Migrations, clock
   await client.query(SCHEMA);
   await client.query(FUNCTIONS);
   await client.query(probeTable("BYTEA"));
+  await client.query(VERSION_TABLE);
+  await client.query(LEASE_TABLE);
   for (const migration of pendingMigrations(migrations, await appliedTo(client)))
     await apply(client, migration, clock);
 }

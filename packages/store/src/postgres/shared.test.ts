@@ -101,6 +101,40 @@ describe.skipIf(postgres === undefined)("a schema that processes share", () => {
     }
   });
 
+  test("a store learns of the commits of others before its next write, and of no commit of its own", async () => {
+    const [own, other] = (await openSeveral(2)) as [Store, Store];
+    let cleared = 0;
+    await step(own, 0);
+    own.sharing?.onOthersCommit(() => cleared++);
+    await step(own, 0);
+    await own.write(async () => {});
+    await expect(own.write(() => Promise.reject(new Error("refused")))).rejects.toThrow("refused");
+    expect(cleared).toBe(0);
+    await step(other, 1);
+    let atRun = Number.NaN;
+    await own.write(async () => {
+      atRun = cleared;
+    });
+    expect({ cleared, atRun }).toEqual({ cleared: 1, atRun: 1 });
+    await other.read((tx) => tx.get(N, "SELECT n FROM counter"));
+    await other.write((tx) => tx.get(N, "SELECT n FROM counter"));
+    await step(own, 0);
+    expect(cleared).toBe(1);
+  });
+
+  test("the version grows with each commit that changes rows, and a read sees it", async () => {
+    const [own, other] = (await openSeveral(2)) as [Store, Store];
+    const versions = [await own.sharing?.version()];
+    for (const store of [own, other, own]) {
+      await step(store, 0);
+      versions.push(await other.sharing?.version());
+    }
+    await own.write((tx) => tx.get(N, "SELECT n FROM counter"));
+    versions.push(await own.sharing?.version());
+    const first = versions[0] ?? Number.NaN;
+    expect(versions).toEqual([first, first + 1, first + 2, first + 3, first + 3]);
+  });
+
   test("a process that stops in a transaction loses its turn, and its changes", async () => {
     const [stopped, other] = (await openSeveral(2)) as [Store, Store];
     const isWaiting = Promise.withResolvers<void>();

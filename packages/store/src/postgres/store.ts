@@ -8,10 +8,10 @@ import { StoreClient } from "./client.ts";
 import { PostgresConnection } from "./connection.ts";
 import { databaseUnavailable, fromPostgresError, isFatal, isStarting } from "./errors.ts";
 import { checkKeys, recordKeys } from "./keys.ts";
-import { lockStatement } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { SchemaOwner } from "./owner.ts";
 import { PostgresReader } from "./reader.ts";
+import { readVersion, Turns } from "./turns.ts";
 import { valueTypes } from "./values.ts";
 
 /** Number of connections for reads. */
@@ -100,11 +100,12 @@ export async function openPostgres(
   );
   const watch = new StoreWatch(settings);
   const onFailure = (error: Error) => watch.suspect(error);
+  const turns = isShared ? new Turns(schema, settings.onError) : undefined;
   const connection = new PostgresConnection({
     connect: () => connect(async () => {}).catch(asFailure),
     first,
     onBreak: () => watch.suspect(databaseUnavailable(undefined)),
-    turn: isShared ? lockStatement("turn", schema) : undefined,
+    turns,
   });
   class Reading extends StoreClient {
     constructor() {
@@ -145,6 +146,10 @@ export async function openPostgres(
   return {
     read: (fn) => reader.read(fn),
     write: (fn, options) => writer.write(fn, options),
+    sharing: turns && {
+      version: () => reader.read(readVersion),
+      onOthersCommit: (listener) => turns.onOthersCommit(listener),
+    },
     close: () => {
       closed ??= close();
       return closed;

@@ -1,0 +1,85 @@
+import { integer, row } from "../row.ts";
+import type { ReadTx } from "../store.ts";
+import { lockStatement } from "./locks.ts";
+
+/**
+ * The number of commits in a shared schema. Each commit group that changed rows raises it, in its own transaction.
+ */
+export const VERSION_TABLE = `
+CREATE TABLE IF NOT EXISTS store_version (one BIGINT PRIMARY KEY, version BIGINT NOT NULL);
+INSERT INTO store_version (one, version) VALUES (1, 0) ON CONFLICT (one) DO NOTHING;
+`;
+
+const VERSION_ROW = row({ version: integer });
+const READ = "SELECT version FROM store_version";
+const RAISE = "UPDATE store_version SET version = version + 1";
+
+/** Returns the number of commits in a shared schema. */
+export async function readVersion(tx: ReadTx): Promise<number> {
+  return (await tx.get(VERSION_ROW, READ))?.version ?? 0;
+}
+
+type Run = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
+
+/**
+ * The turns of one process in a shared schema. Each commit group waits for the schema's lock, so that the groups of all
+ * processes run one after the other. Then the group compares the version of the schema with the version after this
+ * process's last group. A difference shows that another process has committed since, and that copies of rows are stale.
+ */
+export class Turns {
+  readonly #lock: string;
+  readonly #onError: (error: unknown, message: string) => void;
+  readonly #listeners: (() => void)[] = [];
+  /** The version after this process's last group; undefined before the first one. */
+  #version: number | undefined;
+  /** The version before the present group, if the group raises the version. */
+  #raised: number | undefined;
+
+  constructor(schema: string, onError: (error: unknown, message: string) => void) {
+    this.#lock = lockStatement("turn", schema);
+    this.#onError = onError;
+  }
+
+  /** Registers a listener. See `Sharing.onOthersCommit`. */
+  onOthersCommit(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /**
+   * Waits for the turn. Call it right after BEGIN. Both statements are sent at once, and the second one has its own
+   * snapshot, which is taken after the lock.
+   */
+  async begin(run: Run): Promise<void> {
+    const locked = run(this.#lock);
+    const reading = run(READ);
+    reading.catch(() => {});
+    await locked;
+    const { version } = VERSION_ROW.check((await reading).rows[0] as never);
+    const isStale = version !== this.#version;
+    this.#version = version;
+    if (isStale) this.#tell();
+  }
+
+  /** Returns the statement that raises the version. Run it right before COMMIT, and call `committed` after it. */
+  raise(): string {
+    // Until COMMIT succeeds, this process does not know the version. A failed COMMIT leaves it unknown.
+    this.#raised = this.#version;
+    this.#version = undefined;
+    return RAISE;
+  }
+
+  /** Notes that the group which raised the version has committed. */
+  committed(): void {
+    if (this.#raised !== undefined) this.#version = this.#raised + 1;
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.#onError(error, "a listener for commits of other processes threw");
+      }
+    }
+  }
+}
