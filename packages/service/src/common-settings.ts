@@ -79,7 +79,7 @@ export const commonSettings = defineSettings({
   replicated: {
     type: "bool",
     default: false,
-    help: "whether other processes run the same services on the same database: the registry and the gateway only; needs the database and the master key's file",
+    help: "whether other processes run the same services on the same database: not the tasks and tokens services; needs the database and the master key's file",
     group: PLACE,
   },
   masterKeyFile: {

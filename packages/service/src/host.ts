@@ -401,7 +401,7 @@ function assertReplicable(
   const single = modules.map(({ module }) => module).filter(({ isReplicable }) => isReplicable !== true);
   if (single.length > 0) {
     throw new SettingsError(
-      `DEPUTE_REPLICATED: one process at a time runs ${single.map(({ name }) => name).join(", ")}; start the registry and the gateway apart`,
+      `DEPUTE_REPLICATED: one process at a time runs ${single.map(({ name }) => name).join(", ")}; start the other services apart`,
     );
   }
   if (postgresUrl === "" || masterKeyFile === "") {

@@ -29,6 +29,7 @@ import { logService } from "./handlers/log-service.ts";
 import { resultService } from "./handlers/result-service.ts";
 import { reviewService } from "./handlers/review-service.ts";
 import { verificationService } from "./handlers/verification-service.ts";
+import { JudgeClaims } from "./judge/claims.ts";
 import { readJudges } from "./judge/config.ts";
 import { Judge } from "./judge/judge.ts";
 import { appendUnlogged } from "./log-backfill.ts";
@@ -59,6 +60,7 @@ export const verifier = defineService({
   name: "verifier",
   audit: {},
   settings,
+  isReplicable: true,
   descriptors: DESCRIPTORS,
   async start(deps, values) {
     const { log, clock, timers } = deps;
@@ -126,6 +128,7 @@ export const verifier = defineService({
       checker,
       names: { checks: createRegistry(namesOnlyRegistry, moreChecks), hasJudge: (model) => judge.has(model) },
       judge,
+      judgeClaims: deps.isReplicated ? new JudgeClaims({ store, clock, timers, log }) : undefined,
       reviews,
       reviewers: values.verifierReviewers,
       reviewTimeoutMs: values.verifierReviewTimeout,

@@ -132,7 +132,7 @@ async function verifyByModel(
   spec: VerificationSpec,
   step: string,
 ): Promise<OutputVerdict> {
-  const { store, judge, clock } = verifier;
+  const { store, judge, judgeClaims, clock } = verifier;
   const { contract } = knownContract;
   const key = { contractId: contract.id, outputHash, step };
   const before = await store.read((tx) => findJudgeResult(tx, key));
@@ -145,11 +145,13 @@ async function verifyByModel(
   }
   const judgeRun = judge.prepare(contract, spec, output);
   const payer = { contract, token: payingToken };
-  const { result, problem, cost } = await judge.once(`${contract.id} ${outputHash} ${step}`, () =>
+  const run = () =>
     runAndCharge(verifier, payer, judgeRun, signal, async (tx, outcome) => {
       if (outcome.result !== undefined)
         await insertJudgeResult(tx, key, outcome.result, outcome.cost, clock.now());
-    }),
+    });
+  const { result, problem, cost } = await judge.once(`${contract.id} ${outputHash} ${step}`, () =>
+    judgeClaims === undefined ? run() : judgeClaims.once(key, signal, run),
   );
   return result === undefined ? failedVerdict(problem, cost) : { result, reviewId: "", cost };
 }

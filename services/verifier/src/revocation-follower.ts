@@ -22,7 +22,8 @@ export interface RevocationFollowerOptions {
 
 /**
  * Appends the tokens service's revocations to the transparency log, and reconnects after a failure. The
- * follower's cursor moves in the transaction that appends, so a restart resumes without gaps or duplicates.
+ * follower's cursor moves in the transaction that appends, so a restart resumes without gaps or duplicates. Several
+ * replicas may follow: the transaction compares the cursor.
  */
 export class RevocationFollower {
   readonly #options: RevocationFollowerOptions;
@@ -60,6 +61,8 @@ export class RevocationFollower {
   async #append({ entry, sequence, recordTime }: Revocation): Promise<void> {
     const { store, log } = this.#options;
     await store.write(async (tx) => {
+      // Every replica follows the stream. The first one appends an entry.
+      if ((await readCursor(tx, CURSOR)) >= Number(sequence)) return;
       if (entry !== undefined) {
         await log.append(tx, "revocation", canonicalJson(encode(RevocationEntrySchema, entry)));
         const { revocationId, revokedBy } = entry;

@@ -21,6 +21,7 @@ import {
   insertLogRow,
   insertNode,
   type LogState,
+  lockLogState,
   readLogState,
   readNode,
   writeLogState,
@@ -60,7 +61,7 @@ export class TransparencyLog {
     const digest = sha256(Buffer.from(canonical));
     const existingRow = await findLogRow(tx, digest, kind);
     if (existingRow !== undefined) return existingRow.index;
-    const state = await readLogState(tx);
+    const state = await lockLogState(tx);
     const index = state.size;
     if (index >= MAX_LEAVES) throw tooMany("log_entries", MAX_LEAVES);
     const time = this.#clock.now();

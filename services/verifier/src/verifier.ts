@@ -13,6 +13,7 @@ import type { Checker } from "./checker/checker.ts";
 import type { Completions } from "./completions.ts";
 import type { ContractBook } from "./contract-book.ts";
 import type { EvidenceFetcher } from "./evidence-fetcher.ts";
+import type { JudgeClaims } from "./judge/claims.ts";
 import type { Judge } from "./judge/judge.ts";
 import type { Reviews } from "./reviews.ts";
 import type { ContractNames } from "./rules/spec-validation.ts";
@@ -33,6 +34,8 @@ export interface Verifier {
   readonly log: TransparencyLog;
   /** Runs model judges. */
   readonly judge: Judge;
+  /** Claims judgements among replicas; undefined if one process has the store. */
+  readonly judgeClaims: JudgeClaims | undefined;
   /** The queue of reviews. */
   readonly reviews: Reviews;
   /** Principals that may decide every human_review, in addition to the contract's issuer. */

@@ -12,6 +12,8 @@ export interface LogState {
 
 const LOG_STATE_ROW = row<LogState>({ size: integer, frontier: bytes });
 
+const EMPTY_STATE: LogState = { size: 0, frontier: new Uint8Array() };
+
 export interface LogRow {
   index: number;
   kind: LogEntryKind;
@@ -31,7 +33,14 @@ const COLUMNS = `log_index AS "index", kind, digest, append_ms AS "time"`;
 
 export async function readLogState(tx: ReadTx): Promise<LogState> {
   const row = await tx.get(LOG_STATE_ROW, "SELECT size, frontier FROM log_state WHERE id = 1");
-  return row ?? { size: 0, frontier: new Uint8Array() };
+  return row ?? EMPTY_STATE;
+}
+
+/** Reads the state for an append, and locks it until the end of the transaction. */
+export async function lockLogState(tx: WriteTx): Promise<LogState> {
+  const lock = tx.dialect === "postgres" ? " FOR UPDATE" : "";
+  const row = await tx.get(LOG_STATE_ROW, `SELECT size, frontier FROM log_state WHERE id = 1${lock}`);
+  return row ?? EMPTY_STATE;
 }
 
 export async function writeLogState(tx: WriteTx, { size, frontier }: LogState): Promise<void> {

@@ -248,4 +248,19 @@ ${requestTableSql("requests")};
       CREATE INDEX pending_completions_by_time ON pending_completions (record_time, attestation_id);
     `,
   },
+  {
+    id: 10,
+    name: "claims of judgements",
+    sql: `
+      -- Judgements that a replica makes now.
+      CREATE TABLE judge_claims (
+        contract_id TEXT NOT NULL,
+        output_hash TEXT NOT NULL,
+        step TEXT NOT NULL,
+        holder TEXT NOT NULL,            -- identifies the claim
+        expire_ms BIGINT NOT NULL,
+        PRIMARY KEY (contract_id, output_hash, step)
+      );
+    `,
+  },
 ];

@@ -1,0 +1,106 @@
+import { type Clock, randomUuid, type Timers } from "@depute/core";
+import { type Logger, pause } from "@depute/service";
+import type { Store } from "@depute/store";
+import { deleteClaim, extendClaim, insertClaim, type JudgeClaim } from "../store/judge-claims.ts";
+import { findJudgeResult, type JudgeResultKey } from "../store/judge-results.ts";
+import type { JudgeOutcome } from "./judge.ts";
+
+/** Milliseconds for which a claim is in force. A judgement of a lost process is free after this time. */
+export const CLAIM_MS = 3_000;
+/** Milliseconds between two extensions of a claim. */
+const EXTEND_MS = 1_000;
+/** Milliseconds between two looks at a judgement that another process has claimed. */
+const LOOK_MS = 200;
+
+interface JudgeClaimsOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+/**
+ * Ensures that one replica at a time asks the models about an output. A claim is a row that expires unless its process
+ * extends it. A process that was stopped beyond its claim may ask a second time. Only the first stored result counts.
+ */
+export class JudgeClaims {
+  readonly #options: JudgeClaimsOptions;
+
+  constructor(options: JudgeClaimsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Runs a judge, or waits for the result of another replica.
+   *
+   * @param signal ends the wait
+   * @param run asks the models, and stores their result
+   */
+  async once(
+    key: JudgeResultKey,
+    signal: AbortSignal,
+    run: () => Promise<JudgeOutcome>,
+  ): Promise<JudgeOutcome> {
+    const { timers } = this.#options;
+    const claim = { key, holder: randomUuid() };
+    for (;;) {
+      const taken = await this.#take(claim);
+      if (typeof taken === "object") return taken;
+      if (taken) return this.#runClaimed(claim, run);
+      if (signal.aborted) return { result: undefined, problem: "the call ended", cost: 0 };
+      await pause(LOOK_MS, timers, signal);
+    }
+  }
+
+  /** Returns the stored outcome of the judgement; without one, whether the judgement is now claimed by this call. */
+  #take(claim: JudgeClaim): Promise<JudgeOutcome | boolean> {
+    const { store, clock } = this.#options;
+    return store.write(async (tx) => {
+      const stored = await findJudgeResult(tx, claim.key);
+      if (stored !== undefined) return { ...stored, problem: "" };
+      const now = clock.now();
+      return insertClaim(tx, claim, { now, expireMs: now + CLAIM_MS });
+    });
+  }
+
+  async #runClaimed(claim: JudgeClaim, run: () => Promise<JudgeOutcome>): Promise<JudgeOutcome> {
+    const { store, log } = this.#options;
+    const stop = this.#extendWhileRunning(claim);
+    try {
+      const outcome = await run();
+      // A replica that took the judgement over may have stored its result first.
+      const stored = await store.read((tx) => findJudgeResult(tx, claim.key));
+      return stored === undefined ? outcome : { ...stored, problem: "" };
+    } finally {
+      stop();
+      await store
+        .write((tx) => deleteClaim(tx, claim))
+        .catch((err: unknown) => log.warn({ err }, "the claim of a judgement ends at its expiry"));
+    }
+  }
+
+  /** Extends a claim from time to time. The returned function ends that. */
+  #extendWhileRunning(claim: JudgeClaim): () => void {
+    const { store, clock, timers, log } = this.#options;
+    let cancel = () => {};
+    let hasEnded = false;
+    const schedule = () => {
+      if (!hasEnded) cancel = timers.after(EXTEND_MS, () => void extend());
+    };
+    const extend = async () => {
+      try {
+        const expireMs = clock.now() + CLAIM_MS;
+        if (await store.write((tx) => extendClaim(tx, claim, expireMs))) return schedule();
+        log.warn({ contract: claim.key.contractId }, "another replica took a judgement over");
+      } catch (err) {
+        log.warn({ err }, "the claim of a judgement cannot be extended; trying again");
+        schedule();
+      }
+    };
+    schedule();
+    return () => {
+      hasEnded = true;
+      cancel();
+    };
+  }
+}

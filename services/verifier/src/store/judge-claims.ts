@@ -1,0 +1,57 @@
+import type { WriteTx } from "@depute/store";
+import type { JudgeResultKey } from "./judge-results.ts";
+
+/** The claim of one process on a judgement. */
+export interface JudgeClaim {
+  readonly key: JudgeResultKey;
+  /** Identifies the claim; unique. */
+  readonly holder: string;
+}
+
+const WHERE = "WHERE contract_id = ? AND output_hash = ? AND step = ?";
+
+function paramsOf({ contractId, outputHash, step }: JudgeResultKey): string[] {
+  return [contractId, outputHash, step];
+}
+
+/**
+ * Claims a judgement until a time.
+ *
+ * @returns false if another claim is in force
+ */
+export async function insertClaim(
+  tx: WriteTx,
+  { key, holder }: JudgeClaim,
+  { now, expireMs }: { readonly now: number; readonly expireMs: number },
+): Promise<boolean> {
+  const { changes } = await tx.run(
+    `INSERT INTO judge_claims (contract_id, output_hash, step, holder, expire_ms) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (contract_id, output_hash, step) DO UPDATE SET holder = excluded.holder, expire_ms = excluded.expire_ms
+       WHERE judge_claims.expire_ms <= ?`,
+    [...paramsOf(key), holder, expireMs, now],
+  );
+  return changes > 0;
+}
+
+/**
+ * Extends a claim.
+ *
+ * @returns false if another process has taken the claim over
+ */
+export async function extendClaim(
+  tx: WriteTx,
+  { key, holder }: JudgeClaim,
+  expireMs: number,
+): Promise<boolean> {
+  const { changes } = await tx.run(`UPDATE judge_claims SET expire_ms = ? ${WHERE} AND holder = ?`, [
+    expireMs,
+    ...paramsOf(key),
+    holder,
+  ]);
+  return changes > 0;
+}
+
+/** Ends a claim. A claim of another process stays. */
+export async function deleteClaim(tx: WriteTx, { key, holder }: JudgeClaim): Promise<void> {
+  await tx.run(`DELETE FROM judge_claims ${WHERE} AND holder = ?`, [...paramsOf(key), holder]);
+}
