@@ -57,6 +57,7 @@ export class AuditTrail {
   readonly #options: AuditTrailOptions;
   readonly #batches: BatchedWrites<AuditRecord>;
   readonly #outbox: Outbox<BatchRow>;
+  /** The number of undelivered batches of all replicas, as it was last read. */
   #undelivered = 0;
 
   constructor(options: AuditTrailOptions) {
@@ -70,7 +71,11 @@ export class AuditTrail {
     });
     this.#outbox = new Outbox<BatchRow>({
       ...{ timers, log, failureMessage: "delivery of decisions to the audit log failed" },
-      first: (limit) => store.read((tx) => firstBatches(tx, limit)),
+      first: (limit) =>
+        store.read(async (tx) => {
+          this.#undelivered = await countBatches(tx);
+          return firstBatches(tx, limit);
+        }),
       tell: async ({ id, request }, signal) => {
         const message = fromBinary(RecordAuditDecisionsRequestSchema, request);
         try {
@@ -124,8 +129,10 @@ export class AuditTrail {
     const batchId = randomUuid();
     const request = create(RecordAuditDecisionsRequestSchema, { source, batchId, decisions: [...decisions] });
     const row = { id: batchId, request: toBinary(RecordAuditDecisionsRequestSchema, request) };
-    await store.write((tx) => insertBatch(tx, row, clock.now()));
-    this.#undelivered += 1;
+    this.#undelivered = await store.write(async (tx) => {
+      await insertBatch(tx, row, clock.now());
+      return countBatches(tx);
+    });
     this.#outbox.wake();
   }
 }
