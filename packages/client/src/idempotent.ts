@@ -1,7 +1,6 @@
-import { clone, type DescMessage, getOption, hasOption, type Message } from "@bufbuild/protobuf";
-import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { clone, type DescMessage, type Message } from "@bufbuild/protobuf";
 import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
-import { idempotent_by } from "@depute/contracts/depute/rpc/v1/method_options_pb";
+import { isRepeatable } from "@depute/core";
 import { Attempts } from "./outage.ts";
 
 type MessageWithId = Message & { requestId: string };
@@ -32,7 +31,7 @@ async function* allFilled(input: DescMessage, messages: AsyncIterable<Message>):
  */
 export function retrying(maxOutageMs: number): Interceptor {
   return (next) => async (request) => {
-    if (request.stream || !isRepeatable(request)) return next(request);
+    if (request.stream || !isRepeatable(request.method, request.message)) return next(request);
     const attempts = new Attempts(maxOutageMs);
     for (;;) {
       try {
@@ -42,10 +41,4 @@ export function retrying(maxOutageMs: number): Interceptor {
       }
     }
   };
-}
-
-function isRepeatable({ method, message }: UnaryRequest): boolean {
-  if (method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) return true;
-  if (hasOption(method, idempotent_by) && getOption(method, idempotent_by) !== "") return true;
-  return ((message as Partial<MessageWithId>).requestId ?? "") !== "";
 }

@@ -22,4 +22,5 @@ export * from "./ownership.ts";
 export * from "./page-token.ts";
 export { type BrokenRule, brokenRulesByProtovalidate } from "./protovalidate-rules.ts";
 export * from "./random.ts";
+export { isRepeatable } from "./repeatable-call.ts";
 export * from "./times.ts";

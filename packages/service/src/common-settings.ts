@@ -27,27 +27,27 @@ export const commonSettings = defineSettings({
   tokensPort: { type: "int", default: 8083, min: 0, max: 65535, help: "0: any free port", group: PLACE },
   verifierPort: { type: "int", default: 8084, min: 0, max: 65535, help: "0: any free port", group: PLACE },
   registryUrl: {
-    type: "url",
-    default: "http://127.0.0.1:8081",
-    help: "the registry, run apart",
+    type: "urls",
+    default: ["http://127.0.0.1:8081"],
+    help: "the registry, run apart; the addresses of its replicas with commas",
     group: PLACE,
   },
   tasksUrl: {
-    type: "url",
-    default: "http://127.0.0.1:8082",
-    help: "the tasks service, run apart",
+    type: "urls",
+    default: ["http://127.0.0.1:8082"],
+    help: "the tasks service, run apart; the addresses of its replicas with commas",
     group: PLACE,
   },
   tokensUrl: {
-    type: "url",
-    default: "http://127.0.0.1:8083",
-    help: "the tokens service, run apart",
+    type: "urls",
+    default: ["http://127.0.0.1:8083"],
+    help: "the tokens service, run apart; the addresses of its replicas with commas",
     group: PLACE,
   },
   verifierUrl: {
-    type: "url",
-    default: "http://127.0.0.1:8084",
-    help: "the verifier, run apart",
+    type: "urls",
+    default: ["http://127.0.0.1:8084"],
+    help: "the verifier, run apart; the addresses of its replicas with commas",
     group: PLACE,
   },
   publicUrl: {
@@ -296,7 +296,7 @@ export function portOf(settings: CommonSettings, name: ModuleName): number {
   return settings[`${name}Port`];
 }
 
-/** Returns the address of a service that does not run in this process. */
-export function urlOf(settings: CommonSettings, name: ServiceName): string {
+/** Returns the addresses of the replicas of a service that does not run in this process. */
+export function urlsOf(settings: CommonSettings, name: ServiceName): readonly string[] {
   return settings[`${name}Url`];
 }

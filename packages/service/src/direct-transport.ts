@@ -25,6 +25,7 @@ import { CallEnd, callEndKey, iterateUntilAborted, untilAborted } from "./calls.
 import { toConnectError } from "./errors-on-wire.ts";
 import { PlainHeaders, PlainValues } from "./fast/plain-values.ts";
 import { unavailable } from "./interceptors/client.ts";
+import { startingWith } from "./starting-with.ts";
 
 /**
  * Creates a transport to a service of this process that may start later. Until it starts, calls fail with UNAVAILABLE.
@@ -272,21 +273,6 @@ function received<T>(source: AsyncIterator<T>, context: Abortable): AsyncIterato
       if (!context.signal.aborted) context.abort(new ConnectError("canceled", Code.Canceled));
       return (await source.return?.(value)) ?? { done: true, value };
     },
-  };
-}
-
-function startingWith<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncIterable<T> {
-  let pending: IteratorResult<T> | undefined = first;
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next() {
-        if (pending === undefined) return rest.next();
-        const item = pending;
-        pending = undefined;
-        return Promise.resolve(item);
-      },
-      return: (value?: unknown) => rest.return?.(value) ?? Promise.resolve({ done: true, value }),
-    }),
   };
 }
 

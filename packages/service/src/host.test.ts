@@ -118,7 +118,7 @@ const shapes = {
   },
   async apart(settings: CommonSettings) {
     const tasks = await host([echo("tasks")], settings);
-    return (await host([front], { ...settings, tasksUrl: tasks.urls.tasks ?? "" })).urls.gateway;
+    return (await host([front], { ...settings, tasksUrl: [tasks.urls.tasks ?? ""] })).urls.gateway;
   },
 };
 
@@ -213,7 +213,7 @@ describe.each(Object.entries(shapes))("services %s", (_, start) => {
 
 describe("hostServices", () => {
   it("does not wait for services that are not up; their callers are told", async () => {
-    const { urls } = await host([front], { ...common(), tasksUrl: "http://127.0.0.1:1" });
+    const { urls } = await host([front], { ...common(), tasksUrl: ["http://127.0.0.1:1"] });
     expect(await failure(echoClient(overHttp(urls.gateway)).unary({ text: "x" }))).toMatchObject({
       reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
       metadata: { service: "tasks" },

@@ -18,7 +18,7 @@ import { auditOf, openTrailOf } from "./audit/open-trail.ts";
 import { createAuthority } from "./authority.ts";
 import { loginOf, presentedPrincipal } from "./caller.ts";
 import { ClientAddresses } from "./client-address.ts";
-import { addressOf, type CommonSettings, placeOf, urlOf } from "./common-settings.ts";
+import { addressOf, type CommonSettings, placeOf, urlsOf } from "./common-settings.ts";
 import { readCredentials } from "./credentials.ts";
 import { createDirectTransport, createLateTransport } from "./direct-transport.ts";
 import { assertBindable, assertDoorSettings, createDoor } from "./door.ts";
@@ -26,6 +26,7 @@ import { createFastPath } from "./fast/fast-path.ts";
 import { followReadiness, forwardedServices } from "./follow-readiness.ts";
 import type { ForwardedHeader } from "./forwarded.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
+import { assertReplicable, assertTrust } from "./host-rules.ts";
 import { observeRoutes } from "./http-routes.ts";
 import { Identities, type IdentitiesOptions } from "./identities/identities.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
@@ -42,13 +43,18 @@ import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, type ServerOptions, startServer } from "./server.ts";
-import { type Settings, SettingsError, type SettingsTable } from "./settings.ts";
+import type { Settings, SettingsTable } from "./settings.ts";
 import { explainStore, storeAt } from "./store-place.ts";
 import type { Telemetry } from "./telemetry.ts";
 import { Certificates } from "./tls/certificates.ts";
 import type { Place } from "./tls/listener.ts";
 import { publicUrlWarning } from "./tls/public-url.ts";
-import { createServiceTransport, type ServiceTransport } from "./transport.ts";
+import {
+  createReplicasTransport,
+  createServiceTransport,
+  type ServiceTransport,
+  type ServiceTransportOptions,
+} from "./transport.ts";
 
 /** One service to run in this process. */
 export interface HostedModule<Table extends SettingsTable = SettingsTable> {
@@ -137,15 +143,17 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const hosted = new Set<ModuleName>(modules.map(({ module }) => module.name));
   const direct = new Map<ModuleName, Transport>();
   const remote = new Map<ServiceName, ServiceTransport>();
+  /** The transports to single replicas, whose health is watched. */
+  const watched: ServiceTransport[] = [];
   const { internalSecret } = common;
   const { certificates, identities } = openWatched(common, { credentials, clock, timers, log });
   const secureContext = () => certificates.caller;
+  const callOf = (service: ServiceName) => ({ service, internalSecret, tracing, secureContext });
   const connect = (name: ServiceName): Transport => {
     if (hosted.has(name)) return createLateTransport<ModuleName>(name, direct);
     let transport = remote.get(name);
     if (transport === undefined) {
-      const call = { service: name, internalSecret, tracing, secureContext };
-      transport = createServiceTransport(urlOf(common, name), call);
+      transport = createReplicasTransport(urlsOf(common, name), { ...callOf(name), timers, random });
       remote.set(name, transport);
     }
     return transport;
@@ -170,7 +178,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     const closed = await Promise.allSettled(running.toReversed().map(({ instance }) => instance.close()));
     for (const result of closed)
       if (result.status === "rejected") log.error({ err: result.reason }, "closing failed");
-    for (const transport of remote.values()) transport.close();
+    for (const transport of [...remote.values(), ...watched]) transport.close();
     certificates.close();
     identities.close();
     await telemetry
@@ -314,7 +322,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     for (const name of new Set(modules.flatMap(({ module }) => forwardedServices(module)))) {
       if (hosted.has(name)) continue;
       const onServing = (serves: boolean) => readiness.setPeer(name, serves);
-      const peer = new PeerWatch({ transport: connect(name), timers, onServing });
+      const transports = transportsTo(urlsOf(common, name), callOf(name), watched) ?? [connect(name)];
+      const peer = new PeerWatch({ transports, timers, onServing });
       peers.push(peer);
       peer.start();
     }
@@ -362,6 +371,18 @@ function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path
   }
 }
 
+/** Returns a transport to each replica, which it adds to `opened`; undefined for a single address. */
+function transportsTo(
+  urls: readonly string[],
+  call: ServiceTransportOptions,
+  opened: ServiceTransport[],
+): readonly Transport[] | undefined {
+  if (urls.length === 1) return undefined;
+  const transports = urls.map((url) => createServiceTransport(url, call));
+  opened.push(...transports);
+  return transports;
+}
+
 /**
  * Returns the HTTP URL for a listener's URL: `http://localhost` for a UNIX socket, because clients need some host name;
  * any other URL unchanged.
@@ -372,44 +393,6 @@ function httpUrl(url: string | undefined): string | undefined {
 
 /** Routes and upgrades that a server has in addition to its RPCs. */
 type More = Pick<ServerOptions, "routes" | "upgrades">;
-
-/**
- * Refuses settings without a shared secret if services run in several processes. Each service must recognize
- * calls of the other services by this secret.
- */
-function assertTrust(
-  modules: readonly HostedModule[],
-  { auth, identitiesFile, internalSecret }: CommonSettings,
-): void {
-  const apart = SERVICES.some((name) => !modules.some(({ module }) => module.name === name));
-  if ((auth === "open" && identitiesFile === "") || !apart || internalSecret !== "") return;
-  const setting = auth === "required" ? "DEPUTE_AUTH is required" : "DEPUTE_IDENTITIES_FILE is set";
-  throw new SettingsError(
-    `${setting} and the services run in several processes: set DEPUTE_INTERNAL_SECRET, the same for all`,
-  );
-}
-
-/**
- * Refuses replicas of a service that keeps copies of its rows in memory, and replicas that would not share their rows or
- * keys.
- */
-function assertReplicable(
-  modules: readonly HostedModule[],
-  { replicated, postgresUrl, masterKeyFile }: CommonSettings,
-): void {
-  if (!replicated) return;
-  const single = modules.map(({ module }) => module).filter(({ isReplicable }) => isReplicable !== true);
-  if (single.length > 0) {
-    throw new SettingsError(
-      `DEPUTE_REPLICATED: one process at a time runs ${single.map(({ name }) => name).join(", ")}; start the other services apart`,
-    );
-  }
-  if (postgresUrl === "" || masterKeyFile === "") {
-    throw new SettingsError(
-      "DEPUTE_REPLICATED: set DEPUTE_POSTGRES_URL and DEPUTE_MASTER_KEY_FILE, the same for all replicas",
-    );
-  }
-}
 
 /** Whether a name is the name of a service that other services call. */
 export function isServiceName(name: string): name is ServiceName {

@@ -47,7 +47,7 @@ export {
 } from "./calls.ts";
 export { CHALLENGE } from "./challenge.ts";
 export { ClientAddresses, DIRECT_CLIENTS } from "./client-address.ts";
-export { addressOf, type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
+export { addressOf, type CommonSettings, commonSettings, portOf, urlsOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { DeadlineLoop, type DeadlineLoopOptions } from "./deadline-loop.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";

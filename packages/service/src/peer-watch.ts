@@ -11,18 +11,20 @@ import { pause } from "./stream-follower.ts";
 const RETRY_MS = 1_000;
 
 export interface PeerWatchOptions {
-  /** The transport to the peer. The health check concerns the peer's whole process. */
-  readonly transport: Transport;
+  /** The transports to the peer's replicas. The health check concerns a replica's whole process. */
+  readonly transports: readonly Transport[];
   readonly timers: Timers;
-  /** Receives the peer's answer, or `false` when the peer does not answer. */
+  /** Receives whether a replica of the peer serves. A replica that does not answer does not serve. */
   readonly onServing: (serves: boolean) => void;
 }
 
-/** Follows the health of another process by the gRPC Health Checking Protocol. */
+/** Follows the health of another service by the gRPC Health Checking Protocol: it serves if one of its replicas does. */
 export class PeerWatch {
   readonly #options: PeerWatchOptions;
   readonly #closing = new AbortController();
-  #done: Promise<void> = Promise.resolve();
+  /** The replicas that serve. */
+  readonly #serving = new Set<Transport>();
+  #done: Promise<unknown> = Promise.resolve();
 
   constructor(options: PeerWatchOptions) {
     this.#options = options;
@@ -30,7 +32,7 @@ export class PeerWatch {
 
   start(): void {
     this.#options.onServing(false);
-    this.#done = this.#run();
+    this.#done = Promise.all(this.#options.transports.map((transport) => this.#follow(transport)));
   }
 
   async close(): Promise<void> {
@@ -38,22 +40,28 @@ export class PeerWatch {
     await this.#done;
   }
 
-  /** Checks the peer's health until the watch is closed. The promise never rejects. */
-  async #run(): Promise<void> {
-    const { transport, timers, onServing } = this.#options;
+  /** Checks a replica's health until the watch is closed. The promise never rejects. */
+  async #follow(transport: Transport): Promise<void> {
+    const { timers } = this.#options;
     const { signal } = this.#closing;
     const health = createClient(Health, transport);
     while (!signal.aborted) {
       try {
         for await (const { status } of health.watch({}, { signal, headers: ownHeaders("") })) {
-          onServing(status === Status.SERVING);
+          this.#set(transport, status === Status.SERVING);
         }
       } catch {
-        // The peer did not answer. A silent peer counts as not serving, for any reason of the silence.
+        // The replica did not answer. A silent replica counts as not serving, for any reason of the silence.
       }
       if (signal.aborted) return;
-      onServing(false);
+      this.#set(transport, false);
       await pause(RETRY_MS, timers, signal);
     }
+  }
+
+  #set(transport: Transport, serves: boolean): void {
+    if (serves) this.#serving.add(transport);
+    else this.#serving.delete(transport);
+    this.#options.onServing(this.#serving.size > 0);
   }
 }

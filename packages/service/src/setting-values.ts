@@ -50,3 +50,10 @@ export function parseUrl(text: string): string {
     throw new Error("write an address like http://host:8080");
   return text.replace(/\/+$/, "");
 }
+
+/** Parses addresses separated by commas, at least one. */
+export function parseUrls(text: string): string[] {
+  const urls = parseList(text).map(parseUrl);
+  if (urls.length === 0) throw new Error("write an address like http://host:8080, or several with commas");
+  return [...new Set(urls)];
+}

@@ -1,6 +1,13 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { textOfFile } from "./files.ts";
-import { parseBoolean, parseDuration, parseInteger, parseList, parseUrl } from "./setting-values.ts";
+import {
+  parseBoolean,
+  parseDuration,
+  parseInteger,
+  parseList,
+  parseUrl,
+  parseUrls,
+} from "./setting-values.ts";
 
 interface Common<Type extends string, Default> {
   readonly type: Type;
@@ -24,7 +31,8 @@ export type Setting =
   | Common<"duration", string>
   | Common<"bool", boolean>
   | Common<"list", readonly string[]>
-  | Common<"url", string>;
+  | Common<"url", string>
+  | Common<"urls", readonly string[]>;
 
 /**
  * Settings by name in camel case. `leaseTimeout` means the variable `DEPUTE_LEASE_TIMEOUT` and the flag
@@ -38,7 +46,7 @@ type ValueOf<S extends Setting> = S extends { type: "string"; choices: readonly 
     ? number
     : S["type"] extends "bool"
       ? boolean
-      : S["type"] extends "list"
+      : S["type"] extends "list" | "urls"
         ? readonly string[]
         : string;
 
@@ -221,6 +229,8 @@ function parse(setting: Setting, text: string): unknown {
       return parseList(text);
     case "url":
       return parseUrl(text);
+    case "urls":
+      return parseUrls(text);
   }
 }
 
@@ -239,6 +249,6 @@ function defaultOf(setting: Setting): unknown {
 }
 
 function describeDefault(setting: Setting): string {
-  if (setting.type === "list") return JSON.stringify(setting.default.join(","));
+  if (setting.type === "list" || setting.type === "urls") return JSON.stringify(setting.default.join(","));
   return setting.type === "duration" ? setting.default : JSON.stringify(setting.default);
 }

@@ -1,7 +1,13 @@
 import type { ClientHttp2Session, SecureClientSessionOptions } from "node:http2";
-import type { Transport } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  Http2SessionManager,
+  type Http2SessionOptions,
+} from "@connectrpc/connect-node";
+import type { Random, Timers } from "@depute/core";
 import { clientInterceptors } from "./interceptors/client.ts";
+import { ReplicaSessions, type Sessions } from "./replica-sessions.ts";
 
 export interface ServiceTransportOptions {
   /** The name of the called service, for errors. */
@@ -23,26 +29,64 @@ export interface ServiceTransport extends Transport {
 }
 
 const DEFAULT_TIMEOUT_MS = 15_000;
-// Milliseconds between pings while calls are open. Pings detect a peer that vanished without closing its
-// connection.
-const PING_INTERVAL_MS = 20_000;
-const PING_TIMEOUT_MS = 10_000;
-const IDLE_CONNECTION_MS = 15 * 60_000;
+// Pings while calls are open detect a peer that vanished without closing its connection.
+const PINGS = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000, idleConnectionTimeoutMs: 15 * 60_000 };
+// Another replica can answer, so a replica that stopped is detected sooner.
+const PINGS_OF_REPLICAS = { ...PINGS, pingIntervalMs: 1_000, pingTimeoutMs: 2_000 };
 
 /** Calls another of Depute's processes: the Connect protocol in binary over HTTP/2, with TLS for https addresses. */
 export function createServiceTransport(url: string, options: ServiceTransportOptions): ServiceTransport {
-  const { service, internalSecret = "", tracing = false, defaultTimeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  const pings = {
-    pingIntervalMs: PING_INTERVAL_MS,
-    pingTimeoutMs: PING_TIMEOUT_MS,
-    idleConnectionTimeoutMs: IDLE_CONNECTION_MS,
-  };
-  const sessionManager = new QuietSessionManager(url, pings, sessionOptions(options));
+  const { service, internalSecret = "", tracing = false } = options;
+  const sessionManager = new QuietSessionManager(url, PINGS, sessionOptions(options), () => {});
+  return transportOver(url, sessionManager, {
+    options,
+    interceptors: clientInterceptors({ service, internalSecret, tracing }),
+    close: () => sessionManager.abort(),
+  });
+}
+
+/**
+ * Calls the replicas of a service in turn. A call that a replica did not get goes to the next one. A call that a dead
+ * or draining replica got is repeated if it is repeatable; see `isRepeatable`.
+ *
+ * @param urls the addresses of the replicas, at least one
+ */
+export function createReplicasTransport(
+  urls: readonly string[],
+  options: ServiceTransportOptions & { readonly timers: Timers; readonly random: Random },
+): ServiceTransport {
+  const [only = ""] = urls;
+  if (urls.length <= 1) return createServiceTransport(only, options);
+  const { service, internalSecret = "", tracing = false, timers, random } = options;
+  const http2Options = sessionOptions(options);
+  const sessions = new ReplicaSessions(urls, Math.floor(random() * urls.length), {
+    timers,
+    connect: (url, onBroken) =>
+      new QuietSessionManager(url, { ...PINGS_OF_REPLICAS }, http2Options, onBroken),
+  });
+  return transportOver(only, sessions, {
+    options,
+    interceptors: clientInterceptors({ service, internalSecret, tracing, replicas: urls.length }),
+    close: () => sessions.close(),
+  });
+}
+
+interface TransportParts {
+  readonly options: ServiceTransportOptions;
+  readonly interceptors: Interceptor[];
+  readonly close: () => void;
+}
+
+function transportOver(
+  baseUrl: string,
+  sessionManager: Sessions,
+  { options: { defaultTimeoutMs = DEFAULT_TIMEOUT_MS }, interceptors, close }: TransportParts,
+): ServiceTransport {
   const transport = createConnectTransport({
-    baseUrl: url,
+    baseUrl,
     httpVersion: "2",
     sessionManager,
-    interceptors: clientInterceptors({ service, internalSecret, tracing }),
+    interceptors,
     // Calls are not compressed: within a machine or a rack, compression costs more than it saves.
     acceptCompression: [],
   });
@@ -52,7 +96,7 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
       transport.unary(method, signal, timeoutMs ?? defaultTimeoutMs, header, input, values),
     stream: (method, signal, timeoutMs, header, input, values) =>
       transport.stream(method, signal, timeoutMs, header, input, values),
-    close: () => sessionManager.abort(),
+    close,
   };
 }
 
@@ -72,6 +116,17 @@ function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClien
  */
 class QuietSessionManager extends Http2SessionManager {
   readonly #knownSessions = new WeakSet<ClientHttp2Session>();
+  readonly #onBroken: () => void;
+
+  constructor(
+    url: string,
+    pings: Http2SessionOptions,
+    options: SecureClientSessionOptions | undefined,
+    onBroken: () => void,
+  ) {
+    super(url, pings, options);
+    this.#onBroken = onBroken;
+  }
 
   override async request(
     ...call: Parameters<Http2SessionManager["request"]>
@@ -80,7 +135,7 @@ class QuietSessionManager extends Http2SessionManager {
     const { session } = stream;
     if (session !== undefined && !this.#knownSessions.has(session as ClientHttp2Session)) {
       this.#knownSessions.add(session as ClientHttp2Session);
-      session.on("error", () => {});
+      session.on("error", this.#onBroken);
     }
     return stream;
   }

@@ -1,8 +1,10 @@
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { HOP } from "../caller.ts";
-import { reasonOf, toWire } from "../errors-on-wire.ts";
+import { toWire } from "../errors-on-wire.ts";
+import { failoverInterceptor } from "./failover.ts";
 import { withHooks } from "./outcome.ts";
+import { isPeerGone } from "./peer-gone.ts";
 import { clientTracingInterceptor } from "./tracing.ts";
 
 export interface ClientInterceptorOptions {
@@ -11,6 +13,8 @@ export interface ClientInterceptorOptions {
   /** The secret that is sent to Depute's own processes; empty when there is none. */
   internalSecret: string;
   tracing: boolean;
+  /** Number of replicas of the called service; 1 when absent. */
+  replicas?: number;
 }
 
 /** Returns the interceptors of calls to other services of Depute, outermost first. */
@@ -18,9 +22,12 @@ export function clientInterceptors({
   service,
   internalSecret,
   tracing,
+  replicas = 1,
 }: ClientInterceptorOptions): Interceptor[] {
   return [
     unavailableInterceptor(service),
+    // One attempt more than replicas, because calls of others also move the turn of the replicas.
+    ...(replicas > 1 ? [failoverInterceptor(replicas + 1)] : []),
     ...(tracing ? [clientTracingInterceptor()] : []),
     ...(internalSecret === "" ? [] : [secretInterceptor(internalSecret)]),
   ];
@@ -35,31 +42,6 @@ function unavailableInterceptor(service: string): Interceptor {
     withHooks(next, request, {
       mapError: (thrown) => (isPeerGone(thrown, request.signal) ? unavailable(service, thrown) : thrown),
     });
-}
-
-/** The codes that the library raises for a broken connection, a reset stream and an incomplete response. */
-const CODES_OF_TRANSPORT: readonly Code[] = [
-  Code.Unavailable,
-  Code.Aborted,
-  Code.Canceled,
-  Code.Internal,
-  Code.Unknown,
-  Code.DataLoss,
-  // Connect raises this code for an answer that ends in the middle of a message.
-  Code.InvalidArgument,
-];
-
-/**
- * Whether a call failed because its peer or the connection died. A refusal by a service always has a reason. An
- * error with the code CANCELLED has no reason, because the caller or a reset stream causes that code.
- *
- * @param signal the signal of the call; aborts when the caller cancels or the time is over
- */
-function isPeerGone(thrown: unknown, signal: AbortSignal): boolean {
-  if (!(thrown instanceof ConnectError) || signal.aborted || reasonOf(thrown) !== undefined) return false;
-  // A message that cannot be serialized is a fault of this process, not of the peer.
-  if (thrown.rawMessage.startsWith("serialize ")) return false;
-  return CODES_OF_TRANSPORT.includes(thrown.code);
 }
 
 /** Returns the error of a call to a service that is not available. */

@@ -4,6 +4,7 @@ import {
   FieldOptionsSchema,
   FileDescriptorProtoSchema,
   FieldDescriptorProto_Label as Label,
+  MethodOptions_IdempotencyLevel,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 import {
@@ -34,6 +35,8 @@ setExtension(
 const text = { label: Label.OPTIONAL, type: Type.STRING };
 const inAndOut = { inputType: ".depute.testing.EchoRequest", outputType: ".depute.testing.EchoResponse" };
 
+const readOnly = { idempotencyLevel: MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS };
+
 const registry = createFileRegistry(
   create(FileDescriptorProtoSchema, {
     name: "depute/testing/echo.proto",
@@ -55,7 +58,8 @@ const registry = createFileRegistry(
         name: "EchoService",
         method: [
           { name: "Unary", ...inAndOut },
-          { name: "Server", ...inAndOut, serverStreaming: true },
+          { name: "Read", ...inAndOut, options: readOnly },
+          { name: "Server", ...inAndOut, serverStreaming: true, options: readOnly },
           { name: "Client", ...inAndOut, clientStreaming: true },
           { name: "Bidi", ...inAndOut, clientStreaming: true, serverStreaming: true },
           { name: "Missing", ...inAndOut },
@@ -74,6 +78,7 @@ type Method<Kind extends string> = {
 
 export const EchoService = registry.getService("depute.testing.EchoService") as unknown as GenService<{
   unary: Method<"unary">;
+  read: Method<"unary">;
   server: Method<"server_streaming">;
   client: Method<"client_streaming">;
   bidi: Method<"bidi_streaming">;
@@ -97,6 +102,7 @@ export function echoRoutes(trace: EchoTrace): (router: ConnectRouter) => void {
   return (router) => {
     router.service(EchoService, {
       unary: (request, context) => answer(request, context, trace),
+      read: (request, context) => answer(request, context, trace),
       async *server(request, context) {
         trace.started++;
         context.responseHeader.set("x-begin", "b");

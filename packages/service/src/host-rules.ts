@@ -1,0 +1,50 @@
+import type { CommonSettings } from "./common-settings.ts";
+import type { ServiceModule } from "./module.ts";
+import { SERVICES } from "./names.ts";
+import { SettingsError } from "./settings.ts";
+
+interface Hosted {
+  readonly module: ServiceModule;
+}
+
+/**
+ * Refuses settings without a shared secret if services run in several processes. Each service must recognize
+ * calls of the other services by this secret.
+ *
+ * @throws SettingsError
+ */
+export function assertTrust(
+  modules: readonly Hosted[],
+  { auth, identitiesFile, internalSecret }: CommonSettings,
+): void {
+  const apart = SERVICES.some((name) => !modules.some(({ module }) => module.name === name));
+  if ((auth === "open" && identitiesFile === "") || !apart || internalSecret !== "") return;
+  const setting = auth === "required" ? "DEPUTE_AUTH is required" : "DEPUTE_IDENTITIES_FILE is set";
+  throw new SettingsError(
+    `${setting} and the services run in several processes: set DEPUTE_INTERNAL_SECRET, the same for all`,
+  );
+}
+
+/**
+ * Refuses replicas of a service that keeps copies of its rows in memory, and replicas that would not share their rows or
+ * keys.
+ *
+ * @throws SettingsError
+ */
+export function assertReplicable(
+  modules: readonly Hosted[],
+  { replicated, postgresUrl, masterKeyFile }: CommonSettings,
+): void {
+  if (!replicated) return;
+  const single = modules.map(({ module }) => module).filter(({ isReplicable }) => isReplicable !== true);
+  if (single.length > 0) {
+    throw new SettingsError(
+      `DEPUTE_REPLICATED: one process at a time runs ${single.map(({ name }) => name).join(", ")}; start the other services apart`,
+    );
+  }
+  if (postgresUrl === "" || masterKeyFile === "") {
+    throw new SettingsError(
+      "DEPUTE_REPLICATED: set DEPUTE_POSTGRES_URL and DEPUTE_MASTER_KEY_FILE, the same for all replicas",
+    );
+  }
+}

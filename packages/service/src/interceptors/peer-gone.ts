@@ -1,0 +1,27 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { reasonOf } from "../errors-on-wire.ts";
+
+/** The codes that the library raises for a broken connection, a reset stream and an incomplete response. */
+const CODES_OF_TRANSPORT: readonly Code[] = [
+  Code.Unavailable,
+  Code.Aborted,
+  Code.Canceled,
+  Code.Internal,
+  Code.Unknown,
+  Code.DataLoss,
+  // Connect raises this code for an answer that ends in the middle of a message.
+  Code.InvalidArgument,
+];
+
+/**
+ * Whether a call failed because its peer or the connection died. A refusal by a service always has a reason. An
+ * error with the code CANCELLED has no reason, because the caller or a reset stream causes that code.
+ *
+ * @param signal the signal of the call; aborts when the caller cancels or the time is over
+ */
+export function isPeerGone(thrown: unknown, signal: AbortSignal): boolean {
+  if (!(thrown instanceof ConnectError) || signal.aborted || reasonOf(thrown) !== undefined) return false;
+  // A message that cannot be serialized is a fault of this process, not of the peer.
+  if (thrown.rawMessage.startsWith("serialize ")) return false;
+  return CODES_OF_TRANSPORT.includes(thrown.code);
+}

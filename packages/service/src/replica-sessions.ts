@@ -1,0 +1,155 @@
+import type { ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Http2SessionManager } from "@connectrpc/connect-node";
+import type { Timers } from "@depute/core";
+
+/** Milliseconds in which a replica must accept a connection, or answer a ping on an idle one. */
+const CONNECT_LIMIT_MS = 1_000;
+/** Milliseconds before a replica that failed is asked whether it is ready, and between such questions. */
+const PROBE_INTERVAL_MS = 250;
+/** Milliseconds in which a replica must answer the question. */
+const PROBE_LIMIT_MS = 1_000;
+
+/** The library's interface of a connection. */
+export type Sessions = Pick<Http2SessionManager, "authority" | "request" | "notifyResponseByteRead">;
+
+interface Replica {
+  readonly sessions: Http2SessionManager;
+  /** Whether the replica failed and has not yet answered that it is ready. */
+  hasFailed: boolean;
+}
+
+export interface ReplicaSessionsOptions {
+  /** Creates the connection to one replica. It calls `onBroken` when the connection breaks. */
+  readonly connect: (url: string, onBroken: () => void) => Http2SessionManager;
+  readonly timers: Timers;
+}
+
+/**
+ * The connections to the replicas of a service. Requests go to the replicas in turn. A replica whose connection cannot be
+ * opened, or breaks, gets requests again after it has answered `GET /readyz`. While all replicas have failed, each is tried.
+ */
+export class ReplicaSessions implements Sessions {
+  /** The library compares this address with the base URL of the transport. Requests name the address of their replica. */
+  readonly authority: string;
+  readonly #replicas: readonly Replica[];
+  readonly #timers: Timers;
+  #next: number;
+  #isClosed = false;
+
+  /**
+   * @param urls the addresses of the replicas
+   * @param first the index of the replica that gets the first request
+   */
+  constructor(urls: readonly string[], first: number, { connect, timers }: ReplicaSessionsOptions) {
+    this.authority = new URL(urls[0] ?? "").origin;
+    this.#timers = timers;
+    this.#next = first;
+    this.#replicas = urls.map((url) => {
+      const replica: Replica = {
+        sessions: connect(url, () => this.#failed(replica)),
+        hasFailed: false,
+      };
+      return replica;
+    });
+  }
+
+  /**
+   * Sends a request to the next replica that accepts a connection.
+   *
+   * @throws the error of the last replica, if none accepts one; then the request was not sent
+   */
+  async request(method: string, path: string, headers: OutgoingHttpHeaders): Promise<ClientHttp2Stream> {
+    let failure: unknown;
+    for (const replica of this.#inTurn()) {
+      const { sessions } = replica;
+      const send = () => sessions.request(method, path, headers, {});
+      // A connection with open calls is watched by pings already.
+      const sent = sessions.state() === "open" ? send() : this.#within(CONNECT_LIMIT_MS, send);
+      const stream = await sent.catch((error: unknown) => {
+        failure = error;
+      });
+      if (stream !== undefined) return stream;
+      this.#failed(replica);
+    }
+    throw failure;
+  }
+
+  notifyResponseByteRead(stream: ClientHttp2Stream): void {
+    for (const { sessions } of this.#replicas) sessions.notifyResponseByteRead(stream);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const { sessions } of this.#replicas) sessions.abort();
+  }
+
+  /** Returns the replicas from the next one on, and after them those that have failed. */
+  #inTurn(): readonly Replica[] {
+    const count = this.#replicas.length;
+    const first = this.#next++ % count;
+    const turn = this.#replicas.map((_, i) => this.#replicas[(first + i) % count] as Replica);
+    return [...turn.filter(({ hasFailed }) => !hasFailed), ...turn.filter(({ hasFailed }) => hasFailed)];
+  }
+
+  #failed(replica: Replica): void {
+    if (replica.hasFailed || this.#isClosed) return;
+    replica.hasFailed = true;
+    this.#probeLater(replica);
+  }
+
+  #probeLater(replica: Replica): void {
+    this.#timers.after(PROBE_INTERVAL_MS, () => {
+      this.#probe(replica)
+        .catch(() => false)
+        .then((isReady) => {
+          if (this.#isClosed) return;
+          if (isReady) replica.hasFailed = false;
+          else this.#probeLater(replica);
+        }, noError);
+    });
+  }
+
+  /** Whether a replica answers that it is ready. */
+  #probe({ sessions }: Replica): Promise<boolean> {
+    return this.#within(PROBE_LIMIT_MS, async (ended) => {
+      const stream = await sessions.request("GET", "/readyz", {}, {});
+      ended.addEventListener("abort", () => stream.destroy(), { once: true });
+      stream.on("error", noError);
+      stream.resume();
+      stream.end();
+      return new Promise<boolean>((resolve) => {
+        stream.once("response", (headers) => resolve(headers[":status"] === 200));
+        stream.once("close", () => resolve(false));
+      });
+    });
+  }
+
+  /** Settles as `work` does, or rejects after `ms` milliseconds. Then the signal aborts, and a late stream ends. */
+  #within<T>(ms: number, work: (ended: AbortSignal) => Promise<T>): Promise<T> {
+    const ending = new AbortController();
+    return new Promise<T>((resolve, reject) => {
+      const cancel = this.#timers.after(ms, () => {
+        ending.abort();
+        reject(new ConnectError("the replica does not answer", Code.Unavailable));
+      });
+      work(ending.signal).then(
+        (value) => {
+          cancel();
+          if (!ending.signal.aborted) return resolve(value);
+          if (isStream(value)) value.on("error", noError).destroy();
+        },
+        (error: unknown) => {
+          cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+}
+
+function isStream(value: unknown): value is ClientHttp2Stream {
+  return typeof value === "object" && value !== null && "rstCode" in value;
+}
+
+function noError(): void {}
