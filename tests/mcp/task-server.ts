@@ -22,6 +22,8 @@ export interface TaskServer {
   readonly tasks: ReadonlyMap<string, Task>;
   /** Ends a task with the result of its tool. */
   finish(taskId: string): void;
+  /** The number of streams that listen to a task. */
+  listeners(taskId: string): number;
   close(): void;
 }
 
@@ -69,6 +71,8 @@ function states() {
 /** Starts a server of 2026-07-28. The tool `ask` asks for an answer; `plain` runs at once; `rogue` ignores the client. */
 export function modernServer(): Promise<TaskServer> {
   const { received, tasks, begin, finish } = states();
+  /** The streams that listen to each task, with the ids of their requests. */
+  const listeners = new Map<string, { id: unknown; stream: ServerResponse }[]>();
   const shown = (taskId: string) => ({ taskId, status: tasks.get(taskId)?.status, ...times, ttlMs: 60_000 });
   const methods: Record<string, (params: Json) => Json> = {
     "server/discover": () => ({
@@ -116,9 +120,33 @@ export function modernServer(): Promise<TaskServer> {
       return {};
     },
   };
+  const event = (stream: ServerResponse, method: string, params: Json, id: unknown) => {
+    const stamped = { ...params, _meta: { "io.modelcontextprotocol/subscriptionId": id } };
+    stream.write(`data: ${JSON.stringify({ jsonrpc: "2.0", method, params: stamped })}\n\n`);
+  };
+  const announce = (taskId: string) => {
+    for (const { id, stream } of listeners.get(taskId) ?? [])
+      event(stream, "notifications/tasks", methods["tasks/get"]?.({ taskId }), id);
+  };
+  const openStream = ({ id, params }: Json, stream: ServerResponse) => {
+    const taskIds = params.notifications.taskIds.filter((taskId: string) => tasks.has(taskId));
+    stream.writeHead(200, { "content-type": "text/event-stream" });
+    event(stream, "notifications/subscriptions/acknowledged", { notifications: { taskIds } }, id);
+    for (const taskId of taskIds) {
+      listeners.set(taskId, [...(listeners.get(taskId) ?? []), { id, stream }]);
+      stream.once("close", () =>
+        listeners.set(
+          taskId,
+          (listeners.get(taskId) ?? []).filter((one) => one.stream !== stream),
+        ),
+      );
+      announce(taskId);
+    }
+  };
   return listen(
     (_, body, response) => {
       received.push(body);
+      if (body.method === "subscriptions/listen") return openStream(body, response);
       const { taskId } = body.params;
       const isKnown = taskId === undefined || tasks.has(taskId);
       const result = () => {
@@ -133,7 +161,15 @@ export function modernServer(): Promise<TaskServer> {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(JSON.stringify({ jsonrpc: "2.0", id: body.id, ...answer }));
     },
-    { received, tasks, finish },
+    {
+      received,
+      tasks,
+      finish(taskId) {
+        finish(taskId);
+        announce(taskId);
+      },
+      listeners: (taskId) => listeners.get(taskId)?.length ?? 0,
+    },
   );
 }
 
@@ -239,7 +275,7 @@ export async function earlierServer(): Promise<TaskServer> {
       event(response, { id: body.id, ...(await answer(body, session, response)) });
       return response.end();
     },
-    { received, tasks, finish: end },
+    { received, tasks, finish: end, listeners: () => 0 },
   );
   return server;
 }

@@ -1,6 +1,7 @@
 import type { OwnTool } from "@depute/mcp";
 import type { WireCall } from "../../edge/wire-call.ts";
 import { Arguments } from "./arguments.ts";
+import { toMcpTask } from "./mcp-task.ts";
 import {
   answer,
   attenuate,
@@ -14,7 +15,6 @@ import {
   verify,
   watch,
 } from "./methods.ts";
-import { toMcpTask } from "./tasks.ts";
 
 /** Describes the platform to language models. */
 export const INSTRUCTIONS =

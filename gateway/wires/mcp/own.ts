@@ -21,7 +21,7 @@ export function ownServer(clients: OwnClients, deps: WireDeps): ToolServer<WireC
     tools: ownTools(clients),
     resources: ownResources(clients),
     prompts: OWN_PROMPTS,
-    tasks: ownTasks(clients),
+    tasks: ownTasks(clients, timers),
     refusalOf: (thrown, { requestId }) => refusalForModel(thrown, requestId),
     httpRefusalOf: (thrown, id, call) => challenge(PATH, thrown, id, call, deps),
     timers,

@@ -124,7 +124,7 @@ export class McpServers {
       onFault: (subject, err) => log.warn({ err, path }, `mcp: ${subject}`),
     });
     const onError = (err: Error) => log.debug({ err, path }, "mcp");
-    const face = new HttpFace({ proxy, clock, audience, onError });
+    const face = new HttpFace({ proxy, clock, timers, audience, onError });
     added();
     return { config, proxy, face };
   }

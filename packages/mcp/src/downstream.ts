@@ -223,6 +223,11 @@ const STATUS: ReadonlyMap<number, number> = new Map([
   [MISSING_CAPABILITY, 400],
 ]);
 
+/** Returns the HTTP status of an error answer in revision 2026-07-28; undefined for 200. */
+export function statusOf(code: number): number | undefined {
+  return STATUS.get(code);
+}
+
 /** A request over HTTP, and the status that its error needs. */
 export interface Exchange {
   readonly presentation: Presentation | undefined;

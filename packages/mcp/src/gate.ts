@@ -61,7 +61,7 @@ export async function admit(
 }
 
 /**
- * Admits a request that needs these rights, at least one.
+ * Admits a request that needs these rights. Without any, only a missing token is refused.
  *
  * @param proved the values that the proof covers
  * @returns the principal that holds the token; undefined if the request needs no token and has none
@@ -78,6 +78,7 @@ export async function admitRights(
     if (requireToken) throw denialOf(NO_TOKEN, right);
     return undefined;
   }
+  if (right === undefined) return undefined;
   const digest = digestOf(proved);
   const verdict = await authoriser.verify(await createPresented(presentation, proved), rights, digest);
   if (!verdict.ok) throw denialOf(verdict.denial, right);
@@ -111,6 +112,15 @@ export async function admitWish(
 /** Returns the first right that no capability grants; undefined if all are granted. */
 export function lacksRight(capabilities: readonly Right[], rights: readonly Right[]): Right | undefined {
   return rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
+}
+
+/** Returns the rights that a request needs, at least one. Throws Refusal. */
+export async function neededRights(
+  options: GateOptions,
+  gatedRequest: GatedRequest,
+  presentation: Presentation | undefined,
+): Promise<readonly Right[]> {
+  return (await needed(options, gatedRequest, presentation)).rights;
 }
 
 /** Returns the rights that a call needs, at least one. */

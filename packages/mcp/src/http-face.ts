@@ -1,4 +1,4 @@
-import { type Clock, isObject, randomUuid } from "@depute/core";
+import { type Clock, isObject, randomUuid, type Timers } from "@depute/core";
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -6,20 +6,24 @@ import {
   type Server,
 } from "@modelcontextprotocol/server";
 import { tokenKey } from "./digest.ts";
-import { downstream, type Exchange, watchedResources, withExchange } from "./downstream.ts";
+import { downstream, type Exchange, statusOf, watchedResources, withExchange } from "./downstream.ts";
 import { ListenBus } from "./listen-bus.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
-import { listenedResources } from "./rules/methods.ts";
+import { declaredIn } from "./rules/client-capabilities.ts";
+import { listenedResources, listenedTaskIds } from "./rules/listened.ts";
+import { Refusal } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
 import type { Era } from "./rules/task-form.ts";
 import { Sessions } from "./sessions.ts";
 import type { ListName } from "./subscription.ts";
+import { abandon, TaskStreams } from "./task-streams.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
 export interface HttpFaceOptions {
   readonly proxy: McpProxy;
   readonly clock: Clock;
+  readonly timers: Timers;
   /** The target that a proof in `_delegateos` must name. */
   readonly audience: () => string;
   readonly onError: (error: Error) => void;
@@ -32,11 +36,13 @@ export class HttpFace {
   /** The subscriptions of each session, by its server. */
   readonly #watchers = new Map<Server, WatchedResources>();
   readonly #bus = new ListenBus();
+  readonly #taskStreams: TaskStreams;
   readonly #handler: McpHttpHandler;
 
   constructor(options: HttpFaceOptions) {
     this.#options = options;
     this.#sessions = new Sessions(options.clock);
+    this.#taskStreams = new TaskStreams(options.timers, options.onError);
     this.#handler = createMcpHandler(({ era }) => this.#server(undefined, era), {
       onerror: options.onError,
       bus: this.#bus,
@@ -68,7 +74,7 @@ export class HttpFace {
     const mayHaveOne = session !== null || isInitialize(body);
     if (!mayHaveOne || !(await isLegacyRequest(request, body))) {
       const answered = () => this.#handler.fetch(request, beside);
-      return withStatus(await this.#listening(body, presentation, answered), exchange);
+      return withStatus(await this.#listening(body, presentation, login, answered), exchange);
     }
     const caller = JSON.stringify([login, presentation === undefined ? "" : tokenKey(presentation.token)]);
     if (session !== null) {
@@ -86,20 +92,46 @@ export class HttpFace {
     return this.#sessions.begin(server, caller, request, beside, end);
   }
 
-  /** Answers a request of 2026-07-28, whose stream may listen to single resources. */
-  #listening(
+  /** Answers a request of 2026-07-28, whose stream may listen to single resources and to tasks. */
+  async #listening(
     body: unknown,
+    presented: Presentation | undefined,
+    login: string,
+    answer: () => Promise<Response>,
+  ): Promise<Response> {
+    const { id, method, params } = isObject(body) ? body : {};
+    const given = isObject(params) ? params : {};
+    try {
+      const [uris, taskIds] = [listenedResources(method, given), listenedTaskIds(method, given)];
+      if (uris.length === 0 && taskIds.length === 0) return await answer();
+      if (taskIds.length > 0) this.#taskStreams.assertRoom();
+      const declared = declaredIn(given);
+      const request = { params: given, uris, taskIds, presented, login, declared };
+      const { presentation, tasks } = await this.#options.proxy.admitListen(request);
+      const opened = uris.length === 0 ? answer() : this.#watching(uris, presentation, answer);
+      const stream = await opened.catch((thrown: unknown) => {
+        abandon(tasks);
+        throw thrown;
+      });
+      return this.#taskStreams.show(stream, id, tasks);
+    } catch (thrown) {
+      if (!(thrown instanceof Refusal)) throw thrown;
+      const { code, message, data } = thrown;
+      const status = statusOf(code);
+      const error = { code, message, data };
+      return Response.json({ jsonrpc: "2.0", id, error }, status === undefined ? {} : { status });
+    }
+  }
+
+  /** Answers a request that listens to resources. */
+  #watching(
+    uris: readonly string[],
     presentation: Presentation | undefined,
     answer: () => Promise<Response>,
   ): Promise<Response> {
-    const { method, params } = isObject(body) ? body : {};
-    const given = isObject(params) ? params : {};
-    const uris = listenedResources(method, given);
-    if (uris.length === 0) return answer();
     const { proxy, onError } = this.#options;
+    const authority = presentation === undefined ? {} : { presentation };
     const watch = async (notify: (uri: string) => Promise<void>) => {
-      const admitted = await proxy.admitListen(given, uris, presentation);
-      const authority = admitted === undefined ? {} : { presentation: admitted };
       const watched = watchedResources(proxy, notify, onError);
       try {
         for (const uri of uris) await watched.subscribe(uri, authority);
@@ -131,6 +163,7 @@ export class HttpFace {
 
   async close(): Promise<void> {
     await this.#handler.close();
+    this.#taskStreams.close();
     await this.#sessions.close();
     await this.#options.proxy.close();
   }

@@ -29,6 +29,7 @@ export type { ServerState } from "./server-state.ts";
 export { SHIPPED_MAPS } from "./shipped-maps.ts";
 export type { ListName } from "./subscription.ts";
 export type { Seal } from "./task-handles.ts";
+export type { FollowedTasks } from "./task-streams.ts";
 export {
   type OwnPrompt,
   type OwnResource,
@@ -38,5 +39,6 @@ export {
   type ToolServerOptions,
   toolServer,
 } from "./tool-server.ts";
-export { type Ask, Upstream, type UpstreamOptions } from "./upstream.ts";
+export { Upstream } from "./upstream.ts";
 export { UpstreamError } from "./upstream-fault.ts";
+export type { Ask, UpstreamOptions } from "./upstream-options.ts";

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { isObject } from "@depute/core";
 import {
+  type ClientCapabilities,
   fromJsonSchema,
   RELATED_TASK_META_KEY,
   type Server,
@@ -17,6 +18,7 @@ import {
   type ToolResult,
   toolResult,
 } from "./rules/task-form.ts";
+import type { FollowedTasks } from "./task-streams.ts";
 
 /** The tasks that this process itself serves. All functions return undefined for a task that the caller may not see. */
 export interface OwnTasks<Call> {
@@ -35,6 +37,11 @@ export interface OwnTasks<Call> {
   ): Promise<McpTask | undefined>;
   /** Cancels a task. A task that has already ended is not changed. */
   cancel(taskId: string, call: Call): Promise<McpTask | undefined>;
+  /**
+   * Returns the tasks of a list that the caller may follow. With a proof that counts once, the first task is read with it,
+   * and the others are compared with its holder.
+   */
+  listen(taskIds: readonly string[], call: Call): Promise<FollowedTasks<McpTask>>;
   /** Waits for the end of a task, or for the end of the call. */
   ended(taskId: string, call: Call): Promise<McpTask | undefined>;
 }
@@ -53,6 +60,33 @@ export function takesTask(
   params: Readonly<Record<string, unknown>> | undefined,
 ): boolean {
   return era === "modern" ? declaresTasks(server) : isObject(params?.task);
+}
+
+/**
+ * Opens the tasks to which a request listens.
+ *
+ * @throws Refusal if the request does not declare the extension; the refusals of the platform
+ */
+export async function listenedTasks<Call>(
+  tasks: OwnTasks<Call>,
+  taskIds: readonly string[],
+  declared: ClientCapabilities | undefined,
+  call: Call,
+): Promise<FollowedTasks<JsonObject>> {
+  if (declared?.extensions?.[TASKS_EXTENSION] === undefined) throw undeclared();
+  const followed = await tasks.listen(taskIds, call);
+  const canAnswer = answersForms(declared);
+  return {
+    taskIds: followed.taskIds,
+    follow: (onTask, signal) =>
+      followed.follow((taskId, task) => onTask(taskId, extensionTask(task, canAnswer)), signal),
+  };
+}
+
+function undeclared(): Refusal {
+  return new Refusal(MISSING_CAPABILITY, "the request must declare the extension for tasks", {
+    requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
+  });
 }
 
 function declaresTasks(server: Server): boolean {
@@ -97,15 +131,12 @@ export function serveTasks<Call>(server: Server, era: Era, methods: TaskMethods<
 /** The methods of the extension. (MCP 2026-07-28, extension io.modelcontextprotocol/tasks) */
 function serveExtension<Call>(server: Server, { tasks, run }: TaskMethods<Call>): void {
   const declared = () => {
-    if (declaresTasks(server)) return;
-    throw new Refusal(MISSING_CAPABILITY, "the request must declare the extension for tasks", {
-      requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
-    });
+    if (!declaresTasks(server)) throw undeclared();
   };
   server.setRequestHandler("tasks/get", { params: NAMED }, async ({ taskId }, context) => {
     declared();
     const task = found(await run(context, (call) => tasks.get(taskId, call)));
-    return extensionTask(task, answersForms(server));
+    return extensionTask(task, answersForms(server.getClientCapabilities()));
   });
   server.setRequestHandler("tasks/update", { params: UPDATE }, async (params, context) => {
     declared();
@@ -147,8 +178,7 @@ function serveEarlier<Call>(server: Server, { tasks, run }: TaskMethods<Call>): 
 const CANCELLED: ToolResult = toolResult({ status: "cancelled" }, true);
 
 /** Whether the client answers elicitations by form. An elicitation capability without a mode means forms. */
-function answersForms(server: Server): boolean {
-  const { elicitation } = server.getClientCapabilities() ?? {};
+function answersForms({ elicitation }: ClientCapabilities = {}): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 

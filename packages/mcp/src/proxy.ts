@@ -1,5 +1,6 @@
 import { type Clock, DeputeError, ErrorReason, randomUuid, reasonName, type Timers } from "@depute/core";
 import { admitAnswered } from "./admit-answered.ts";
+import { type AdmittedListen, admitListen } from "./admit-listen.ts";
 import type { AdmittedCall } from "./admitted-call.ts";
 import { argumentViolations } from "./argument-violations.ts";
 import { callOwner, UnknownState } from "./ask-bridge.ts";
@@ -17,6 +18,7 @@ import {
   overBudget,
 } from "./gate.ts";
 import { Listed } from "./listed.ts";
+import type { ListenRequest } from "./listen-request.ts";
 import { type ObservedCall, observed } from "./observed-call.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import { withPrivateCache } from "./private-cache.ts";
@@ -161,23 +163,14 @@ export class McpProxy {
   }
 
   /**
-   * Decides whether a request may listen to resources, all of which it needs the right to read.
+   * Decides whether a request may listen to resources and tasks, for all of which it needs the rights.
    *
-   * @returns the authority of the subscriptions, whose proof is used up; undefined without a token
    * @throws Refusal
    */
-  async admitListen(
-    rawParams: Readonly<Record<string, unknown>>,
-    uri: readonly string[],
-    presented: Presentation | undefined,
-  ): Promise<Presentation | undefined> {
+  async admitListen(request: ListenRequest): Promise<AdmittedListen> {
+    const { audience, config } = this.#options;
     try {
-      const { params, member } = strip(rawParams);
-      const presentation = member === undefined ? presented : fromMember(member, this.#options.audience());
-      const { _meta, ...proved } = params;
-      const gated = gatedRequestOf(SUBSCRIBE, { uri }, this.#options.config.map);
-      await admit(this.#gate, { ...gated, proved }, presentation);
-      return presentation;
+      return await admitListen({ gate: this.#gate, map: config.map, tasks: this.#tasks, audience }, request);
     } catch (thrown) {
       throw this.#refusal(thrown);
     }

@@ -8,7 +8,7 @@ import type { McpProxy } from "./proxy.ts";
 import type { Declared } from "./rules/client-capabilities.ts";
 import { strip } from "./rules/strip.ts";
 import type { ListName } from "./subscription.ts";
-import type { Ask } from "./upstream.ts";
+import type { Ask } from "./upstream-options.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
 /** One client over stdio. A server behind the proxy serves this client alone. */

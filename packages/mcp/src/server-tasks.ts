@@ -5,6 +5,8 @@ import type { Authoriser } from "./authoriser.ts";
 import { type Admitted, admitRights, type GateOptions, lacksRight, notBound } from "./gate.ts";
 import { HELD_MS } from "./held-call.ts";
 import { KnownTasks } from "./known-tasks.ts";
+import type { ListenRequest } from "./listen-request.ts";
+import { followTasks, type ListenedTask } from "./listened-tasks.ts";
 import type { Presentation } from "./presentation.ts";
 import { callerOf, type ProxyRequest } from "./proxy-request.ts";
 import { fulfil } from "./rounds.ts";
@@ -29,8 +31,10 @@ import {
 } from "./rules/server-task.ts";
 import { type Era, TASKS_EXTENSION } from "./rules/task-form.ts";
 import { type Seal, type TaskHandle, TaskHandles } from "./task-handles.ts";
-import { SHARED_CONNECTION, type Upstream } from "./upstream.ts";
+import type { FollowedTasks } from "./task-streams.ts";
+import type { Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
+import { SHARED_CONNECTION } from "./upstream-options.ts";
 
 type Result = Record<string, unknown>;
 
@@ -41,6 +45,11 @@ export interface ServerTasksOptions {
   readonly gate: GateOptions;
   readonly seal: Seal;
   readonly onFault: (subject: string, thrown: unknown) => void;
+}
+
+/** The authority of a request. */
+interface Authority {
+  readonly presentation: Presentation | undefined;
 }
 
 /** A call that may become a task. */
@@ -64,7 +73,7 @@ export class ServerTasks {
   }
 
   /** Returns the era of the request's client if the server has tasks for it; otherwise undefined. */
-  async eraOf({ era }: ProxyRequest): Promise<Era | undefined> {
+  async eraOf({ era }: Pick<ProxyRequest, "era">): Promise<Era | undefined> {
     if (era === undefined) return undefined;
     const { capabilities, era: own } = await this.#options.upstream.description();
     return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;
@@ -157,16 +166,56 @@ export class ServerTasks {
     const era = await this.eraOf(request);
     if (era === undefined || !TASK_METHODS[era].includes(method))
       throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
-    if (era === "modern" && !declaresTasks(clientCapabilities))
-      throw new Refusal(MISSING_CAPABILITY, "the request must declare the extension for tasks", {
-        requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
-      });
+    if (era === "modern") assertDeclared(clientCapabilities);
     const caller = await this.#callerOf(request, presentation);
     if (method === "tasks/list") return this.#list(request, params, presentation, caller);
     const handle = this.#handles.open(params.taskId, caller);
     if (handle === undefined) throw unknownTask();
     await this.#admit(handle, params, presentation);
     return this.#forward(handle, request, params, presentation);
+  }
+
+  /**
+   * Returns the tasks of the caller to which a request of 2026-07-28 listens. Ids of other callers' tasks, and all ids at
+   * a server without tasks, are left out.
+   *
+   * @throws Refusal if the request does not declare the extension, or the token is denied
+   */
+  async listened(
+    taskIds: readonly string[],
+    { login, declared, presentation }: Pick<ListenRequest, "login" | "declared"> & Authority,
+  ): Promise<readonly ListenedTask[]> {
+    if (taskIds.length === 0) return [];
+    assertDeclared(declared);
+    if ((await this.eraOf({ era: "modern" })) === undefined) return [];
+    const caller = await this.#callerOf({ login }, presentation);
+    return taskIds.flatMap((id) => {
+      const handle = this.#handles.open(id, caller);
+      return handle === undefined ? [] : [{ id, handle }];
+    });
+  }
+
+  /**
+   * Follows tasks whose rights were admitted.
+   *
+   * @param principal the holder of the token; undefined without one
+   * @throws Refusal for a tool that the map or the caller's manifest does not name; UpstreamError
+   */
+  async follow(
+    tasks: readonly ListenedTask[],
+    {
+      presentation,
+      declared,
+      principal,
+    }: Pick<ListenRequest, "declared"> & Authority & { principal?: string | undefined },
+  ): Promise<FollowedTasks<Result>> {
+    for (const { handle } of tasks) await this.#assertUsable(handle, principal);
+    return followTasks(tasks, {
+      ...this.#options,
+      presentation,
+      declared,
+      isGranted: (rights) => this.#isGranted(rights, presentation),
+    });
   }
 
   /** Returns the parameters of a server's request to its only client, with the client's id of the task that they name. */
@@ -189,7 +238,7 @@ export class ServerTasks {
 
   /** Returns the principals of a request. The token's proof is checked with the rights of the task. */
   async #callerOf(
-    { login = "" }: ProxyRequest,
+    { login = "" }: Pick<ProxyRequest, "login">,
     presentation: Presentation | undefined,
   ): Promise<TaskHandle["caller"]> {
     if (presentation === undefined) return ["", login];
@@ -199,15 +248,20 @@ export class ServerTasks {
   }
 
   async #admit(
-    { rights, tool }: TaskHandle,
+    handle: TaskHandle,
     params: Readonly<Record<string, unknown>>,
     presentation: Presentation | undefined,
   ): Promise<void> {
-    const { gate, config, authoriser } = this.#options;
-    if (!config.map.tools.has(tool)) throw unmapped(tool);
+    const { gate, config } = this.#options;
+    if (!config.map.tools.has(handle.tool)) throw unmapped(handle.tool);
     const { _meta, ...proved } = params;
-    const principal = await admitRights(gate, rights, proved, presentation);
-    const [right] = rights;
+    await this.#assertUsable(handle, await admitRights(gate, handle.rights, proved, presentation));
+  }
+
+  /** Refuses a task of a tool that the map, or the manifest of the caller's agent, does not name. Throws Refusal. */
+  async #assertUsable({ tool, rights: [right] }: TaskHandle, principal: string | undefined): Promise<void> {
+    const { config, authoriser } = this.#options;
+    if (!config.map.tools.has(tool)) throw unmapped(tool);
     if (principal === undefined || right === undefined) return;
     if (!(await authoriser.mayUse(principal, config.serverId, tool))) throw notBound(right);
   }
@@ -281,6 +335,14 @@ export class ServerTasks {
     const grants = await authoriser.grants(presentation.token);
     return grants.ok && lacksRight(grants.capabilities, rights) === undefined;
   }
+}
+
+/** Refuses a request on tasks that does not declare the extension. Throws Refusal. */
+function assertDeclared(capabilities: Declared | undefined): void {
+  if (declaresTasks(capabilities)) return;
+  throw new Refusal(MISSING_CAPABILITY, "the request must declare the extension for tasks", {
+    requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
+  });
 }
 
 /** The caller whose list shows a task. Callers without principal are told apart by their sessions. */

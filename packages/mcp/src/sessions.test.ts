@@ -1,4 +1,4 @@
-import { ManualClock } from "@depute/core";
+import { ManualClock, systemTimers } from "@depute/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { HttpFace } from "./http-face.ts";
 import { once, type Presentation } from "./presentation.ts";
@@ -13,7 +13,13 @@ afterEach(async () => {
 function start() {
   const clock = new ManualClock(0);
   const made = bench(ANSWERS);
-  const face = new HttpFace({ proxy: made.proxy, clock, audience: () => "mcp:bench", onError: () => {} });
+  const face = new HttpFace({
+    proxy: made.proxy,
+    clock,
+    timers: systemTimers,
+    audience: () => "mcp:bench",
+    onError: () => {},
+  });
   faces.push(face);
   const post = (
     body: Json,

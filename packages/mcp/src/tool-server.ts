@@ -8,10 +8,21 @@ import {
   type ServerContext,
   type Tool,
 } from "@modelcontextprotocol/server";
+import { statusOf } from "./downstream.ts";
 import { held } from "./held-answer.ts";
-import { createdTask, type OwnTasks, serveTasks, takesTask, taskCapability } from "./own-tasks.ts";
+import {
+  createdTask,
+  listenedTasks,
+  type OwnTasks,
+  serveTasks,
+  takesTask,
+  taskCapability,
+} from "./own-tasks.ts";
+import { declaredIn } from "./rules/client-capabilities.ts";
+import { listenedTaskIds } from "./rules/listened.ts";
 import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
 import { type Era, type McpTask, toolResult } from "./rules/task-form.ts";
+import { isEventStream, TaskStreams } from "./task-streams.ts";
 
 const JSON_TYPE = "application/json";
 
@@ -124,6 +135,7 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
     },
     { onerror: onError },
   );
+  const streams = new TaskStreams(options.timers, onError);
   return {
     async answer(request, body, call) {
       const exchange: Exchange<Call> = { call };
@@ -131,10 +143,43 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
         ...(body === undefined ? {} : { parsedBody: body }),
         authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: exchange } },
       });
-      return callsPlatform(body) ? held(answer, () => exchange.refusal, options.timers) : answer;
+      if (callsPlatform(body)) return held(answer, () => exchange.refusal, options.timers);
+      return listening(options, streams, answer, body, call);
     },
-    close: () => handler.close(),
+    async close() {
+      await handler.close();
+      streams.close();
+    },
   };
+}
+
+/** Returns the SDK's answer with the states of the tasks to which the request listens, if there are any. */
+async function listening<Call>(
+  options: ToolServerOptions<Call>,
+  streams: TaskStreams,
+  answer: Response,
+  body: unknown,
+  call: Call,
+): Promise<Response> {
+  const { id = null, method, params } = isObject(body) ? body : {};
+  const given = isObject(params) ? params : {};
+  try {
+    const taskIds = listenedTaskIds(method, given);
+    // The SDK has refused a request whose answer is no stream.
+    if (taskIds.length === 0 || !isEventStream(answer)) return answer;
+    streams.assertRoom();
+    return streams.show(answer, id, await listenedTasks(options.tasks, taskIds, declaredIn(given), call));
+  } catch (thrown) {
+    await answer.body?.cancel();
+    const refused = options.httpRefusalOf(thrown, id, call);
+    if (refused !== undefined) return refused;
+    const { code, message, data } =
+      thrown instanceof Refusal
+        ? thrown
+        : new Refusal(INTERNAL_ERROR, "the tasks cannot be reached", options.refusalOf(thrown, call));
+    const status = statusOf(code) ?? 200;
+    return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } }, { status });
+  }
 }
 
 function exchangeOf<Call>(http: ServerContext["http"]): Exchange<Call> {

@@ -1,18 +1,17 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Clock, Timers } from "@depute/core";
 import {
   CLIENT_CAPABILITIES_META_KEY,
   Client,
   type Implementation,
   LOG_LEVEL_META_KEY,
   type ServerCapabilities,
-  type StandardSchemaV1,
   type Transport,
 } from "@modelcontextprotocol/client";
 import { AskBridge, type BridgedConnection } from "./ask-bridge.ts";
 import type { CallOptions, LogMessage } from "./call-options.ts";
 import { Definitions } from "./definitions.ts";
 import { ResourceWatch } from "./resource-watch.ts";
+import { ANY_RESULT, isKnownMethod } from "./result-check.ts";
 import {
   bridgedCapabilities,
   type Declared,
@@ -20,74 +19,25 @@ import {
   shownCapabilities,
 } from "./rules/client-capabilities.ts";
 import type { Pinned } from "./rules/definition.ts";
-import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
+import type { UpstreamConfig } from "./rules/read-config.ts";
 import { carriedTask, carryTask } from "./rules/server-task.ts";
 import { type Era, TASKS_EXTENSION } from "./rules/task-form.ts";
-import { ServerStarts, type ServerState } from "./server-state.ts";
+import { ServerStarts } from "./server-state.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 import { LISTS, type ListName, Subscription } from "./subscription.ts";
+import { type TaskListen, TaskListens } from "./task-listens.ts";
 import { TaskProgress } from "./task-progress.ts";
 import { transportTo } from "./transports.ts";
 import { faultOf, isNoEra, messageOf, UpstreamError } from "./upstream-fault.ts";
+import { ASKS, SHARED_CONNECTION, type UpstreamOptions } from "./upstream-options.ts";
 
 /**
  * Maximum time in milliseconds for a server to announce its revisions. A server that does not answer counts as legacy.
  */
 const PROBE_MS = 5000;
-/**
- * Methods of MCP, whose results the SDK checks. Configuration can allow other methods, whose results pass unchecked.
- */
-const KNOWN = /^(tools|resources|prompts|completion|logging)\/|^ping$/;
-const ANY_RESULT: StandardSchemaV1<unknown, Record<string, unknown>> = {
-  "~standard": {
-    version: 1,
-    vendor: "depute",
-    validate: (value) =>
-      typeof value === "object" && value !== null
-        ? { value: value as Record<string, unknown> }
-        : { issues: [{ message: "not an object" }] },
-  },
-};
 const MODES = { auto: "auto", modern: { pin: "2026-07-28" }, legacy: "legacy" } as const;
 /** Maximum time in milliseconds for a server to start and to complete the handshake. */
 const CONNECT_MS = 30_000;
-
-/** The connection that serves the calls of all clients without capabilities of their own: see Upstream.connectionOf. */
-export const SHARED_CONNECTION = "{}";
-
-/** Requests that a server may send to its client. */
-export const ASKS = ["sampling/createMessage", "elicitation/create", "roots/list"] as const;
-export type Ask = (typeof ASKS)[number];
-
-export interface UpstreamOptions {
-  readonly config: UpstreamConfig;
-  readonly address: UpstreamAddress;
-  /** Called when a resource that `watch` names has changed. */
-  readonly onResourceChanged?: (uri: string) => void;
-  /** Called when a list of the server has changed, either as announced or as found by comparison. */
-  readonly onListChanged?: (list: ListName) => void;
-  /** Called when the server has started, has crashed, or could not be started. */
-  readonly onState?: (state: ServerState) => void;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  /**
-   * Forwards a request of the server to the client. Absent if several clients share the server, because such a
-   * request does not identify its client. From revision 2026-07-28 on, servers put their requests into the
-   * result of a call instead.
-   */
-  readonly ask?: (method: Ask, params: unknown) => Promise<unknown>;
-  /** Returns the capabilities of the one client that `ask` reaches; absent without `ask`. */
-  readonly declared?: () => Declared | undefined;
-  /** Receives log messages that belong to no request. Absent if several clients share the server. */
-  readonly onLog?: (message: LogMessage) => void;
-  /**
-   * Receives the state of a task that a server of an earlier revision announced, and the connection that knows the task:
-   * see connectionOf.
-   */
-  readonly onTaskStatus?: (task: Readonly<Record<string, unknown>>, connection: string) => void;
-  /** Replaces the connection to the server's address in tests. */
-  readonly transport?: () => Transport;
-}
 
 /** The receivers of one call. */
 interface Receivers {
@@ -122,10 +72,12 @@ export class Upstream {
   readonly #bridge: AskBridge;
   readonly #starts: ServerStarts;
   readonly #taskProgress = new TaskProgress();
+  readonly #taskListens: TaskListens;
   #closed = false;
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
+    this.#taskListens = new TaskListens(options.timers);
     this.#starts = new ServerStarts(options.clock, options.onState);
     this.#bridge = new AskBridge({
       timers: options.timers,
@@ -191,6 +143,20 @@ export class Upstream {
     return JSON.stringify(isShared ? {} : bridgedCapabilities(declared, (method) => this.#isAllowed(method)));
   }
 
+  /**
+   * Listens to tasks of a server of 2026-07-28 until the signal aborts.
+   *
+   * @throws UpstreamError
+   */
+  async listenTasks(
+    taskIds: readonly string[],
+    onTask: (task: Record<string, unknown>) => void,
+    signal: AbortSignal,
+  ): Promise<TaskListen> {
+    const { transport } = await this.#connected();
+    return this.#taskListens.begin(transport, taskIds, onTask, signal);
+  }
+
   /** Ends the call that a result leaves open because it requires input, if there is one. */
   abandon({ requestState }: Readonly<Record<string, unknown>>): void {
     this.#bridge.abandon(requestState);
@@ -226,7 +192,7 @@ export class Upstream {
         : this.#withProgress(params, onProgress);
     // For a known method, the SDK also checks the form of the result.
     const send = () =>
-      KNOWN.test(method) && !beginsTask
+      isKnownMethod(method) && !beginsTask
         ? client.request({ method: method as "tools/call", params: sentParams }, options)
         : client.request({ method, params: sentParams }, ANY_RESULT, options);
     const begin = () => this.#calls.run({ onLog: logs?.onLog, ask }, send);
@@ -401,6 +367,7 @@ export class Upstream {
     // The SDK's client calls an earlier receiver of messages first.
     transport.onmessage = (message) => {
       this.#taskProgress.receive(message);
+      this.#taskListens.receive(message);
       carryTask(message);
     };
     await client.connect(transport, { timeout: CONNECT_MS });
@@ -416,6 +383,7 @@ export class Upstream {
     this.#connection = undefined;
     this.#live = undefined;
     this.#taskProgress.clear();
+    this.#taskListens.clear();
     if (!this.#closed) this.watch.restore();
     this.#subscription?.end();
     this.#subscription = undefined;

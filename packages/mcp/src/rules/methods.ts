@@ -1,4 +1,3 @@
-import { isObject } from "@depute/core";
 import { isTaskMethod } from "./server-task.ts";
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
@@ -42,8 +41,6 @@ export const TOOLS_CALL = "tools/call";
 
 /** The methods of subscriptions before revision 2026-07-28. */
 export const SUBSCRIBE = "resources/subscribe";
-/** The method of subscriptions from 2026-07-28 on. */
-const LISTEN = "subscriptions/listen";
 const UNSUBSCRIBE = "resources/unsubscribe";
 const READ = "resources/read";
 
@@ -68,16 +65,6 @@ export interface GatedRequest {
   readonly name: string;
   /** The values that the proof covers, if they differ from `args`. */
   readonly proved?: unknown;
-}
-
-/**
- * Returns the addresses of resources to which a request listens; empty for any other request (MCP 2026-07-28,
- * `subscriptions/listen`). The SDK refuses values that are no addresses.
- */
-export function listenedResources(method: unknown, params: Readonly<Record<string, unknown>>): string[] {
-  const { notifications } = params;
-  const uris = method === LISTEN && isObject(notifications) ? notifications.resourceSubscriptions : undefined;
-  return Array.isArray(uris) ? [...new Set(uris.filter((uri) => typeof uri === "string"))] : [];
 }
 
 /**

@@ -1,0 +1,96 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { Timers } from "@depute/core";
+import type { FollowedTasks, McpTask } from "@depute/mcp";
+import type { WireCall } from "../../edge/wire-call.ts";
+import { isAbsent, toMcpTask } from "./mcp-task.ts";
+import type { OwnClients } from "./methods.ts";
+
+/** Duration of one call that waits for a change of a task. */
+const WAIT = durationFromMs(25_000);
+/** Minimum number of milliseconds between two states of one task. */
+const PAUSE_MS = 100;
+
+/**
+ * Returns the tasks of a list that the caller may follow. A proof counts for one call, which reads the first task. The
+ * other tasks are then read by the gateway itself, and only those are kept whose delegator is the holder of the proof.
+ *
+ * @throws the refusals of the tasks service, except that a task is unknown
+ */
+export async function followedTasks(
+  { tasks }: Pick<OwnClients, "tasks">,
+  taskIds: readonly string[],
+  call: WireCall,
+  timers: Timers,
+): Promise<FollowedTasks<McpTask>> {
+  const found: Task[] = [];
+  for (const [i, taskId] of taskIds.entries()) {
+    const options = i === 0 ? call.asCaller : call.aside;
+    const task = await readOrAbsent(() => tasks.getTask({ taskId }, options));
+    const isOwn = options === call.asCaller || task?.delegator === call.viewer;
+    if (task !== undefined && isOwn) found.push(task);
+  }
+  const follow = async (
+    first: Task,
+    onTask: (taskId: string, task: McpTask) => void,
+    signal: AbortSignal,
+  ) => {
+    let task = first;
+    let shown = "";
+    while (true) {
+      const state = toMcpTask(task);
+      const text = JSON.stringify(state);
+      if (text !== shown) onTask(task.id, state);
+      shown = text;
+      if (task.endTime !== undefined) return waitForEnd(signal);
+      await pause(timers, signal);
+      const { id: taskId, lastSequence: afterSequence } = task;
+      const answer = await tasks.waitTask(
+        { taskId, afterSequence, timeout: WAIT },
+        { ...call.aside, signal },
+      );
+      task = answer.task ?? task;
+    }
+  };
+  return {
+    taskIds: found.map(({ id }) => id),
+    async follow(onTask, signal) {
+      try {
+        await Promise.all(found.map((task) => follow(task, onTask, signal)));
+      } catch (thrown) {
+        if (!signal.aborted) throw thrown;
+      }
+    },
+  };
+}
+
+async function readOrAbsent(read: () => Promise<{ task?: Task | undefined }>): Promise<Task | undefined> {
+  try {
+    return (await read()).task;
+  } catch (thrown) {
+    if (isAbsent(thrown)) return undefined;
+    throw thrown;
+  }
+}
+
+/** Waits until the client leaves, because a stream does not end with its tasks. */
+function waitForEnd(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function pause(timers: Timers, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = timers.after(PAUSE_MS, resolve);
+    signal.addEventListener(
+      "abort",
+      () => {
+        cancel();
+        resolve();
+      },
+      { once: true },
+    );
+  });
+}

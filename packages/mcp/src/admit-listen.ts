@@ -1,0 +1,45 @@
+import { admitRights, type GateOptions, neededRights } from "./gate.ts";
+import type { ListenRequest } from "./listen-request.ts";
+import { fromMember, type Presentation } from "./presentation.ts";
+import { gatedRequestOf, SUBSCRIBE } from "./rules/methods.ts";
+import { strip } from "./rules/strip.ts";
+import type { ToolMap } from "./rules/tool-map.ts";
+import type { ServerTasks } from "./server-tasks.ts";
+import type { FollowedTasks } from "./task-streams.ts";
+
+/** A request to listen that was admitted. */
+export interface AdmittedListen {
+  /** The authority of the subscriptions, whose proof is used up; undefined without a token. */
+  readonly presentation: Presentation | undefined;
+  readonly tasks: FollowedTasks<Record<string, unknown>>;
+}
+
+export interface ListenOptions {
+  readonly gate: GateOptions;
+  readonly map: ToolMap;
+  readonly tasks: ServerTasks;
+  readonly audience: () => string;
+}
+
+/**
+ * Decides whether a request may listen. It needs the right to read each of its resources, and the rights of the call of
+ * each of its tasks. One proof covers them all.
+ *
+ * @throws Refusal; UpstreamError; DeputeError if the authoriser is unavailable
+ */
+export async function admitListen(
+  { gate, map, tasks, audience }: ListenOptions,
+  { params: rawParams, uris, taskIds, presented, login, declared }: ListenRequest,
+): Promise<AdmittedListen> {
+  const { params, member } = strip(rawParams);
+  const presentation = member === undefined ? presented : fromMember(member, audience());
+  const { _meta, ...proved } = params;
+  const listened = await tasks.listened(taskIds, { login, declared, presentation });
+  const read =
+    uris.length === 0
+      ? []
+      : await neededRights(gate, gatedRequestOf(SUBSCRIBE, { uri: uris }, map), presentation);
+  const rights = [...read, ...listened.flatMap(({ handle }) => handle.rights)];
+  const principal = await admitRights(gate, rights, proved, presentation);
+  return { presentation, tasks: await tasks.follow(listened, { presentation, declared, principal }) };
+}

@@ -1,0 +1,15 @@
+import type { Presentation } from "./presentation.ts";
+import type { Declared } from "./rules/client-capabilities.ts";
+
+/** A request `subscriptions/listen`. (MCP 2026-07-28) */
+export interface ListenRequest {
+  readonly params: Readonly<Record<string, unknown>>;
+  /** The resources and the tasks to which the request listens. */
+  readonly uris: readonly string[];
+  readonly taskIds: readonly string[];
+  /** The token in the request's headers. */
+  readonly presented: Presentation | undefined;
+  /** The principal of the request's login; empty without one. */
+  readonly login: string;
+  readonly declared: Declared | undefined;
+}

@@ -1,0 +1,36 @@
+import { isObject } from "@depute/core";
+import { INVALID_PARAMS, Refusal } from "./refusal.ts";
+
+/** The method of subscriptions from 2026-07-28 on. */
+const LISTEN = "subscriptions/listen";
+
+/**
+ * Returns the addresses of resources to which a request listens; empty for any other request (MCP 2026-07-28,
+ * `subscriptions/listen`). The SDK refuses values that are no addresses.
+ */
+export function listenedResources(method: unknown, params: Readonly<Record<string, unknown>>): string[] {
+  const { notifications } = params;
+  const uris = method === LISTEN && isObject(notifications) ? notifications.resourceSubscriptions : undefined;
+  return Array.isArray(uris) ? [...new Set(uris.filter((uri) => typeof uri === "string"))] : [];
+}
+
+/** Maximum number of tasks to which one request listens. */
+const MAX_LISTENED_TASKS = 100;
+
+/**
+ * Returns the ids of tasks to which a request listens; empty for any other request. (MCP 2026-07-28, extension
+ * io.modelcontextprotocol/tasks)
+ *
+ * @throws Refusal for values that are no ids, and for more than 100 ids
+ */
+export function listenedTaskIds(method: unknown, params: Readonly<Record<string, unknown>>): string[] {
+  const { notifications } = params;
+  const ids = method === LISTEN && isObject(notifications) ? notifications.taskIds : undefined;
+  if (ids === undefined) return [];
+  const isValid = Array.isArray(ids) && ids.every((id) => typeof id === "string");
+  if (isValid && ids.length <= MAX_LISTENED_TASKS) return [...new Set<string>(ids)];
+  throw new Refusal(INVALID_PARAMS, "Invalid params", {
+    reason: "INVALID_REQUEST",
+    detail: `notifications.taskIds: a list of at most ${MAX_LISTENED_TASKS} texts is wanted`,
+  });
+}
