@@ -36,6 +36,11 @@ const start = () =>
       jobs: { http: { url: server.url }, map },
       others: { http: { url: server.url }, map },
       open: { http: { url: server.url }, map, requireToken: false },
+      slowly: {
+        http: { url: server.url },
+        map: { ...map, tools: { slow: { ...rule("slow"), limits: { taskRequestsPerMinute: 2 } } } },
+      },
+      rarely: { http: { url: server.url }, map, limits: { callsPerMinute: 2 } },
     },
     [],
     { dataDir },
@@ -231,6 +236,32 @@ describe("the tasks of a server of 2026-07-28", () => {
     await expect
       .poll(async () => (await call(holder, "dear")).error)
       .toMatchObject({ code: -32001, data: { type: "budget_exceeded" } });
+  });
+
+  test("requests on tasks count against the limits of the server and of the tool's tasks", async () => {
+    const [owner, other] = [await grant(platform, ALL), await grant(platform, ALL)];
+    const limited = (holder: Grant, method: string, params: Json, name: string) =>
+      send(holder, method, params, { name });
+    const beginAt = async (name: string, holder: Grant) =>
+      (await call(holder, "slow", {}, { name })).result.taskId;
+    const ofTool = await beginAt("slowly", owner);
+    for (let i = 0; i < 2; i++)
+      expect((await limited(owner, "tasks/get", { taskId: ofTool }, "slowly")).result.status).toBe("working");
+    for (const method of ["tasks/get", "tasks/update", "tasks/cancel"])
+      expect((await limited(owner, method, { taskId: ofTool }, "slowly")).error).toMatchObject({
+        code: -32056,
+        data: { metadata: { limit: "tool_tasks_calls_per_minute", max: "2" } },
+      });
+    // The calls of the tool itself have an allowance of their own, as has another caller.
+    expect(await beginAt("slowly", owner)).toBeTypeOf("string");
+    const others = await beginAt("slowly", other);
+    expect((await limited(other, "tasks/get", { taskId: others }, "slowly")).result.status).toBe("working");
+    const ofServer = await beginAt("rarely", owner);
+    expect((await limited(owner, "tasks/get", { taskId: ofServer }, "rarely")).result.status).toBe("working");
+    expect((await limited(owner, "tasks/get", { taskId: ofServer }, "rarely")).error).toMatchObject({
+      code: -32056,
+      data: { metadata: { limit: "server_calls_per_minute", max: "2" } },
+    });
   });
 
   test.each(["tasks/list", "tasks/result"])("has no %s", async (method) => {

@@ -25,8 +25,8 @@ interface Count {
 
 /** Limits, and the calls to which they apply: the calls of one tool or method, or all calls of the server. */
 export interface LimitScope {
-  /** The first word of the limits' names in errors. */
-  readonly kind: "tool" | "server";
+  /** The first words of the limits' names in errors. `tool_tasks` counts the requests on tasks that a tool began. */
+  readonly kind: "tool" | "tool_tasks" | "server";
   /** The name of the tool or method; empty for the server. */
   readonly name: string;
   readonly limits: CallLimits;
@@ -163,7 +163,8 @@ function limitReached(
   max: number,
   retryAfterMs?: number,
 ): Refusal {
-  const subject = kind === "tool" ? name.slice(0, 64) : "the server";
+  const subjects = { tool: "", tool_tasks: "tasks of ", server: "the server" };
+  const subject = `${subjects[kind]}${name.slice(0, 64)}`;
   const advice = retryAfterMs === undefined ? "" : `; try again in ${retryAfterMs} ms`;
   return new Refusal(LIMIT_REACHED, "Limit exceeded", {
     reason: "LIMIT_EXCEEDED",

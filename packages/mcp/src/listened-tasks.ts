@@ -38,7 +38,6 @@ export async function followTasks(
   tasks: readonly ListenedTask[],
   options: ListenedTasksOptions,
 ): Promise<FollowedTasks<Json>> {
-  if (tasks.length === 0) return NO_TASKS;
   const { upstream, isGranted } = options;
   const byOwnId = new Map(tasks.map((task) => [task.handle.taskId, task]));
   const stop = new AbortController();
@@ -77,7 +76,7 @@ export async function followTasks(
   };
 }
 
-const NO_TASKS: FollowedTasks<Json> = { taskIds: [], follow: async () => {} };
+export const NO_TASKS: FollowedTasks<Json> = { taskIds: [], follow: async () => {} };
 
 /** Returns a state without the server's questions, if the client may not get them. `tasks/get` says the reason. */
 async function withoutForbiddenAsks(

@@ -86,7 +86,7 @@ export class McpProxy {
     this.#gate = { authoriser, requireToken: config.requireToken, realPath };
     this.#listed = new Listed(clock);
     this.#limiter = new CallLimiter(clock);
-    this.#tasks = new ServerTasks({ ...options, gate: this.#gate });
+    this.#tasks = new ServerTasks({ ...options, gate: this.#gate, limiter: this.#limiter });
   }
 
   get upstream(): Upstream {

@@ -2,14 +2,16 @@ import { isObject } from "@depute/core";
 import { admitAnswered } from "./admit-answered.ts";
 import { callOwner } from "./ask-bridge.ts";
 import type { Authoriser } from "./authoriser.ts";
+import type { CallLimiter } from "./call-limiter.ts";
 import { type Admitted, admitRights, type GateOptions, lacksRight, notBound } from "./gate.ts";
 import { HELD_MS } from "./held-call.ts";
 import { KnownTasks } from "./known-tasks.ts";
 import type { ListenRequest } from "./listen-request.ts";
-import { followTasks, type ListenedTask } from "./listened-tasks.ts";
+import { followTasks, type ListenedTask, NO_TASKS } from "./listened-tasks.ts";
 import type { Presentation } from "./presentation.ts";
 import { callerOf, type ProxyRequest } from "./proxy-request.ts";
 import { fulfil } from "./rounds.ts";
+import { taskLimits } from "./rules/call-limits.ts";
 import type { Declared } from "./rules/client-capabilities.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
 import {
@@ -43,6 +45,7 @@ export interface ServerTasksOptions {
   readonly upstream: Upstream;
   readonly authoriser: Authoriser;
   readonly gate: GateOptions;
+  readonly limiter: CallLimiter;
   readonly seal: Seal;
   readonly onFault: (subject: string, thrown: unknown) => void;
 }
@@ -168,11 +171,14 @@ export class ServerTasks {
       throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
     if (era === "modern") assertDeclared(clientCapabilities);
     const caller = await this.#callerOf(request, presentation);
-    if (method === "tasks/list") return this.#list(request, params, presentation, caller);
+    if (method === "tasks/list")
+      return this.#counted(request, caller, [], () => this.#list(request, params, presentation, caller));
     const handle = this.#handles.open(params.taskId, caller);
     if (handle === undefined) throw unknownTask();
     await this.#admit(handle, params, presentation);
-    return this.#forward(handle, request, params, presentation);
+    return this.#counted(request, caller, [handle.tool], () =>
+      this.#forward(handle, request, params, presentation),
+    );
   }
 
   /**
@@ -210,12 +216,18 @@ export class ServerTasks {
     }: Pick<ListenRequest, "declared"> & Authority & { principal?: string | undefined },
   ): Promise<FollowedTasks<Result>> {
     for (const { handle } of tasks) await this.#assertUsable(handle, principal);
-    return followTasks(tasks, {
-      ...this.#options,
-      presentation,
-      declared,
-      isGranted: (rights) => this.#isGranted(rights, presentation),
-    });
+    const [first] = tasks;
+    if (first === undefined) return NO_TASKS;
+    const tools = tasks.map(({ handle }) => handle.tool);
+    const request = { method: "subscriptions/listen", params: {} };
+    return this.#counted(request, first.handle.caller, tools, () =>
+      followTasks(tasks, {
+        ...this.#options,
+        presentation,
+        declared,
+        isGranted: (rights) => this.#isGranted(rights, presentation),
+      }),
+    );
   }
 
   /** Returns the parameters of a server's request to its only client, with the client's id of the task that they name. */
@@ -307,6 +319,31 @@ export class ServerTasks {
     }
     await admitAsks(first, clientCapabilities);
     return first;
+  }
+
+  /** Counts a request on tasks against the limits of the server and of the tasks' tools while it runs. Throws Refusal. */
+  async #counted<T>(
+    { method, params }: Pick<ProxyRequest, "method" | "params">,
+    [holder]: TaskHandle["caller"],
+    tools: readonly string[],
+    run: () => Promise<T>,
+  ): Promise<T> {
+    const { config, limiter } = this.#options;
+    const ofTools = [...new Set(tools)].map(
+      (name) =>
+        ({ kind: "tool_tasks", name, limits: taskLimits(config.map.tools.get(name)?.limits ?? {}) }) as const,
+    );
+    const { concurrentCalls, ...rates } = config.limits;
+    // A client can always cancel, also while its other requests wait.
+    const limits = method === "tasks/cancel" || concurrentCalls === undefined ? rates : config.limits;
+    const counted = limiter.begin([...ofTools, { kind: "server", name: "", limits }], holder, () =>
+      Buffer.byteLength(JSON.stringify(params.inputResponses ?? {})),
+    );
+    try {
+      return await run();
+    } finally {
+      counted.end();
+    }
   }
 
   /** Lists the caller's tasks alone, because clients share the server. */

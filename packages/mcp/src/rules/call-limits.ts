@@ -6,8 +6,18 @@ export interface CallLimits {
   readonly concurrentCalls?: number;
   /** Maximum size of a call's arguments as JSON, in bytes of UTF-8. */
   readonly argumentBytes?: number;
+  /** Maximum average number of requests a minute on tasks that calls of the tool began. Only for a tool. */
+  readonly taskRequestsPerMinute?: number;
   /** Maximum average cost an hour, in microcents. A principal may spend one hour's cost at once. */
   readonly microcentsPerHour?: number;
+}
+
+/** Returns the limits of requests on a tool's tasks, with the members of limits of calls. */
+export function taskLimits({ taskRequestsPerMinute, argumentBytes }: CallLimits): CallLimits {
+  return {
+    ...(taskRequestsPerMinute !== undefined && { callsPerMinute: taskRequestsPerMinute }),
+    ...(argumentBytes !== undefined && { argumentBytes }),
+  };
 }
 
 /** An allowance that returns at a constant rate, up to its capacity. */

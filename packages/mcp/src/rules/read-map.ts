@@ -24,12 +24,13 @@ const RULE_MEMBERS = [
 ];
 const RESOURCE_MEMBERS = ["argument", "arguments", "form", "absent"];
 const LIMIT_MEMBERS = ["callsPerMinute", "concurrentCalls", "argumentBytes", "microcentsPerHour"] as const;
+const RULE_LIMIT_MEMBERS = [...LIMIT_MEMBERS, "taskRequestsPerMinute"] as const;
 const NAME = /^[a-z0-9_.:-]{1,128}$/;
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 
 /** Methods that the proxy implements. A rule must not name them. */
 const NOT_MAPPED =
-  /^(initialize|ping|server\/discover|tools\/.*|notifications\/.*|(resources|prompts)\/(.*\/)?list)$/;
+  /^(initialize|ping|server\/discover|tools\/.*|tasks\/.*|notifications\/.*|(resources|prompts)\/(.*\/)?list)$/;
 
 /** Reads a tool map. Faults are added to `faults`; if there are any, the caller must not use the returned map. */
 export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {
@@ -76,7 +77,7 @@ function readRule(value: unknown, path: string, faults: Faults): CallRule {
   const resource = readResource(rule.resource, `${path}/resource`, faults);
   const cost = readCost(rule.cost, `${path}/cost`, faults);
   const checkArguments = faults.flag(rule.checkArguments ?? true, `${path}/checkArguments`) !== false;
-  const limits = readLimits(rule.limits, `${path}/limits`, faults);
+  const limits = readLimits(rule.limits, `${path}/limits`, faults, RULE_LIMIT_MEMBERS);
   const read = { namespace, action, resource, cost, checkArguments, limits };
   if (rule.definition === undefined) return read;
   const definition = faults.text(rule.definition, `${path}/definition`) ?? "";
@@ -85,10 +86,15 @@ function readRule(value: unknown, path: string, faults: Faults): CallRule {
 }
 
 /** Reads limits of calls: `{"callsPerMinute": 60, "concurrentCalls": 2}`. Each is at least 1. */
-export function readLimits(value: unknown, path: string, faults: Faults): CallLimits {
+export function readLimits(
+  value: unknown,
+  path: string,
+  faults: Faults,
+  members: readonly (keyof CallLimits)[] = LIMIT_MEMBERS,
+): CallLimits {
   if (value === undefined) return {};
-  const limits = faults.object(value, path, LIMIT_MEMBERS) ?? {};
-  const read = LIMIT_MEMBERS.flatMap((member) => {
+  const limits = faults.object(value, path, members) ?? {};
+  const read = members.flatMap((member) => {
     if (limits[member] === undefined) return [];
     const most = faults.count(limits[member], `${path}/${member}`);
     if (most === 0) faults.add(`${path}/${member}`, "at least 1");
