@@ -10,9 +10,10 @@ import {
   type TokenBlock,
 } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
-import { blocksKey, principalKey, type WithValues } from "./call-values.ts";
-import { type Caller, callerOf, organizationOf } from "./caller.ts";
+import { blocksKey, principalKey, roleCheckKey, type WithValues } from "./call-values.ts";
+import { type Caller, callerOf, grantedRolesOf, organizationOf } from "./caller.ts";
 import { ownOptions } from "./calls.ts";
+import type { RoleName } from "./identities/identities-schema.ts";
 
 /** The identity that a caller's credentials prove. */
 export interface Identity {
@@ -25,6 +26,8 @@ export interface Identity {
   local: boolean;
   /** The organization that owns the records that the caller creates; empty for none. */
   organization: string;
+  /** The roles that a file grants to the caller; absent for none. Settings and records may give it further rights. */
+  roles?: readonly RoleName[];
 }
 
 /** A right in the form in which a DelegateOS token grants it. */
@@ -55,7 +58,7 @@ export interface Authority {
    * Identifies the caller of a method that needs no capability of a token.
    *
    * @throws DeputeError UNAUTHENTICATED (also for an invalid proof without a token), TOKEN_DENIED (an invalid proof
-   *   with a token), DEPENDENCY_UNAVAILABLE
+   *   with a token), CALLER_NOT_ALLOWED (a role is missing), DEPENDENCY_UNAVAILABLE
    */
   identify(context: HandlerContext): Promise<Identity>;
   /**
@@ -92,14 +95,38 @@ export async function identityOf(
   const caller = callerOf(context);
   const { kind, principal, organization = "", token } = caller;
   if (kind === "message") throw new DeputeError(ErrorReason.UNAUTHENTICATED, "credentials are required");
-  if (kind !== "bound") return { principal, local: kind === "local", organization };
+  if (kind !== "bound") {
+    const roles = kind === "local" ? {} : rolesOf(context, principal);
+    return { principal, local: kind === "local", organization, ...roles };
+  }
   const verdict = await verifyProof({
     proof: proofOf(caller),
     ...(token !== undefined && { token: tokenOf(token) }),
   });
   if (verdict.case !== "principal") throw callerDenied(caller, verdict.value);
   context.values.set(principalKey, verdict.value);
-  return { principal: verdict.value, local: false, organization: organizationOf(context, verdict.value) };
+  return provenIdentity(context, verdict.value);
+}
+
+/**
+ * Returns the identity of a caller whose principal was proven in this call.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED without a role that the method requires
+ */
+export function provenIdentity(context: WithValues, principal: string): Identity {
+  context.values.get(roleCheckKey)?.(principal);
+  const organization = organizationOf(context, principal);
+  return { principal, local: false, organization, ...rolesOf(context, principal) };
+}
+
+function rolesOf(context: WithValues, principal: string): Pick<Identity, "roles"> {
+  const roles = grantedRolesOf(context, principal);
+  return roles.length === 0 ? {} : { roles };
+}
+
+/** Whether a file grants a role to the caller. */
+export function hasRole({ roles = [] }: Pick<Identity, "roles">, role: RoleName): boolean {
+  return roles.includes(role);
 }
 
 /** Creates an authority that asks the tokens service behind `transport`. */
@@ -133,8 +160,7 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
         blocks.map(({ revocationId }) => revocationId),
       );
       if (result.case === "scope") {
-        const organization = organizationOf(context, principal);
-        return { principal, local: false, organization, scope: result.value, blocks };
+        return { ...provenIdentity(context, principal), scope: result.value, blocks };
       }
       throw tokenDenied(result.value);
     },

@@ -1,4 +1,4 @@
-import type { Identity } from "./authority.ts";
+import { hasRole, type Identity } from "./authority.ts";
 import type { Logger } from "./log.ts";
 
 /**
@@ -33,13 +33,13 @@ export class BoundsOperators {
     return this.#isOpen && this.#operators.size === 0;
   }
 
-  /** Whether the caller is one of the principals in the setting. */
-  includes({ principal }: Pick<Identity, "principal">): boolean {
-    return this.#operators.has(principal);
+  /** Whether the caller is an operator: by its roles, or as one of the principals in the setting. */
+  includes(identity: Pick<Identity, "principal" | "roles">): boolean {
+    return hasRole(identity, "operator") || this.#operators.has(identity.principal);
   }
 
   /** Whether a caller that may change an agent may also widen the agent's bounds. */
-  mayWiden(identity: Pick<Identity, "principal">): boolean {
+  mayWiden(identity: Pick<Identity, "principal" | "roles">): boolean {
     return this.ownersMay || this.includes(identity);
   }
 

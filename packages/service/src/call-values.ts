@@ -13,6 +13,14 @@ export const deadlineKey: ContextKey<number | undefined> = createContextKey<numb
   description: "deadline",
 });
 
+/**
+ * Requires the roles of the method from a caller, as soon as its principal is proven. Undefined where no check is due. It
+ * throws DeputeError CALLER_NOT_ALLOWED.
+ */
+export const roleCheckKey: ContextKey<((principal: string) => void) | undefined> = createContextKey<
+  ((principal: string) => void) | undefined
+>(undefined, { description: "role check" });
+
 /** True for a call that did not cross a socket. Only the direct transport sets this value. */
 export const inProcessKey: ContextKey<boolean> = createContextKey(false, { description: "in process" });
 

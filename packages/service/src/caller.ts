@@ -11,10 +11,11 @@ import {
   trustedKey,
   type WithValues,
 } from "./call-values.ts";
-import { type Credentials, noCredentials } from "./credentials.ts";
+import { type CredentialHolder, type Credentials, noCredentials } from "./credentials.ts";
 import type { Identities } from "./identities/identities.ts";
 import type { IdentityHolder } from "./identities/identities-file.ts";
 import type { RoleName } from "./identities/identities-schema.ts";
+import { grantedRoles } from "./roles/caller-roles.ts";
 
 /** The caller of a method. */
 export interface Caller {
@@ -32,7 +33,7 @@ export interface Caller {
    * works on. For a public key see {@link organizationOf}.
    */
   readonly organization?: string;
-  /** The roles that the identities file gives to the caller; absent for other credentials. */
+  /** The roles that a file grants to the caller's login or secret; absent without a grant. */
   readonly roles?: readonly RoleName[];
   /** True for an identity that the identities file maps: a token of an issuer or a client certificate. */
   readonly isAttested?: true;
@@ -118,6 +119,16 @@ const credentialsKey: ContextKey<Credentials> = createContextKey<Credentials>(no
  */
 export function organizationOf(context: WithValues, principal: string): string {
   return context.values.get(credentialsKey).organizationOf(principal);
+}
+
+/**
+ * Returns the roles that a file grants to a call's caller.
+ *
+ * @param principal the principal of the caller, as its credentials prove it
+ */
+export function grantedRolesOf(context: WithValues, principal: string): readonly RoleName[] {
+  const { values } = context;
+  return grantedRoles(values.get(callerKey) ?? {}, principal, values.get(credentialsKey)) ?? [];
 }
 
 /** Returns the organization of a call's caller; empty for none, and for credentials that are not yet proven. */
@@ -227,10 +238,7 @@ export function authenticate(
     case "bearer": {
       if (proof !== null)
         throw unauthenticated("a token with a holder proof is presented as `Authorization: DPoP`");
-      const holder = credentials.holderOf(credential);
-      if (holder === undefined) throw unauthenticated("the credentials are not known here");
-      const { principal, organization } = holder;
-      return withOrganization({ kind: "credential", principal, htm, htu }, organization);
+      return callerOfSecret(credentials.holderOf(credential), { htm, htu });
     }
     case "dpop": {
       const bound = { kind: "bound", principal: "", token: credential, htm, htu } as const;
@@ -254,6 +262,13 @@ function callerOfIdentity({ holder, spiffeId }: ProvenIdentity, wire: Pick<Calle
     },
     organization,
   );
+}
+
+function callerOfSecret(holder: CredentialHolder | undefined, wire: Pick<Caller, "htm" | "htu">): Caller {
+  if (holder === undefined) throw unauthenticated("the credentials are not known here");
+  const { principal, organization, roles } = holder;
+  const caller = { kind: "credential", principal, ...wire, ...(roles && { roles }) } as const;
+  return withOrganization(caller, organization);
 }
 
 function withOrganization(caller: Caller, organization: string): Caller {

@@ -1,11 +1,14 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { ROLES, type RoleName } from "./identities/identities-schema.ts";
 
 /** The owner of a configured secret. */
 export interface CredentialHolder {
   readonly principal: string;
   /** The organization that owns the records of this principal. Maximum 128 characters; empty for none. */
   readonly organization: string;
+  /** The roles that the file grants to the principal; absent without a grant. */
+  readonly roles?: readonly RoleName[];
 }
 
 /** The configured Bearer and X-API-Key secrets and their owners. Memory holds only the digests of the secrets. */
@@ -16,6 +19,12 @@ export interface Credentials {
    * Returns the organization of a principal; empty for none. The principal may be a public key, which has no secret.
    */
   organizationOf(principal: string): string;
+  /**
+   * Returns the roles that the file grants to a principal, which may be a public key.
+   *
+   * @returns undefined without a grant
+   */
+  rolesOf(principal: string): readonly RoleName[] | undefined;
   /** Whether some secret belongs to the principal. */
   names(principal: string): boolean;
   readonly size: number;
@@ -33,13 +42,14 @@ const HEX_SHA256 = /^[0-9a-f]{64}$/;
 export const noCredentials: Credentials = {
   holderOf: () => undefined,
   organizationOf: () => "",
+  rolesOf: () => undefined,
   names: () => false,
   size: 0,
 };
 
 /**
- * Reads a JSON array of `{principal, sha256, organization}`: the digest in lower-case hex. The organization is
- * optional. A public key with an organization needs no digest, because its holder sends proofs.
+ * Reads a JSON array of `{principal, sha256, organization, roles}`: the digest in lower-case hex. Organization and roles are
+ * optional. A public key with one of them needs no digest, because its holder sends proofs.
  *
  * @throws Error that names the invalid entry by its index, never by its content
  */
@@ -48,8 +58,14 @@ export function parseCredentials(json: string): Credentials {
   if (!Array.isArray(entries)) throw new Error("credentials: not a JSON array");
   const holders = new Map<string, CredentialHolder>();
   const organizations = new Map<string, string>();
+  const roles = new Map<string, readonly RoleName[] | undefined>();
   entries.forEach((entry: unknown, index) => {
-    const { principal, sha256, organization = "" } = (entry ?? {}) as Partial<Record<string, unknown>>;
+    const {
+      principal,
+      sha256,
+      organization = "",
+      ...more
+    } = (entry ?? {}) as Partial<Record<string, unknown>>;
     if (typeof principal !== "string" || principal === "") {
       throw new Error(`credentials[${index}].principal: not a text`);
     }
@@ -64,21 +80,38 @@ export function parseCredentials(json: string): Credentials {
       );
     }
     organizations.set(principal, organization);
-    if (sha256 === undefined && organization !== "" && KEY.test(principal)) return;
+    const granted = readRoles(more.roles, `credentials[${index}].roles`);
+    if (roles.has(principal) && String(roles.get(principal)) !== String(granted)) {
+      throw new Error(
+        `credentials[${index}].roles: the principal has other ones; grant it the same roles everywhere`,
+      );
+    }
+    roles.set(principal, granted);
+    const isGranted = organization !== "" || granted !== undefined;
+    if (sha256 === undefined && isGranted && KEY.test(principal)) return;
     if (typeof sha256 !== "string" || !HEX_SHA256.test(sha256)) {
       throw new Error(`credentials[${index}].sha256: not 64 lower-case hex digits`);
     }
     if (holders.has(sha256)) throw new Error(`credentials[${index}].sha256: the same secret twice`);
-    holders.set(sha256, { principal, organization });
+    holders.set(sha256, { principal, organization, ...(granted && { roles: granted }) });
   });
   // The map is keyed by digests. Therefore the duration of a look-up reveals nothing about a secret.
   const principals = new Set([...holders.values()].map(({ principal }) => principal));
   return {
     holderOf: (secret) => holders.get(sha256Hex(secret)),
     organizationOf: (principal) => organizations.get(principal) ?? "",
+    rolesOf: (principal) => roles.get(principal),
     names: (principal) => principals.has(principal),
     size: holders.size,
   };
+}
+
+/** @throws Error that names the field */
+function readRoles(value: unknown, field: string): readonly RoleName[] | undefined {
+  if (value === undefined) return undefined;
+  const isRole = (each: unknown): each is RoleName => (ROLES as readonly unknown[]).includes(each);
+  if (Array.isArray(value) && value.every(isRole)) return [...new Set(value)].sort();
+  throw new Error(`${field}: not a list of ${ROLES.join(", ")}`);
 }
 
 /** Reads a credentials file; no path means no credentials. */

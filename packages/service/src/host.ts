@@ -245,6 +245,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         tracing,
         stopping: stopping.signal,
         ...auditOf(module, trail),
+        ...rolesOptions(module, instance),
         ...(instance.manners && { manners: instance.manners }),
       });
       running.push({ module, instance, interceptors });
@@ -389,6 +390,14 @@ function transportsTo(
  */
 function httpUrl(url: string | undefined): string | undefined {
   return url?.startsWith("unix:") ? "http://localhost" : url;
+}
+
+/** Returns what the check of roles needs of a module. */
+function rolesOptions({ forwards = {} }: ServiceModule, { rolesBySettings, onRoleDenied }: ServiceInstance) {
+  const forwarded = new Set(
+    Object.values(forwards).flatMap((services) => services.map((each) => each.typeName)),
+  );
+  return { forwarded, ...(rolesBySettings && { rolesBySettings }), ...(onRoleDenied && { onRoleDenied }) };
 }
 
 /** Routes and upgrades that a server has in addition to its RPCs. */

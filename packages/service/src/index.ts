@@ -17,10 +17,12 @@ export {
   callerDenied,
   createAuthority,
   denialWord,
+  hasRole,
   type Identity,
   identityOf,
   mayActFor,
   type ProofVerdict,
+  provenIdentity,
   type Right,
   tokenDenied,
 } from "./authority.ts";
@@ -69,10 +71,12 @@ export {
 export { HttpRefusal, notAcceptable, unknownPath } from "./http-refusal.ts";
 export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
 export type { IdentityHolder, MintBounds } from "./identities/identities-file.ts";
+export { ROLES, type RoleName } from "./identities/identities-schema.ts";
 export { identityRefused } from "./identities/refusals.ts";
 export type { AssertionId, ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
 export { unavailable } from "./interceptors/client.ts";
 export { currentCall } from "./interceptors/current-call.ts";
+export type { OnRoleDenied } from "./interceptors/roles.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
@@ -102,6 +106,8 @@ export { Outbox, type OutboxOptions } from "./outbox.ts";
 export { type KeyName, type KeySource, keyFiles, openSeed } from "./platform-keys.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
+export { DEFAULT_ROLES, type RolesBySettings } from "./roles/caller-roles.ts";
+export { type MethodRoles, rolesOfMethod } from "./roles/method-roles.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
 export { fingerprintOf, SealedSecrets } from "./sealed-secrets.ts";
 export { type Server, type ServerOptions, startServer } from "./server.ts";

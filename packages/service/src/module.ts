@@ -9,10 +9,12 @@ import type { ClientAddresses } from "./client-address.ts";
 import type { HealthParts } from "./health.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
+import type { OnRoleDenied } from "./interceptors/roles.ts";
 import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
 import type { ModuleName, ServiceName } from "./names.ts";
 import type { KeySource } from "./platform-keys.ts";
+import type { RolesBySettings } from "./roles/caller-roles.ts";
 import type { Manners } from "./service-manners.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
 import type { StorePlace } from "./store-place.ts";
@@ -131,6 +133,10 @@ export interface ServiceInstance {
   readonly http?: readonly HttpRoute[];
   /** The differences between these services and the platform's own rules, in every call. */
   readonly manners?: Manners;
+  /** The roles that the module's settings give to principals; absent for none. */
+  readonly rolesBySettings?: RolesBySettings;
+  /** Records a call that is refused for its roles; absent for a module with an audit trail. */
+  readonly onRoleDenied?: OnRoleDenied;
   /** Additional ports, each with services of its own. */
   readonly ports?: readonly OwnPort[];
   /** Virtual hosts that clients may name, in the form of DEPUTE_ALLOWED_HOSTS. */

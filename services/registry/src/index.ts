@@ -191,6 +191,11 @@ export const registry = defineService({
       trustLevels: readLevels(settings.trustLevels),
       orchestrators: settings.orchestratorPrincipals,
     };
+    const operators = new Set([
+      ...settings.trustOperators,
+      ...settings.boundsOperators,
+      ...settings.aspAuthorityOperators,
+    ]);
     const leases = startLeaseWatch(context, log);
     return {
       routes: (router) => {
@@ -202,6 +207,7 @@ export const registry = defineService({
         router.service(PolicyService, policyService(context));
         router.service(OfferService, offerService(context));
       },
+      rolesBySettings: (principal) => (operators.has(principal) ? ["operator"] : []),
       async close() {
         try {
           await leases.stop();

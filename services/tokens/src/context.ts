@@ -2,7 +2,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine, Keypair } from "@depute/dct";
-import type { Identity, ProvenSubject, SubjectToken } from "@depute/service";
+import { hasRole, type Identity, type ProvenSubject, type SubjectToken } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { BlockNotes } from "./block-notes.ts";
@@ -78,13 +78,21 @@ export interface TokensContext {
  */
 export function assertMinter(
   { minters, audit }: TokensContext,
-  { principal, local }: Identity,
+  identity: Identity,
   kind: "mint" | "revoke",
   blocks: readonly string[] = [],
 ): void {
-  if (local || minters.has(principal)) return;
+  const { principal, local } = identity;
+  if (local || hasRole(identity, "minter") || minters.has(principal)) return;
+  if (kind === "revoke" && hasRole(identity, "operator")) return;
   const reason = "caller_not_allowed";
   audit.assertRoom();
   audit.add({ kind, caller: principal, principal: "", decision: "denied", reason, blocks });
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not use the platform's root key");
+}
+
+/** Whether a caller may read the audit log: by its roles, or as one of the principals of DEPUTE_AUDITORS. */
+export function isAuditor({ auditors }: Pick<TokensContext, "auditors">, identity: Identity): boolean {
+  const { principal, local } = identity;
+  return local || hasRole(identity, "auditor") || hasRole(identity, "operator") || auditors.has(principal);
 }

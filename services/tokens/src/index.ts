@@ -40,6 +40,7 @@ import { RevocationLog } from "./revocation-log.ts";
 import { RevocationPeers } from "./revocation-peers.ts";
 import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
 import { RevocationState } from "./revocation-state.ts";
+import { recordRoleDenial } from "./role-denials.ts";
 import { openRootKey, trustedRoots } from "./root-key.ts";
 import { signCheckpoint } from "./rules/checkpoint.ts";
 import { SeenProofs } from "./seen-proofs.ts";
@@ -248,6 +249,11 @@ export const tokens = defineService({
         router.service(HolderSessionService, holderSessionService(context));
         router.service(AuditService, auditService(context));
       },
+      rolesBySettings: (principal) => [
+        ...(context.minters.has(principal) ? (["minter"] as const) : []),
+        ...(context.auditors.has(principal) ? (["auditor"] as const) : []),
+      ],
+      onRoleDenied: (denied) => recordRoleDenial(audit, denied),
       async close() {
         await reader.close();
         unsubscribe();

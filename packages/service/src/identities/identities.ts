@@ -14,7 +14,7 @@ import { identityRefused } from "./refusals.ts";
 import { isJwt, type ProvenSubject, type SubjectToken, TokenVerifier } from "./token-verifier.ts";
 
 /** Milliseconds between two reads of the files. Orchestrators replace mounted files without a reliable event. */
-export const CHECK_INTERVAL_MS = 5000;
+export const CHECK_INTERVAL_MS = 2000;
 
 export interface IdentitiesOptions {
   /** The path of the file; empty for none. */

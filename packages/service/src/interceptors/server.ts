@@ -22,10 +22,13 @@ import { toConnectError, withNote } from "../errors-on-wire.ts";
 import type { Identities } from "../identities/identities.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
+import type { RolesBySettings } from "../roles/caller-roles.ts";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
 import { type AuditOptions, auditInterceptor } from "./audit.ts";
 import { currentCallInterceptor } from "./current-call.ts";
+import { OpenStreams } from "./open-streams.ts";
 import { type Next, observeInterceptor, withHooks } from "./outcome.ts";
+import { type OnRoleDenied, rolesInterceptor } from "./roles.ts";
 import { serverTracingInterceptor } from "./tracing.ts";
 import { validateInterceptor } from "./validate.ts";
 
@@ -136,6 +139,12 @@ export interface ServerInterceptorOptions {
   identities?: Identities;
   internalSecret: string;
   reach: Reach;
+  /** The roles that the module's settings give; absent for none. */
+  rolesBySettings?: RolesBySettings;
+  /** Full names of services that other processes implement; absent for none. */
+  forwarded?: ReadonlySet<string>;
+  /** Records a call that is refused for its roles; absent where `audit` does. */
+  onRoleDenied?: OnRoleDenied;
   /** Records the decisions on calls; absent where the service records its own. */
   audit?: Omit<AuditOptions, "clock" | "log">;
   /** Whether the process records spans. */
@@ -154,10 +163,16 @@ const EXEMPT = ["grpc.health.v1.Health"];
 /**
  * Returns the interceptors of every call on its way to a handler, outermost first. The request id comes first, because
  * later interceptors log it. The observer runs outside the conversion of errors, so it counts converted errors. The
- * caller is identified before its message is validated.
+ * caller is identified, and its roles are checked, before its message is validated.
  */
 export function serverInterceptors(options: ServerInterceptorOptions): Interceptor[] {
   const { log, metrics, clock, timers, stopping } = options;
+  const roles = {
+    credentials: options.credentials,
+    bySettings: options.rolesBySettings ?? (() => []),
+    forwarded: options.forwarded ?? new Set<string>(),
+    ...(options.onRoleDenied && { onDenied: options.onRoleDenied }),
+  };
   return [
     requestIdInterceptor(),
     ...(options.tracing ? [serverTracingInterceptor()] : []),
@@ -175,6 +190,8 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
     drainInterceptor(stopping),
     callerInterceptor({ ...options, mode: options.auth, exempt: EXEMPT }),
     currentCallInterceptor(),
+    rolesInterceptor(roles),
+    new OpenStreams({ ...options, ...roles, mode: options.auth }).interceptor(),
     validateInterceptor(options.manners),
   ];
 }

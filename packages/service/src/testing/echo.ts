@@ -5,6 +5,7 @@ import {
   FileDescriptorProtoSchema,
   FieldDescriptorProto_Label as Label,
   MethodOptions_IdempotencyLevel,
+  MethodOptionsSchema,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 import {
@@ -13,6 +14,7 @@ import {
   file_buf_validate_validate,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type ConnectRouter, createClient, type HandlerContext, type Transport } from "@connectrpc/connect";
+import { Role, roles } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { callerOf } from "../caller.ts";
 import { requestIdOf } from "../calls.ts";
@@ -33,9 +35,18 @@ setExtension(
   create(FieldRulesSchema, { type: { case: "string", value: { maxLen: 20n } } }),
 );
 const text = { label: Label.OPTIONAL, type: Type.STRING };
-const inAndOut = { inputType: ".depute.testing.EchoRequest", outputType: ".depute.testing.EchoResponse" };
+const options = create(MethodOptionsSchema);
+setExtension(options, roles, [Role.ANY]);
+const inAndOut = {
+  inputType: ".depute.testing.EchoRequest",
+  outputType: ".depute.testing.EchoResponse",
+  options,
+};
 
-const readOnly = { idempotencyLevel: MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS };
+const readOnly = create(MethodOptionsSchema, {
+  idempotencyLevel: MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
+});
+setExtension(readOnly, roles, [Role.ANY]);
 
 const registry = createFileRegistry(
   create(FileDescriptorProtoSchema, {

@@ -13,7 +13,7 @@ import {
   ListAuthorityGrantsResponseSchema,
 } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { DeputeError, ErrorReason, encodePageToken, pageSize, toTimestamp } from "@depute/core";
-import { type Identity, LOCAL_PRINCIPAL } from "@depute/service";
+import { hasRole, type Identity, LOCAL_PRINCIPAL } from "@depute/service";
 import { MAX_GRANTS } from "../authorities.ts";
 import { identify, type RegistryContext } from "../context.ts";
 import { idempotentCall } from "../idempotency.ts";
@@ -28,21 +28,25 @@ const DELETE = { request: DeleteAuthorityGrantRequestSchema, answer: DeleteAutho
 export function authorityService(registry: RegistryContext): ServiceImpl<typeof AuthorityService> {
   const { store, authorities, clock } = registry;
 
+  const isOperator = (identity: Identity) =>
+    hasRole(identity, "operator") || authorities.operators.includes(identity.principal);
+
   /**
    * Returns the source of the grants that a caller may create and revoke. On an open loopback every caller is `local`.
    * So `local` is an operator only if the setting lists it.
    *
    * @throws DeputeError CALLER_NOT_ALLOWED
    */
-  const sourceOf = ({ principal }: Identity, grants: readonly StoredGrant[]): AuthoritySource => {
-    if (authorities.operators.includes(principal)) return AuthoritySource.GRANTED;
+  const sourceOf = (identity: Identity, grants: readonly StoredGrant[]): AuthoritySource => {
+    const { principal } = identity;
+    if (isOperator(identity)) return AuthoritySource.GRANTED;
     const ownGrant = principal === LOCAL_PRINCIPAL ? undefined : findGrant(grants, principal);
     if (ownGrant !== undefined) {
       return ownGrant.source === AuthoritySource.FIRST ? AuthoritySource.FIRST : AuthoritySource.GRANTED;
     }
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      "only an operator (DEPUTE_ASP_AUTHORITY_OPERATORS) or a holder of the authority may do this",
+      "only an operator (the role, or DEPUTE_ASP_AUTHORITY_OPERATORS) or a holder of the authority may do this",
       { violations: [{ field: "authority", description: "the caller does not hold it" }] },
     );
   };
@@ -73,8 +77,7 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
         const grants = await listGrants(tx, authority, "", MAX_GRANTS);
         const source = sourceOf(identity, grants);
         const grant = grants.find((one) => one.principal === principal);
-        const isOperator = authorities.operators.includes(identity.principal);
-        if (grant !== undefined && !isOperator && grant.source !== source) {
+        if (grant !== undefined && !isOperator(identity) && grant.source !== source) {
           throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only an operator may delete this grant", {
             violations: [{ field: "principal", description: "has a grant from another source" }],
           });

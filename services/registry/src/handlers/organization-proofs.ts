@@ -28,7 +28,7 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { bytesOf, cutPage, type Identity } from "@depute/service";
+import { bytesOf, cutPage, hasRole, type Identity } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
 import { identify, type RegistryContext, viewerFor } from "../context.ts";
 import { idempotentCall } from "../idempotency.ts";
@@ -207,11 +207,11 @@ export async function moveProofs(
 
 /** @throws DeputeError CALLER_NOT_ALLOWED */
 function checkOperator({ trustOperators, localProves }: RegistryContext, identity: Identity): void {
-  if (trustOperators.includes(identity.principal)) return;
+  if (hasRole(identity, "operator") || trustOperators.includes(identity.principal)) return;
   if (identity.local && localProves) return;
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "only an operator proves organizations: call as a principal of DEPUTE_TRUST_OPERATORS",
+    "only an operator proves organizations: call with the role operator, or as a principal of DEPUTE_TRUST_OPERATORS",
     { violations: [{ field: "", description: "the caller is not an operator" }] },
   );
 }

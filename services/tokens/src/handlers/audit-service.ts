@@ -11,7 +11,7 @@ import {
 import { DeputeError, decodePageToken, ErrorReason, encodePageToken, pageSize } from "@depute/core";
 import { bytesOf, cutPage, follow, type Identity } from "@depute/service";
 import { AUDIT_TOPIC } from "../audit-log.ts";
-import type { TokensContext } from "../context.ts";
+import { isAuditor, type TokensContext } from "../context.ts";
 import { fromFilter, fromRecord, lineOf, toRecord } from "../rules/audit-message.ts";
 import { type AuditEntry, matchesAudit } from "../rules/audit-record.ts";
 import { idBefore, readDecisions, readSeals, type SealRow } from "../store/audit-rows.ts";
@@ -135,8 +135,10 @@ function lastExamined(examined: readonly AuditEntry[]): number | undefined {
  *
  * @throws DeputeError CALLER_NOT_ALLOWED
  */
-function assertAuditor({ auditors, audit }: TokensContext, { principal, local }: Identity): void {
-  if (local || auditors.has(principal)) return;
+function assertAuditor(tokens: TokensContext, identity: Identity): void {
+  if (isAuditor(tokens, identity)) return;
+  const { audit } = tokens;
+  const { principal } = identity;
   const reason = "caller_not_allowed";
   audit.assertRoom();
   audit.add({ kind: "call", caller: principal, principal, decision: "denied", reason, blocks: [] });

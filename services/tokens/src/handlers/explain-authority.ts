@@ -27,7 +27,7 @@ import {
 import { fromConnectError, type Identity, mayActFor, ownOptions } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { encode } from "@depute/wire";
-import type { TokensContext } from "../context.ts";
+import { isAuditor, type TokensContext } from "../context.ts";
 import type { AuditEntry } from "../rules/audit-record.ts";
 import { linksOf } from "../rules/delegations.ts";
 import { refusedToken } from "../rules/denials.ts";
@@ -69,7 +69,7 @@ export async function explainAuthority(
   const checkpoint = await tokens.checkpoint();
   const { links, revocations, audit } = await store.read(async (tx) => ({
     ...(await explainedLinks(tokens, tx, subject.chain)),
-    audit: await auditOf(tx, subject.chain, identity.local || tokens.auditors.has(identity.principal)),
+    audit: await auditOf(tx, subject.chain, isAuditor(tokens, identity)),
   }));
   const blocks = statedBlocks(links, then, now);
   const { subjectIssuer = "", subjectId = "", subjectPrincipal = "" } = subject.chain[0] ?? {};

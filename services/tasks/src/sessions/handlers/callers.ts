@@ -6,7 +6,7 @@ import { DenialReasonSchema, DenialType } from "@depute/contracts/delegateos/v0/
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { DeputeError, decodeBase64Url, ErrorReason } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
-import { type Authority, callerDenied, callerOf, type Identity, organizationOf } from "@depute/service";
+import { type Authority, callerDenied, callerOf, type Identity, provenIdentity } from "@depute/service";
 import type { SessionEngine } from "../engine/engine.ts";
 import { verifyEs256 } from "./es256.ts";
 
@@ -63,7 +63,7 @@ export class Callers {
         continue;
       }
       if (await this.#engine.useProof(verdict.proven)) {
-        return provenIdentity(context, candidate);
+        return provenIdentity(context, candidate.principal);
       }
       [type, detail] = [DenialType.REPLAYED_PROOF, ""];
       break;
@@ -88,7 +88,7 @@ export class Callers {
       key !== undefined &&
       verifyDpopProof(nativeEngine, dpopProof, sender, rules, this.#engine.clock.now()).ok &&
       holdsIntegrity(nativeEngine, message, key);
-    if (isProven) return provenIdentity(context, sender);
+    if (isProven) return provenIdentity(context, sender.principal);
     throw new DeputeError(
       ErrorReason.UNAUTHENTICATED,
       "credentials are required: sender.dpopProof and integrity.signature do not prove the sender, whose key has to be on its registered card",
@@ -111,9 +111,4 @@ export class Callers {
       verifyEs256,
     };
   }
-}
-
-/** Returns the identity of an agent that has proven its key. */
-function provenIdentity(context: HandlerContext, { principal }: Candidate): Identity {
-  return { principal, local: false, organization: organizationOf(context, principal) };
 }

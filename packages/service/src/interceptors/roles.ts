@@ -1,0 +1,41 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
+import { roleCheckKey } from "../call-values.ts";
+import { callerKey } from "../caller.ts";
+import { type RoleSources, requireRole } from "../roles/caller-roles.ts";
+import { rolesOfMethod } from "../roles/method-roles.ts";
+
+/** Called for each call that is refused for its roles, within that call. */
+export type OnRoleDenied = (denied: { readonly method: DescMethod; readonly principal: string }) => void;
+
+export interface RolesOptions extends RoleSources {
+  /** Full names of services that other processes implement. They decide about their own methods. */
+  readonly forwarded: ReadonlySet<string>;
+  /** Records a denial; absent where the module's trail records it. */
+  readonly onDenied?: OnRoleDenied;
+}
+
+/**
+ * Refuses calls of callers without a role that the method requires. The roles come from the method's option, for every
+ * protocol. The check of a holder proof, a token or a message waits until the principal is proven; see {@link roleCheckKey}.
+ */
+export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptions): Interceptor {
+  return (next) => async (request) => {
+    const { method, contextValues } = request;
+    const required = rolesOfMethod(method);
+    const caller = contextValues.get(callerKey);
+    if (required.isForAny || caller === undefined || forwarded.has(method.parent.typeName))
+      return next(request);
+    const check = (principal: string) => {
+      try {
+        requireRole(required, caller, principal, sources);
+      } catch (refusal) {
+        onDenied?.({ method, principal });
+        throw refusal;
+      }
+    };
+    if (caller.kind === "bound" || caller.kind === "message") contextValues.set(roleCheckKey, check);
+    else check(caller.principal);
+    return next(request);
+  };
+}

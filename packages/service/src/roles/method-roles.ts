@@ -1,0 +1,43 @@
+import { type DescMethod, getOption, hasOption } from "@bufbuild/protobuf";
+import { Role, roles } from "@depute/contracts/depute/rpc/v1/method_options_pb";
+import { ROLES, type RoleName } from "../identities/identities-schema.ts";
+
+/** The roles that may call a method, from the method's option `depute.rpc.v1.roles`. */
+export interface MethodRoles {
+  /** Whether every caller may call the method, with any roles. */
+  readonly isForAny: boolean;
+  /** The roles of callers, in the order of the option. Empty for a method of the platform's services alone. */
+  readonly names: readonly RoleName[];
+}
+
+/** Packages of the platform's own contracts. Methods of published contracts call methods of the platform, which have roles. */
+const OWN_PACKAGE = "depute.";
+
+const NAMES: ReadonlyMap<Role, RoleName> = new Map(
+  ROLES.map((name) => [Role[name.toUpperCase() as keyof typeof Role], name]),
+);
+
+const known = new WeakMap<DescMethod, MethodRoles>();
+
+/**
+ * Returns the roles that may call a method. A method of the platform without the option is for the platform's services
+ * alone.
+ */
+export function rolesOfMethod(method: DescMethod): MethodRoles {
+  let found = known.get(method);
+  if (found === undefined) {
+    found = read(method);
+    known.set(method, found);
+  }
+  return found;
+}
+
+function read(method: DescMethod): MethodRoles {
+  if (!hasOption(method, roles))
+    return { isForAny: !method.parent.typeName.startsWith(OWN_PACKAGE), names: [] };
+  const option = getOption(method, roles);
+  return {
+    isForAny: option.includes(Role.ANY),
+    names: option.flatMap((role) => NAMES.get(role) ?? []),
+  };
+}
