@@ -51,6 +51,8 @@ export const SLOW: readonly string[] = [
   "tests/nekte/{context-end,endpoints,push}.test.ts",
   "tests/asp/{authorities,farming}.test.ts",
   "tests/sdk/worker.test.ts",
+  // Every method as every role.
+  "tests/identities/role-matrix.test.ts",
 ];
 
 /**

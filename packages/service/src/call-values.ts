@@ -21,6 +21,9 @@ export const roleCheckKey: ContextKey<((principal: string) => void) | undefined>
   ((principal: string) => void) | undefined
 >(undefined, { description: "role check" });
 
+/** True for a call that another process may refuse for its roles. Its request is validated there, after the roles. */
+export const rolesOpenKey: ContextKey<boolean> = createContextKey(false, { description: "roles open" });
+
 /** True for a call that did not cross a socket. Only the direct transport sets this value. */
 export const inProcessKey: ContextKey<boolean> = createContextKey(false, { description: "in process" });
 

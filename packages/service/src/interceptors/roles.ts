@@ -1,9 +1,9 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
-import { roleCheckKey } from "../call-values.ts";
-import { callerKey } from "../caller.ts";
+import { roleCheckKey, rolesOpenKey } from "../call-values.ts";
+import { type Caller, callerKey } from "../caller.ts";
 import { type RoleSources, requireRole } from "../roles/caller-roles.ts";
-import { rolesOfMethod } from "../roles/method-roles.ts";
+import { type MethodRoles, rolesOfMethod } from "../roles/method-roles.ts";
 
 /** Called for each call that is refused for its roles, within that call. */
 export type OnRoleDenied = (denied: { readonly method: DescMethod; readonly principal: string }) => void;
@@ -24,8 +24,11 @@ export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptio
     const { method, contextValues } = request;
     const required = rolesOfMethod(method);
     const caller = contextValues.get(callerKey);
-    if (required.isForAny || caller === undefined || forwarded.has(method.parent.typeName))
+    if (required.isForAny || caller === undefined) return next(request);
+    if (forwarded.has(method.parent.typeName)) {
+      contextValues.set(rolesOpenKey, !isAdmitted(required, caller, sources));
       return next(request);
+    }
     const check = (principal: string) => {
       try {
         requireRole(required, caller, principal, sources);
@@ -38,4 +41,14 @@ export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptio
     else check(caller.principal);
     return next(request);
   };
+}
+
+/** Whether a caller has a role by the files alone. The settings of another process may give it further roles. */
+function isAdmitted(required: MethodRoles, caller: Caller, sources: RoleSources): boolean {
+  try {
+    requireRole(required, caller, caller.principal, sources);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -11,6 +11,7 @@ import {
   type Timers,
   timesOutOfRange,
 } from "@depute/core";
+import { rolesOpenKey } from "../call-values.ts";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
 
 /**
@@ -47,10 +48,14 @@ export async function planRules(services: readonly DescService[], { nextTurn }: 
   }
 }
 
-/** Checks every request message against the rules of its contract before a handler sees it. */
+/**
+ * Checks every request message against the rules of its contract before a handler sees it, or before the process that
+ * implements the method gets it.
+ */
 export function validateInterceptor(manners: Manners = NO_MANNERS): Interceptor {
   return (next) => async (request) => {
     const { input } = request.method;
+    if (request.contextValues.get(rolesOpenKey)) return next(request);
     const serviceManners = manners.get(request.service.typeName);
     const prepare = (message: Message) => serviceManners?.prepare?.(input, message) ?? message;
     if (!request.stream) {
