@@ -218,7 +218,7 @@ describe.each([
     const echo = files.get("depute/testing/echo.proto");
     if (echo === undefined) throw new Error("not the file that was asked for");
     const registry = createFileRegistry(echo, (name) => files.get(name));
-    expect(registry.getService("depute.testing.EchoService")?.methods).toHaveLength(5);
+    expect(registry.getService("depute.testing.EchoService")?.methods).toHaveLength(6);
     expect(registry.getFile("buf/validate/validate.proto")).toBeDefined();
   });
 

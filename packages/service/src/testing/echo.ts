@@ -14,7 +14,11 @@ import {
   file_buf_validate_validate,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type ConnectRouter, createClient, type HandlerContext, type Transport } from "@connectrpc/connect";
-import { Role, roles } from "@depute/contracts/depute/rpc/v1/method_options_pb";
+import {
+  file_depute_rpc_v1_method_options,
+  Role,
+  roles,
+} from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { callerOf } from "../caller.ts";
 import { requestIdOf } from "../calls.ts";
@@ -35,6 +39,7 @@ setExtension(
   create(FieldRulesSchema, { type: { case: "string", value: { maxLen: 20n } } }),
 );
 const text = { label: Label.OPTIONAL, type: Type.STRING };
+const METHOD_OPTIONS = "depute/rpc/v1/method_options.proto";
 const options = create(MethodOptionsSchema);
 setExtension(options, roles, [Role.ANY]);
 const inAndOut = {
@@ -53,7 +58,7 @@ const registry = createFileRegistry(
     name: "depute/testing/echo.proto",
     package: "depute.testing",
     syntax: "proto3",
-    dependency: ["buf/validate/validate.proto"],
+    dependency: ["buf/validate/validate.proto", METHOD_OPTIONS],
     messageType: [
       {
         name: "EchoRequest",
@@ -78,7 +83,7 @@ const registry = createFileRegistry(
       },
     ],
   }),
-  () => file_buf_validate_validate,
+  (name) => (name === METHOD_OPTIONS ? file_depute_rpc_v1_method_options : file_buf_validate_validate),
 );
 
 type Method<Kind extends string> = {
