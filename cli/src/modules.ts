@@ -1,6 +1,12 @@
 import { gateway } from "@depute/gateway";
 import { registry } from "@depute/registry";
-import type { ModuleName, ServiceModule } from "@depute/service";
+import {
+  commonSettings,
+  type ModuleName,
+  mergeSettings,
+  type ServiceModule,
+  type SettingsTable,
+} from "@depute/service";
 import { tasks } from "@depute/tasks";
 import { tokens } from "@depute/tokens";
 import { verifier } from "@depute/verifier";
@@ -19,4 +25,9 @@ export const MODULE_NAMES = Object.keys(MODULES) as ModuleName[];
 /** Whether an argument of the command line names a module. */
 export function isModuleName(word: string | undefined): word is ModuleName {
   return word !== undefined && Object.hasOwn(MODULES, word);
+}
+
+/** Returns the settings of all modules, and those of every process. */
+export function platformSettings(): SettingsTable {
+  return mergeSettings(commonSettings, ...Object.values(MODULES).map(({ settings }) => settings));
 }

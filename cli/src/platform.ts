@@ -14,7 +14,8 @@ import {
   type SettingsTable,
   type StoreLostError,
 } from "@depute/service";
-import { MODULES } from "./modules.ts";
+import { readConfigFile } from "./config/config-file.ts";
+import { MODULES, platformSettings } from "./modules.ts";
 import { requireFree } from "./ports.ts";
 import { withoutUnused } from "./unused-settings.ts";
 
@@ -54,10 +55,11 @@ export interface PlatformOptions {
 export async function startPlatform(options: PlatformOptions): Promise<Platform> {
   const { modules, listen, args, name, description, unused = {} } = options;
   const allSettings = mergeSettings(commonSettings, ...modules.map((module) => MODULES[module].settings));
-  const table = withoutUnused(allSettings, unused, args);
+  const file = await readConfigFile(args, platformSettings());
+  const table = withoutUnused(allSettings, unused, args, file);
   const settings = {
     ...defaultsOf(allSettings, Object.keys(unused)),
-    ...readSettings(table, args, { name, description }),
+    ...readSettings(table, args, { name, description }, file),
   } as CommonSettings;
   if (settings.socketDir === "")
     for (const module of listen) await requireFree(settings.host, portOf(settings, module), `${module}Port`);

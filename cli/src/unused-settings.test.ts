@@ -9,15 +9,16 @@ const TABLE = defineSettings({
 const UNUSED = { registryPort: "has no effect here" };
 
 test("an unused setting that nothing gives is left out", () => {
-  expect(withoutUnused(TABLE, UNUSED, ["--gateway-port", "1"], { DEPUTE_REGISTRY_PORT: "" })).toEqual({
+  expect(withoutUnused(TABLE, UNUSED, ["--gateway-port", "1"], {}, { DEPUTE_REGISTRY_PORT: "" })).toEqual({
     gatewayPort: TABLE.gatewayPort,
   });
 });
 
 test.each([
-  [["--registry-port", "1"], {}, "--registry-port: has no effect here"],
-  [["--registry-port=1"], {}, "--registry-port: has no effect here"],
-  [[], { DEPUTE_REGISTRY_PORT: "1" }, "DEPUTE_REGISTRY_PORT: has no effect here"],
-])("an unused setting that %j or %j gives is refused", (args, env, message) => {
-  expect(() => withoutUnused(TABLE, UNUSED, args, env)).toThrow(new SettingsError(message));
+  [["--registry-port", "1"], {}, {}, "--registry-port: has no effect here"],
+  [["--registry-port=1"], {}, {}, "--registry-port: has no effect here"],
+  [[], {}, { DEPUTE_REGISTRY_PORT: "1" }, "DEPUTE_REGISTRY_PORT: has no effect here"],
+  [[], { registryPort: { value: 1, place: "a.yaml:2" } }, {}, "a.yaml:2: registryPort: has no effect here"],
+])("an unused setting that %j, %j or %j gives is refused", (args, file, env, message) => {
+  expect(() => withoutUnused(TABLE, UNUSED, args, file, env)).toThrow(new SettingsError(message));
 });

@@ -1,22 +1,26 @@
-import { envName, flagName, SettingsError, type SettingsTable } from "@depute/service";
+import { envName, type FileValues, flagName, SettingsError, type SettingsTable } from "@depute/service";
 
 /**
  * Returns a table of settings without those that have no effect on a command.
  *
  * @param unused the settings without effect by name, each with the reason and what to do instead
+ * @param file the values of the file of settings
  * @param env the process's variables
- * @throws SettingsError if a flag or a variable sets one of them
+ * @throws SettingsError if a flag, a variable or the file sets one of them
  */
 export function withoutUnused(
   table: SettingsTable,
   unused: Readonly<Record<string, string>>,
   args: readonly string[],
+  file: FileValues = {},
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): SettingsTable {
   for (const [name, why] of Object.entries(unused)) {
     const [flag, variable] = [flagName(name), envName(name)];
     if (args.some((arg) => arg === flag || arg.startsWith(`${flag}=`)))
       throw new SettingsError(`${flag}: ${why}`);
+    const inFile = file[name];
+    if (inFile !== undefined) throw new SettingsError(`${inFile.place}: ${name}: ${why}`);
     if ((env[variable] ?? "") !== "") throw new SettingsError(`${variable}: ${why}`);
   }
   return Object.fromEntries(Object.entries(table).filter(([name]) => !Object.hasOwn(unused, name)));

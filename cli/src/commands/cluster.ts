@@ -3,10 +3,8 @@ import { fileURLToPath } from "node:url";
 import {
   addressOf,
   type CommonSettings,
-  commonSettings,
   createLogger,
   envName,
-  mergeSettings,
   onStopSignal,
   portOf,
   readSettings,
@@ -16,7 +14,8 @@ import {
   type SettingsTable,
   secretFileVariable,
 } from "@depute/service";
-import { MODULE_NAMES, MODULES } from "../modules.ts";
+import { readConfigFile } from "../config/config-file.ts";
+import { MODULE_NAMES, platformSettings } from "../modules.ts";
 import { requireFree } from "../ports.ts";
 import { type Child, startChild } from "../processes.ts";
 import { findRedis, startRedis } from "../redis.ts";
@@ -29,11 +28,12 @@ const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
  * of DEPUTE_REDIS_URL, or else starts a `redis-server` from the PATH.
  */
 export async function cluster(args: readonly string[]): Promise<void> {
-  const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
-  const settings = readSettings(table, args, {
+  const table = platformSettings();
+  const program = {
     name: "depute cluster",
     description: "Runs the five services in processes of their own, with Redis for wake-ups.",
-  }) as CommonSettings;
+  };
+  const settings = readSettings(table, args, program, await readConfigFile(args, table)) as CommonSettings;
   for (const name of MODULE_NAMES) {
     await requireFree(settings.host, portOf(settings, name), `${name}Port`);
   }
@@ -95,6 +95,8 @@ function environment(table: SettingsTable, settings: CommonSettings, redisUrl: s
   const told: Record<string, unknown> = {
     ...settings,
     redisUrl,
+    // The variables contain the values of the file.
+    configFile: "",
     publicUrl: settings.publicUrl || addressOf(settings, "gateway"),
     internalSecret: settings.internalSecret || randomBytes(32).toString("base64url"),
   };

@@ -1,10 +1,11 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, relative, resolve } from "node:path";
-import { commonSettings, envName, mergeSettings, readSettings, type SettingsTable } from "@depute/service";
+import { envName, mergeSettings, readSettings, type SettingsTable } from "@depute/service";
+import { readConfigFile } from "../config/config-file.ts";
 import { CHECKS, type Facts, type FileFacts, type Status } from "../doctor/checks.ts";
 import { EXIT } from "../exit-codes.ts";
-import { MODULE_NAMES, MODULES } from "../modules.ts";
+import { platformSettings } from "../modules.ts";
 import { escapeControls } from "../print/safe-text.ts";
 
 const OWN_SETTINGS = {
@@ -14,17 +15,19 @@ const OWN_SETTINGS = {
 const MARKS: Readonly<Record<Status, string>> = { ok: "ok  ", warn: "WARN", fail: "FAIL" };
 
 /**
- * `depute doctor`: checks the settings of a deployment by the hardening list of docs/security.md. It reads the flags and
- * variables that the platform would get, and starts nothing.
+ * `depute doctor`: checks the settings of a deployment by the hardening list of docs/security.md. It reads the flags,
+ * variables and file that the platform would get, and starts nothing.
  *
  * @returns the exit code: 1 if a check failed
  */
 export async function doctor(args: readonly string[]): Promise<number> {
-  const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
-  const { json, ...settings } = readSettings(mergeSettings(table, OWN_SETTINGS), args, {
+  const table = platformSettings();
+  const program = {
     name: "depute doctor",
     description: "Checks the settings of a deployment by the hardening list, and starts nothing.",
-  });
+  };
+  const file = await readConfigFile(args, table);
+  const { json, ...settings } = readSettings(mergeSettings(table, OWN_SETTINGS), args, program, file);
   const facts = factsOf(table, settings);
   const findings = CHECKS.map(({ id, measure, run }) => ({ id, measure, ...run(facts) }));
   if (json) console.log(JSON.stringify(findings, undefined, 2));

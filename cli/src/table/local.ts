@@ -40,6 +40,28 @@ export const LOCAL: readonly Command[] = [
     ownWords: "doctor",
   },
   {
+    path: "config check",
+    summary: "Checks the settings that the platform would get, and starts nothing",
+    details:
+      "It takes the flags and variables of `depute start`, and the file that --config-file names. It names file, line, setting and reason of each invalid setting, and `DEPUTE_` variables that no setting has. Exit code 1: a setting is invalid.",
+    example: "depute config check",
+    ownWords: "checkConfig",
+  },
+  {
+    path: "config show",
+    summary: "Shows the settings that the platform would get, with the source of each",
+    details:
+      "The output is a file of settings. Secrets are masked. Settings that have their defaults are left out without --all.",
+    example: "depute config show --max-deadline 10m",
+    ownWords: "showConfig",
+  },
+  {
+    path: "config schema",
+    summary: "Prints the JSON Schema of the file of settings",
+    example: "depute config schema > settings.schema.json",
+    program: "printConfigSchema",
+  },
+  {
     path: "mcp-proxy",
     group: "tools",
     summary: "Serves an MCP server over stdio, and requires authority for its tools",

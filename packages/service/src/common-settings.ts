@@ -13,6 +13,12 @@ const TLS = "TLS";
 
 /** The settings of every process, independent of the services that it hosts. */
 export const commonSettings = defineSettings({
+  configFile: {
+    type: "string",
+    default: "",
+    help: "YAML file with settings of the platform, by their names in camel case; flags and variables win over it; empty: none",
+    group: PLACE,
+  },
   dataDir: { type: "string", default: "./data", help: "folder for the services' files", group: PLACE },
   host: { type: "string", default: "127.0.0.1", help: "address to listen on", group: PLACE },
   socketDir: {

@@ -116,17 +116,27 @@ export {
   addSettings,
   defineSettings,
   envName,
+  type FileValues,
   flagName,
   HelpRequested,
   mergeSettings,
   readSettings,
+  readWithSources,
   type Setting,
+  type SettingSource,
   type Settings,
   SettingsError,
   type SettingsTable,
   secretFileVariable,
   settingsOf,
 } from "./settings.ts";
+export {
+  secretFileName,
+  secretInFile,
+  settingInFile,
+  settingsSchema,
+  valueInFile,
+} from "./settings-file.ts";
 export { onStopSignal } from "./signals.ts";
 export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { readAuthorities } from "./tls/certificates.ts";

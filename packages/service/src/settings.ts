@@ -53,6 +53,15 @@ type ValueOf<S extends Setting> = S extends { type: "string"; choices: readonly 
 /** The values of a table of settings. Durations are in milliseconds. */
 export type Settings<Table extends SettingsTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
+/** The values of a file of settings, by the names of the settings. Durations are in milliseconds. */
+export type FileValues = Readonly<Record<string, FileValue>>;
+
+export interface FileValue {
+  readonly value: unknown;
+  /** The place in the file, for messages, such as `depute.yaml:3`. */
+  readonly place: string;
+}
+
 /** Returns the table unchanged; the type parameter keeps its literal types. */
 export function defineSettings<const Table extends SettingsTable>(table: Table): Table {
   return table;
@@ -111,8 +120,9 @@ export function secretFileVariable(name: string): string {
  *
  * @throws SettingsError for the file of a secret that cannot be used
  */
-export function addSettings(command: Command, table: SettingsTable): Command {
-  for (const [name, setting] of Object.entries(table)) command.addOption(optionOf(name, setting));
+export function addSettings(command: Command, table: SettingsTable, file: FileValues = {}): Command {
+  for (const [name, setting] of Object.entries(table))
+    command.addOption(optionOf(name, setting, file[name]?.value));
   return command;
 }
 
@@ -123,23 +133,42 @@ export function settingsOf<Table extends SettingsTable>(command: Command, table:
 }
 
 /**
- * Reads the values of a table from flags, the environment and defaults, in this order.
+ * Reads the values of a table from flags, the environment, the file of settings and defaults, in this order.
  *
  * @param args flags, without the program's name
+ * @param file the values of the file of settings, by name; other names than the table's are ignored
  * @throws SettingsError that names the invalid setting; HelpRequested for --help
  */
 export function readSettings<Table extends SettingsTable>(
   table: Table,
   args: readonly string[],
   program: { name: string; description?: string },
+  file?: FileValues,
 ): Settings<Table> {
+  return readWithSources(table, args, program, file).settings;
+}
+
+/** The place that a value comes from. */
+export type SettingSource = "flag" | "variable" | "file" | "default";
+
+/**
+ * Reads the values of a table as `readSettings` does, with the source of each.
+ *
+ * @throws SettingsError, HelpRequested
+ */
+export function readWithSources<Table extends SettingsTable>(
+  table: Table,
+  args: readonly string[],
+  program: { name: string; description?: string },
+  file: FileValues = {},
+): { settings: Settings<Table>; sourceOf: (name: keyof Table & string) => SettingSource } {
   let output = "";
   const command = new Command(program.name)
     .description(program.description ?? "")
     .exitOverride()
     .allowExcessArguments(false)
     .configureOutput({ writeOut: (text) => (output += text), writeErr: () => {} });
-  addSettings(command, table);
+  addSettings(command, table, file);
   try {
     command.parse(args, { from: "user" });
   } catch (error) {
@@ -148,7 +177,13 @@ export function readSettings<Table extends SettingsTable>(
     const message = shortenedFlagProblem(error, table) ?? error.message.replace(/^error: /, "");
     throw new SettingsError(message, { cause: error });
   }
-  return settingsOf(command, table);
+  const sourceOf = (name: string): SettingSource => {
+    const source = command.getOptionValueSource(name);
+    if (source === "cli") return "flag";
+    if (source === "env" || (process.env[secretFileVariable(name)] ?? "") !== "") return "variable";
+    return file[name] === undefined ? "default" : "file";
+  };
+  return { settings: settingsOf(command, table), sourceOf };
 }
 
 /**
@@ -165,12 +200,13 @@ function shortenedFlagProblem({ code, message }: CommanderError, table: Settings
   return flag && `unknown option '--${shortened}'; write ${flag}`;
 }
 
-function optionOf(name: string, setting: Setting): Option {
+/** @param fileValue the value in the file of settings, if it has one */
+function optionOf(name: string, setting: Setting, fileValue: unknown): Option {
   const placeholder = setting.type === "bool" ? "[bool]" : `<${setting.type}>`;
   const help = setting.isSecret ? `${setting.help}; or its file: ${secretFileVariable(name)}` : setting.help;
   const option = new Option(`${flagName(name)} ${placeholder}`, help).env(envName(name));
   const secret = setting.isSecret ? secretOfFile(name, setting) : undefined;
-  option.default(secret ?? defaultOf(setting), describeDefault(setting));
+  option.default(secret ?? fileValue ?? defaultOf(setting), describeDefault(setting));
   if (setting.group !== undefined) option.helpGroup(setting.group);
   if (setting.type === "bool") option.preset("true");
   // In Compose files, an empty variable means "not set". Such a variable keeps the default, unless the type
@@ -179,7 +215,7 @@ function optionOf(name: string, setting: Setting): Option {
   option.argParser((text: string, previous: unknown) => {
     if (text === "" && !emptyCounts) return previous;
     try {
-      return parse(setting, text);
+      return parseSetting(setting, text);
     } catch (error) {
       throw new InvalidArgumentError((error as Error).message);
     }
@@ -196,23 +232,41 @@ function secretOfFile(name: string, setting: Setting): unknown {
   if (path === "") return undefined;
   if ((process.env[envName(name)] ?? "") !== "")
     throw new SettingsError(`${variable} and ${envName(name)} are both set; set one of them`);
+  try {
+    return readSecret(path, setting);
+  } catch (cause) {
+    throw new SettingsError(`${variable}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * Returns the value of a secret that is the content of a file.
+ *
+ * @throws Error with the reason, which never quotes the secret
+ */
+export function readSecret(path: string, setting: Setting): unknown {
   let secret: string;
   try {
     secret = textOfFile(path).trim();
   } catch (cause) {
     const { code = "unknown error" } = cause as NodeJS.ErrnoException;
-    throw new SettingsError(`${variable}: ${path} cannot be read (${code}); name a readable file`, { cause });
+    throw new Error(`${path} cannot be read (${code}); name a readable file`, { cause });
   }
-  if (secret === "") throw new SettingsError(`${variable}: ${path} is empty; write the secret into it`);
+  if (secret === "") throw new Error(`${path} is empty; write the secret into it`);
   try {
-    return parse(setting, secret);
+    return parseSetting(setting, secret);
   } catch {
     // The parser's error is dropped, because its message may quote the secret.
-    throw new SettingsError(`${variable}: ${path} has no valid value; see --help`);
+    throw new Error(`${path} has no valid value; see --help`);
   }
 }
 
-function parse(setting: Setting, text: string): unknown {
+/**
+ * Parses the text of a setting, as flags and variables have it. Durations become milliseconds.
+ *
+ * @throws Error that states the accepted form
+ */
+export function parseSetting(setting: Setting, text: string): unknown {
   switch (setting.type) {
     case "string":
       if (setting.choices !== undefined && !setting.choices.includes(text)) {

@@ -1,0 +1,13 @@
+import { settingsSchema } from "@depute/service";
+import { platformSettings } from "../modules.ts";
+
+/** The JSON Schema of the file of settings, as docs/settings.schema.json has it. */
+export function configSchema(): string {
+  const { configFile: _, ...table } = platformSettings();
+  return `${JSON.stringify(settingsSchema(table), undefined, 2)}\n`;
+}
+
+/** `depute config schema`. */
+export async function printConfigSchema(): Promise<void> {
+  process.stdout.write(configSchema());
+}
