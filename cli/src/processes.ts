@@ -14,6 +14,12 @@ export interface Child {
   stop(graceMs: number): Promise<void>;
 }
 
+/** Ends the running processes when this one exits. One listener serves all, because Node warns of more than ten. */
+const killers = new Set<() => void>();
+process.once("exit", () => {
+  for (const kill of killers) kill();
+});
+
 /**
  * Starts a process, and waits until it prints a line that contains `ready`. Its standard error goes to this process's
  * standard error. When this process ends, the IPC channel closes, so that the child notices.
@@ -31,13 +37,17 @@ export async function startChild(
   // order.
   const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "inherit", "ipc"], detached: true });
   const killer = () => killGroup(child);
-  process.once("exit", killer);
+  killers.add(killer);
   let stopping = false;
   const exited = once(child, "exit").then(([code, signal]) => {
-    process.off("exit", killer);
+    killers.delete(killer);
+    // A process that was killed leaves the processes that it started, such as the database behind `tied.ts`.
+    killGroupOf(child);
     return String(signal ?? code);
   });
-  await Promise.race([printed(child, ready), exited.then((how) => Promise.reject(ended(name, how)))]);
+  const lastLines: string[] = [];
+  const failed = exited.then((how) => Promise.reject(ended(name, how, lastLines)));
+  await Promise.race([printed(child, ready, lastLines), failed]);
   return {
     name,
     pid: child.pid,
@@ -57,24 +67,34 @@ export async function startChild(
 }
 
 /** Ends a process and all processes that it has started. */
-function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
-  if (pid === undefined || exitCode !== null || signalCode !== null) return;
+function killGroup(child: ChildProcess): void {
+  if (child.exitCode === null && child.signalCode === null) killGroupOf(child);
+}
+
+function killGroupOf({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // The process group no longer exists, because the process has just ended.
+    // The process group no longer exists, because all its processes have ended.
   }
 }
 
-function printed(child: ChildProcess, ready: string): Promise<void> {
+/** Number of lines of output that the error of a failed start contains. */
+const SHOWN_LINES = 5;
+
+function printed(child: ChildProcess, ready: string, lastLines: string[]): Promise<void> {
   return new Promise((resolve) => {
     if (child.stdout === null) return;
     createInterface(child.stdout).on("line", (line) => {
+      lastLines.push(line);
+      if (lastLines.length > SHOWN_LINES) lastLines.shift();
       if (line.includes(ready)) resolve();
     });
   });
 }
 
-function ended(name: string, how: string): Error {
-  return new Error(`${name} ended (${how}) before it was up`);
+function ended(name: string, how: string, lastLines: readonly string[]): Error {
+  const output = lastLines.length === 0 ? "" : `: ${lastLines.join("\n")}`;
+  return new Error(`${name} ended (${how}) before it was up${output}`);
 }

@@ -1,10 +1,19 @@
-/** Runs another program that ends with the process that started this one: `tied.ts COMMAND ARGS`. */
+/**
+ * Runs another program that ends with the process that started this one: `tied.ts [--user=UID:GID] COMMAND ARGS`. The
+ * program's standard error joins its standard output.
+ */
 import { spawn } from "node:child_process";
 import { parentGone } from "./parent-exit.ts";
 
 const parentEnded = parentGone();
-const [command = "", ...args] = process.argv.slice(2);
-const child = spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] });
+const words = process.argv.slice(2);
+const [, uid, gid] = /^--user=(\d+):(\d+)$/.exec(words[0] ?? "") ?? [];
+if (uid !== undefined) words.shift();
+const [command = "", ...args] = words;
+const child = spawn(command, args, {
+  stdio: ["ignore", "inherit", 1],
+  ...(uid !== undefined && { uid: Number(uid), gid: Number(gid), cwd: "/" }),
+});
 const end = () => child.kill("SIGTERM");
 void parentEnded.then(end);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, end);

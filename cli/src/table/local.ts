@@ -25,8 +25,10 @@ export const LOCAL: readonly Command[] = [
   {
     path: "cluster",
     group: "platform",
-    summary: "Runs the five services in processes of their own, with Redis",
-    example: "depute cluster",
+    summary: "Runs the services in processes of their own, with Redis, and replicas on Postgres",
+    details:
+      "It starts the Redis and the Postgres of the machine unless their addresses are set. SIGHUP restarts one process after the other.",
+    example: "depute cluster --replicas 3",
     notRun: "runs until it is stopped",
     ownWords: "cluster",
   },

@@ -28,6 +28,14 @@ export const commonSettings = defineSettings({
     group: PLACE,
   },
   gatewayPort: { type: "int", default: 8080, min: 0, max: 65535, help: "0: any free port", group: PLACE },
+  gatewaySharedPort: {
+    type: "int",
+    default: 0,
+    min: 0,
+    max: 65535,
+    help: "second port of the gateway, which all gateways of the machine may share; 0: none",
+    group: PLACE,
+  },
   registryPort: { type: "int", default: 8081, min: 0, max: 65535, help: "0: any free port", group: PLACE },
   tasksPort: { type: "int", default: 8082, min: 0, max: 65535, help: "0: any free port", group: PLACE },
   tokensPort: { type: "int", default: 8083, min: 0, max: 65535, help: "0: any free port", group: PLACE },
@@ -289,6 +297,15 @@ export function placeOf(settings: CommonSettings, name: ModuleName): Place {
   return socketDir === ""
     ? { host, port: portOf(settings, name) }
     : { path: join(socketDir, `${name}.sock`) };
+}
+
+/** Returns the second address that a module listens on; undefined for none. */
+export function sharedPlaceOf(
+  { host, gatewaySharedPort }: CommonSettings,
+  name: ModuleName,
+): Place | undefined {
+  if (name !== "gateway" || gatewaySharedPort === 0) return undefined;
+  return { host, port: gatewaySharedPort, isShared: true };
 }
 
 /** Returns the URL of a module that listens on the configured host and port. */

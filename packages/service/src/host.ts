@@ -18,7 +18,7 @@ import { auditOf, openTrailOf } from "./audit/open-trail.ts";
 import { createAuthority } from "./authority.ts";
 import { loginOf, presentedPrincipal } from "./caller.ts";
 import { ClientAddresses } from "./client-address.ts";
-import { addressOf, type CommonSettings, placeOf, urlsOf } from "./common-settings.ts";
+import { addressOf, type CommonSettings, placeOf, sharedPlaceOf, urlsOf } from "./common-settings.ts";
 import { readCredentials } from "./credentials.ts";
 import { createDirectTransport, createLateTransport } from "./direct-transport.ts";
 import { assertBindable, assertDoorSettings, createDoor } from "./door.ts";
@@ -306,6 +306,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         {
           routes: [...observeRoutes(instance.http ?? [], { metrics, tracing, clock }), ...operations],
           ...(instance.upgrades === undefined ? {} : { upgrades: instance.upgrades }),
+          sharedPlace: sharedPlaceOf(common, module.name),
         },
       );
       servers.push({ server, health, module });
@@ -401,7 +402,7 @@ function rolesOptions({ forwards = {} }: ServiceModule, { rolesBySettings, onRol
 }
 
 /** Routes and upgrades that a server has in addition to its RPCs. */
-type More = Pick<ServerOptions, "routes" | "upgrades">;
+type More = Pick<ServerOptions, "routes" | "upgrades" | "sharedPlace">;
 
 /** Whether a name is the name of a service that other services call. */
 export function isServiceName(name: string): name is ServiceName {

@@ -8,7 +8,7 @@ import { ownHeaders } from "./calls.ts";
 import { pause } from "./stream-follower.ts";
 
 /** Milliseconds before a peer that did not answer is asked again. */
-const RETRY_MS = 1_000;
+const RETRY_MS = 250;
 
 export interface PeerWatchOptions {
   /** The transports to the peer's replicas. The health check concerns a replica's whole process. */

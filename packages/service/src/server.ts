@@ -21,7 +21,7 @@ import type { RpcHandler } from "./rpc-handler.ts";
 import { type Manners, NO_MANNERS } from "./service-manners.ts";
 import type { Certificates } from "./tls/certificates.ts";
 import { limitAge } from "./tls/connection-age.ts";
-import { type Place, startListener } from "./tls/listener.ts";
+import { type ListenerOptions, type Place, startListener } from "./tls/listener.ts";
 import { createUpgrades, type UpgradeRoute } from "./upgrades.ts";
 
 /** The beginning of an HTTP/2 connection (RFC 9113 section 3.4). No HTTP/1.1 request begins with these bytes. */
@@ -76,6 +76,8 @@ const CHECK_INTERVAL_MS = 2000;
 export interface ServerOptions {
   /** The address to listen on. Port 0 is any free port. */
   place: Place;
+  /** A second address, which other processes may share. */
+  sharedPlace?: Place | undefined;
   /** Answers RPCs. The server tries this handler before the routes. */
   rpc: RpcHandler;
   /**
@@ -184,7 +186,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   });
   http2.on("sessionError", (error) => log.debug({ err: error }, "an HTTP/2 connection broke"));
 
-  const listener = await startListener(place, {
+  const listening: ListenerOptions = {
     ...(certificates && { certificates }),
     maxConnections,
     handshakeTimeoutMs: HEADERS_TIMEOUT_MS,
@@ -206,7 +208,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         (version === 2 ? http2 : http1).emit("connection", socket);
       });
     },
-  });
+  };
+  const listener = await startListener(place, listening);
+  const shared =
+    options.sharedPlace &&
+    (await startListener(options.sharedPlace, listening).catch(async (error) => {
+      await listener.close();
+      throw error;
+    }));
   // The HTTP/1.1 server never listens itself. This event starts its check for slow headers.
   http1.emit("listening");
 
@@ -216,7 +225,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     async close(drainMs) {
       if (draining) return;
       draining = true;
-      const closed = listener.close();
+      const closed = Promise.all([listener.close(), shared?.close()]);
       for (const socket of undecided) socket.destroy();
       for (const session of sessions) session.close();
       stop(http1);

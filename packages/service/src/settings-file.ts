@@ -8,6 +8,7 @@ const FORMS: Readonly<Record<Setting["type"], string>> = {
   bool: "true or false",
   list: "a list of texts without commas",
   url: "an address like http://host:8080",
+  urls: "a list of addresses like http://host:8080",
 };
 
 /**
@@ -20,6 +21,10 @@ export function valueInFile(setting: Setting, given: unknown): unknown {
     const isList = Array.isArray(given) && given.every((word) => typeof word === "string" && isWord(word));
     if (!isList) throw wrongForm(setting);
     return given;
+  }
+  if (setting.type === "urls") {
+    if (!Array.isArray(given)) throw wrongForm(setting);
+    return parseSetting(setting, given.map(String).join(","));
   }
   const type = setting.type === "int" ? "number" : setting.type === "bool" ? "boolean" : "string";
   if (typeof given !== type) throw wrongForm(setting);
@@ -109,5 +114,7 @@ function formOf(setting: Setting): Record<string, unknown> {
       return { type: "array", items: { type: "string", pattern: "^[^,\\s]([^,]*[^,\\s])?$" } };
     case "url":
       return { type: "string", pattern: "^$|^(https?|rediss?|postgres(ql)?)://[^\\s]+$" };
+    case "urls":
+      return { type: "array", items: { type: "string", pattern: "^https?://[^,\\s]+$" }, minItems: 1 };
   }
 }

@@ -10,6 +10,7 @@ export { type Lease, LeaseLostError, Leases, type LeasesOptions } from "./leases
 export { type Migration, MigrationError, type Migrations } from "./migrations.ts";
 export { openStore } from "./open.ts";
 export type { StoreLocation, StoreOptions, StoreSettings } from "./options.ts";
+export { findPostgresPrograms, postgresUser, type SystemUser } from "./postgres/local-programs.ts";
 export { ReadCache } from "./read-cache.ts";
 export { REQUEST_RETENTION_MS, type RequestKey, RequestMemory, requestTableSql } from "./requests.ts";
 export {

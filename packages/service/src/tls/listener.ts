@@ -5,8 +5,13 @@ import type { Logger } from "../log.ts";
 import type { Certificates } from "./certificates.ts";
 import { rememberCertificate } from "./client-certificate.ts";
 
-/** The address of a listener: a host and a port, or the path of a UNIX socket. */
-export type Place = { readonly host: string; readonly port: number } | { readonly path: string };
+/**
+ * The address of a listener: a host and a port, or the path of a UNIX socket. Listeners of several processes may share a
+ * port; the system then spreads new connections over them (SO_REUSEPORT).
+ */
+export type Place =
+  | { readonly host: string; readonly port: number; readonly isShared?: true }
+  | { readonly path: string };
 
 export interface ListenerOptions {
   /**
@@ -46,7 +51,7 @@ export async function startListener(place: Place, options: ListenerOptions): Pro
   if (isUnix) await removeStaleSocket(place.path);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(isUnix ? { path: place.path } : { host: place.host, port: place.port }, () => {
+    server.listen(isUnix ? { path: place.path } : tcpPlace(place), () => {
       server.off("error", reject);
       resolve();
     });
@@ -63,6 +68,10 @@ export async function startListener(place: Place, options: ListenerOptions): Pro
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
+}
+
+function tcpPlace({ host, port, isShared }: Exclude<Place, { path: string }>) {
+  return { host, port, ...(isShared === true && { reusePort: true }) };
 }
 
 /** Returns the address of a host and a port, with an IPv6 address in brackets. */

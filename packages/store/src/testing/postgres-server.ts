@@ -1,8 +1,9 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findPostgresPrograms, postgresUser } from "../postgres/local-programs.ts";
 
 export interface TestPostgres {
   /** A database of the server, without schemas in use. */
@@ -18,9 +19,6 @@ export interface OwnPostgres extends TestPostgres {
   restart(mode: "fast" | "immediate"): Promise<void>;
 }
 
-/** The folder in which some Linux distributions install several versions of Postgres side by side. */
-const VERSIONED = "/usr/lib/postgresql";
-
 /**
  * Starts a Postgres for tests: the server at DEPUTE_POSTGRES_URL, else the installed `postgres` on a separate
  * socket. If neither exists, the function warns that tests are skipped, and returns undefined.
@@ -30,7 +28,7 @@ const VERSIONED = "/usr/lib/postgresql";
 export async function postgresForTests(): Promise<TestPostgres | undefined> {
   const url = process.env.DEPUTE_POSTGRES_URL;
   if (url) return { url, stop: async () => {} };
-  const programs = findPrograms();
+  const programs = findPostgresPrograms();
   if (programs !== undefined) return startPostgres(programs);
   const lack = "There is no Postgres on this machine and no DEPUTE_POSTGRES_URL";
   if (process.env.CI === "true")
@@ -47,7 +45,7 @@ export async function postgresForTests(): Promise<TestPostgres | undefined> {
  * @throws Error if these programs are missing and CI=true
  */
 export async function ownPostgresForTests(): Promise<OwnPostgres | undefined> {
-  const programs = findPrograms();
+  const programs = findPostgresPrograms();
   if (programs !== undefined) return startPostgres(programs);
   const lack = "The programs of Postgres are not on this machine";
   if (process.env.CI === "true")
@@ -59,7 +57,7 @@ export async function ownPostgresForTests(): Promise<OwnPostgres | undefined> {
 
 /** Whether `postgresForTests` can return a server. */
 export function hasPostgres(): boolean {
-  return Boolean(process.env.DEPUTE_POSTGRES_URL) || findPrograms() !== undefined;
+  return Boolean(process.env.DEPUTE_POSTGRES_URL) || findPostgresPrograms() !== undefined;
 }
 
 /** Returns an unused schema name. */
@@ -67,18 +65,9 @@ export function freeSchema(): string {
   return `test_${randomUUID().replaceAll("-", "")}`;
 }
 
-/** Returns the folder of `initdb` and `postgres`; empty when they are on the PATH; undefined when they are missing. */
-function findPrograms(): string | undefined {
-  if (["initdb", "postgres"].every((name) => spawnSync(name, ["--version"]).status === 0)) return "";
-  if (!existsSync(VERSIONED)) return undefined;
-  const newest = readdirSync(VERSIONED).sort((a, b) => Number(b) - Number(a))[0];
-  const folder = join(VERSIONED, newest ?? "", "bin");
-  return existsSync(join(folder, "initdb")) ? folder : undefined;
-}
-
 async function startPostgres(programs: string): Promise<OwnPostgres> {
   const folder = mkdtempSync(join(tmpdir(), "depute-postgres-"));
-  const user = unprivileged();
+  const user = postgresUser();
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
   const data = join(folder, "data");
   const init = [
@@ -132,15 +121,6 @@ async function startPostgres(programs: string): Promise<OwnPostgres> {
     restart: (mode) => control("restart", "-m", mode, "-l", join(folder, "log")),
     stop,
   };
-}
-
-/** Postgres refuses to run as root, so root starts it under an unprivileged user. */
-function unprivileged(): { uid: number; gid: number } | undefined {
-  if (process.getuid?.() !== 0) return undefined;
-  const id = (flag: string) => spawnSync("id", [flag, "postgres"], { encoding: "utf8" });
-  const [uid, gid] = [id("-u"), id("-g")];
-  const isThere = uid.status === 0 && gid.status === 0;
-  return isThere ? { uid: Number(uid.stdout), gid: Number(gid.stdout) } : { uid: 65534, gid: 65534 };
 }
 
 async function isReady(server: ChildProcess): Promise<boolean> {

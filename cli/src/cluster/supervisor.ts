@@ -1,0 +1,130 @@
+import type { Logger } from "@depute/service";
+import type { Child } from "../processes.ts";
+
+/** Milliseconds before a dead process is started again. Each further wait is twice as long, up to LONGEST_BACKOFF_MS. */
+const FIRST_BACKOFF_MS = 100;
+const LONGEST_BACKOFF_MS = 5_000;
+/** Milliseconds that a process has to run so that its next death counts as the first one. */
+const STABLE_MS = 10_000;
+
+export interface SupervisorOptions {
+  readonly name: string;
+  /** Starts the process, and resolves when it is ready. */
+  readonly start: () => Promise<Child>;
+  /** Milliseconds in which the process may end after it was asked to. */
+  readonly graceMs: number;
+  readonly log: Logger;
+  /** Called after each start and each end. */
+  readonly onChange?: () => void;
+}
+
+/** Keeps one process running: a process that ends is started again, later after each failure. */
+export class Supervisor {
+  readonly name: string;
+  readonly #options: SupervisorOptions;
+  #child: Child | undefined;
+  #backoffMs = FIRST_BACKOFF_MS;
+  #restarts = 0;
+  /** Wakes the wait before a start. */
+  #wake = () => {};
+  #isStopping = false;
+  #isReplacing = false;
+  #starting: Promise<void> | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: SupervisorOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** The process id; undefined while the process does not run. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Number of starts after the first one. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Starts the process. @throws the error of the first start */
+  async start(): Promise<void> {
+    this.#starting = this.#startOnce();
+    await this.#starting;
+    this.#running = this.#keepRunning();
+  }
+
+  /** Ends the process in order and starts it again. Resolves when it is ready. */
+  async replace(): Promise<void> {
+    if (this.#isStopping) return;
+    this.#isReplacing = true;
+    const before = this.#restarts;
+    await this.#child?.stop(this.#options.graceMs);
+    while (this.#restarts === before && !this.#isStopping) await pause(FIRST_BACKOFF_MS / 2);
+  }
+
+  /** Ends the process for good. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#wake();
+    await this.#starting?.catch(() => {});
+    await this.#child?.stop(this.#options.graceMs);
+    await this.#running;
+  }
+
+  async #startOnce(): Promise<void> {
+    const child = await this.#options.start();
+    this.#child = child;
+    this.#options.onChange?.();
+    if (this.#isStopping) await child.stop(this.#options.graceMs);
+  }
+
+  /** The promise never rejects. */
+  async #keepRunning(): Promise<void> {
+    const { name, log, onChange } = this.#options;
+    while (!this.#isStopping) {
+      const beginMs = performance.now();
+      const how = await this.#child?.exited;
+      this.#child = undefined;
+      onChange?.();
+      if (this.#isStopping) return;
+      if (performance.now() - beginMs >= STABLE_MS) this.#backoffMs = FIRST_BACKOFF_MS;
+      if (!this.#isReplacing) log.error({ process: name, how }, "a process ended; it starts again");
+      await this.#startAgain();
+    }
+  }
+
+  /** Starts the process until it is ready or the supervisor stops. */
+  async #startAgain(): Promise<void> {
+    const { name, log } = this.#options;
+    while (!this.#isStopping) {
+      if (!this.#isReplacing) {
+        await this.#wait(this.#backoffMs);
+        this.#backoffMs = Math.min(this.#backoffMs * 2, LONGEST_BACKOFF_MS);
+      }
+      if (this.#isStopping) return;
+      this.#isReplacing = false;
+      try {
+        await this.#startOnce();
+        this.#restarts++;
+        return;
+      } catch (err) {
+        log.error({ process: name, err }, "a process did not start; it starts again");
+      }
+    }
+  }
+
+  #wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
+}
