@@ -67,6 +67,9 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   const bus = createBus({
     redisUrl: settings.redisUrl === "" ? undefined : settings.redisUrl,
     redisCa: readAuthorities(settings),
+    ...(settings.replicated && {
+      postgres: { url: settings.postgresUrl, namespace: settings.postgresSchemaPrefix },
+    }),
     onError: (err, what) => log.warn({ err }, what),
   });
   const host = await hostServices({

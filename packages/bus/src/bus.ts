@@ -6,7 +6,7 @@
  */
 export interface Bus {
   /**
-   * Wakes the listeners of `topic` in this process and in the other processes of the same Redis. The method
+   * Wakes the listeners of `topic` in this process and in the other processes of the same Redis or database. The method
    * never throws and never waits. Equal wake-ups within one turn of the event loop are sent once.
    */
   publish(topic: string, key: string): void;
@@ -29,6 +29,6 @@ export type Listener = (key: string) => void;
 export const ALL_KEYS = "";
 
 /**
- * Receives the exceptions of listeners, and one report for each outage of Redis. `activity` names the failed activity.
+ * Receives the exceptions of listeners, and one report for each outage of Redis or the database. `activity` names the failed activity.
  */
 export type OnError = (error: unknown, activity: string) => void;

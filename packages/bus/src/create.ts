@@ -1,12 +1,18 @@
 import type { Bus, OnError } from "./bus.ts";
 import { InProcessBus } from "./in-process.ts";
+import { PostgresBus } from "./postgres.ts";
 import { RedisBus } from "./redis.ts";
 
 export interface BusOptions {
-  /** URL of the Redis that the processes share. Without the URL, wake-ups reach only this process. */
+  /** URL of the Redis that the processes share. */
   readonly redisUrl?: string | undefined;
   /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
   readonly redisCa?: string | undefined;
+  /**
+   * The database that the processes share, which carries the wake-ups if there is no Redis. Without either, wake-ups
+   * reach only this process.
+   */
+  readonly postgres?: { readonly url: string; readonly namespace: string } | undefined;
   readonly onError: OnError;
   /** Receives the number of dropped wake-ups, for a metric. */
   readonly onDrop?: (count: number) => void;
@@ -17,8 +23,10 @@ export interface BusOptions {
  *
  * @throws TypeError unless `redisUrl` is a redis: or rediss: URL
  */
-export function createBus({ redisUrl, redisCa, ...options }: BusOptions): Bus {
-  if (redisUrl === undefined) return new InProcessBus(options);
+export function createBus({ redisUrl, redisCa, postgres, ...options }: BusOptions): Bus {
+  if (redisUrl === undefined) {
+    return postgres === undefined ? new InProcessBus(options) : new PostgresBus({ ...options, ...postgres });
+  }
   const { protocol } = new URL(redisUrl);
   if (protocol !== "redis:" && protocol !== "rediss:") {
     throw new TypeError(`the Redis address begins with ${protocol}//; write redis:// or rediss://`);

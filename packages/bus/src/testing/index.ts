@@ -1,3 +1,3 @@
-export { busSuite } from "./bus-suite.ts";
+export { busSuite, subscribeAndProbe } from "./bus-suite.ts";
 export { redisForTests, startRedis, type TestRedis } from "./redis-server.ts";
 export { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
