@@ -1,5 +1,6 @@
 import type { Clock, Timers } from "@depute/core";
 import type { Logger } from "./log.ts";
+import type { WorkLease } from "./shared-work.ts";
 
 export interface DeadlineLoopOptions {
   readonly clock: Clock;
@@ -15,6 +16,8 @@ export interface DeadlineLoopOptions {
    * @returns the next deadline in epoch milliseconds; undefined when there is none
    */
   readonly runDueWork: (signal: AbortSignal) => Promise<number | undefined> | Promise<void>;
+  /** The lease of the work, which one replica at a time does. Absent if each process does the work. */
+  readonly lease?: WorkLease | undefined;
 }
 
 /**
@@ -35,6 +38,8 @@ export class DeadlineLoop {
 
   constructor(options: DeadlineLoopOptions) {
     this.#options = options;
+    options.lease?.onTaken(() => this.#wakeOwn());
+    options.lease?.onWake(() => this.#wakeOwn());
   }
 
   get isClosed(): boolean {
@@ -43,12 +48,18 @@ export class DeadlineLoop {
 
   /** Starts the loop. The first run is after `afterMs` milliseconds. */
   start(afterMs = 0): void {
-    if (afterMs === 0) this.wake();
+    if (afterMs === 0) this.#wakeOwn();
     else this.#sleepUntil(this.#options.clock.now() + afterMs);
   }
 
-  /** Starts a run now. If a run is active, one more follows it. */
+  /** Starts a run now, wherever the work runs. If a run is active, one more follows it. */
   wake(): void {
+    const { lease } = this.#options;
+    if (lease?.isHeld === false) lease.wakeHolder();
+    else this.#wakeOwn();
+  }
+
+  #wakeOwn(): void {
     this.#noticedMs = Number.NEGATIVE_INFINITY;
     this.#startRun();
   }
@@ -90,7 +101,8 @@ export class DeadlineLoop {
   }
 
   async #nextOf(): Promise<number> {
-    const { runDueWork, log, failureMessage } = this.#options;
+    const { runDueWork, log, failureMessage, lease } = this.#options;
+    if (lease?.isHeld === false) return Number.POSITIVE_INFINITY;
     try {
       return (await runDueWork(this.#closing.signal)) ?? Number.POSITIVE_INFINITY;
     } catch (err) {

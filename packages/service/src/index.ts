@@ -137,6 +137,7 @@ export {
   settingsSchema,
   valueInFile,
 } from "./settings-file.ts";
+export { SharedWork, type SharedWorkOptions, type WorkLease } from "./shared-work.ts";
 export { onStopSignal } from "./signals.ts";
 export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { readAuthorities } from "./tls/certificates.ts";

@@ -1,5 +1,6 @@
 import type { Timers } from "@depute/core";
 import type { Logger } from "./log.ts";
+import type { WorkLease } from "./shared-work.ts";
 import { pause } from "./stream-follower.ts";
 
 /** Maximum number of rows in one read. */
@@ -9,6 +10,8 @@ const BATCH = 50;
 const FIRST_WAIT_MS = 250;
 /** The maximum wait, which is also the longest time between two reads of the rows. */
 const LONGEST_WAIT_MS = 30_000;
+/** The longest time between two reads of rows that other replicas write, because their wake-ups may be lost. */
+const LONGEST_SHARED_WAIT_MS = 2_000;
 
 export interface OutboxOptions<Row> {
   readonly timers: Timers;
@@ -21,12 +24,15 @@ export interface OutboxOptions<Row> {
   readonly tell: (row: Row, signal: AbortSignal) => Promise<void>;
   /** Deletes a delivered row. */
   readonly drop: (row: Row) => Promise<void>;
+  /** The lease of the delivery, which one replica at a time makes. Absent for a service without replicas. */
+  readonly lease?: WorkLease | undefined;
 }
 
 /**
  * Delivers rows of a store to another service, in order and each at least once. The transaction that makes a
  * change also writes the row that reports the change. A delivered row is deleted. While the other service is
- * unavailable, the rows wait.
+ * unavailable, the rows wait. Of several replicas, the one with the lease delivers. A row may be delivered twice when the
+ * lease changes its holder.
  */
 export class Outbox<Row> {
   readonly #options: OutboxOptions<Row>;
@@ -38,6 +44,8 @@ export class Outbox<Row> {
 
   constructor(options: OutboxOptions<Row>) {
     this.#options = options;
+    options.lease?.onTaken(() => this.#wakeOwn());
+    options.lease?.onWake(() => this.#wakeOwn());
   }
 
   start(): void {
@@ -45,10 +53,11 @@ export class Outbox<Row> {
     this.#done = pause(0, this.#options.timers, this.#closing.signal).then(() => this.#run());
   }
 
-  /** Notes that there is a new row, and wakes the delivery. */
+  /** Notes that there is a new row, and wakes the delivery, wherever it runs. */
   wake(): void {
-    this.#woken = true;
-    this.#wake();
+    const { lease } = this.#options;
+    if (lease?.isHeld === false) lease.wakeHolder();
+    else this.#wakeOwn();
   }
 
   async close(): Promise<void> {
@@ -56,9 +65,20 @@ export class Outbox<Row> {
     await this.#done;
   }
 
+  /** Whether this process delivers now. */
+  #mayTell(): boolean {
+    return !this.#closing.signal.aborted && this.#options.lease?.isHeld !== false;
+  }
+
+  #wakeOwn(): void {
+    this.#woken = true;
+    this.#wake();
+  }
+
   async #run(): Promise<void> {
     const { signal } = this.#closing;
-    const { timers } = this.#options;
+    const { timers, lease } = this.#options;
+    const longestWaitMs = lease === undefined ? LONGEST_WAIT_MS : LONGEST_SHARED_WAIT_MS;
     for (let waitMs = FIRST_WAIT_MS; !signal.aborted; ) {
       this.#woken = false;
       try {
@@ -66,7 +86,7 @@ export class Outbox<Row> {
           waitMs = FIRST_WAIT_MS;
         });
         if (!isMore && !this.#woken) {
-          await pause(LONGEST_WAIT_MS, timers, signal, (wake) => {
+          await pause(longestWaitMs, timers, signal, (wake) => {
             this.#wake = wake;
           });
         }
@@ -88,9 +108,10 @@ export class Outbox<Row> {
   async #tellBatch(onTold: () => void): Promise<boolean> {
     const { first, tell, drop } = this.#options;
     const { signal } = this.#closing;
+    if (!this.#mayTell()) return false;
     const rows = await first(BATCH);
     for (const row of rows) {
-      if (signal.aborted) return false;
+      if (!this.#mayTell()) return false;
       await tell(row, signal);
       await drop(row);
       onTold();

@@ -1,6 +1,7 @@
 import type { Clock, Timers } from "@depute/core";
 import { DeadlineLoop } from "./deadline-loop.ts";
 import type { Logger } from "./log.ts";
+import type { WorkLease } from "./shared-work.ts";
 
 /** Milliseconds between two purges. */
 const INTERVAL_MS = 60_000;
@@ -9,6 +10,8 @@ export interface RegularPurgeOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
+  /** The lease of the purge, which one replica at a time makes. Absent for a service without replicas. */
+  readonly lease?: WorkLease | undefined;
 }
 
 /**
@@ -19,7 +22,7 @@ export abstract class RegularPurge {
   readonly #loop: DeadlineLoop;
 
   /** @param subject names the purged rows in the log */
-  constructor({ clock, timers, log }: RegularPurgeOptions, subject: string) {
+  constructor({ clock, timers, log, lease }: RegularPurgeOptions, subject: string) {
     this.#loop = new DeadlineLoop({
       clock,
       timers,
@@ -27,6 +30,7 @@ export abstract class RegularPurge {
       failureMessage: `${subject} could not be purged`,
       maxWaitMs: INTERVAL_MS,
       runDueWork: () => this.purge(),
+      lease,
     });
   }
 

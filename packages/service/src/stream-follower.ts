@@ -1,6 +1,7 @@
 import { ErrorReason, type Timers } from "@depute/core";
 import { reasonOf } from "./errors-on-wire.ts";
 import type { Logger } from "./log.ts";
+import type { WorkLease } from "./shared-work.ts";
 
 /** Milliseconds until a stream is opened again. The wait doubles each time, up to LONGEST_WAIT_MS. */
 const FIRST_WAIT_MS = 250;
@@ -17,6 +18,8 @@ export interface StreamFollowerOptions {
   readonly follow: (signal: AbortSignal, onItem: () => void) => Promise<void>;
   readonly timers: Timers;
   readonly log: Logger;
+  /** The lease of the work on the stream, which one replica at a time does. Absent for a service without replicas. */
+  readonly lease?: WorkLease | undefined;
 }
 
 /**
@@ -26,10 +29,15 @@ export interface StreamFollowerOptions {
 export class StreamFollower {
   readonly #options: StreamFollowerOptions;
   readonly #closing = new AbortController();
+  /** Aborts when the follower closes or loses its lease. */
+  #following = new AbortController();
+  #wake = () => {};
   #done: Promise<void> = Promise.resolve();
 
   constructor(options: StreamFollowerOptions) {
     this.#options = options;
+    options.lease?.onTaken(() => this.#wake());
+    options.lease?.onLost(() => this.#following.abort());
   }
 
   start(): void {
@@ -40,6 +48,7 @@ export class StreamFollower {
   /** Stops following, after `follow` has finished its current item. */
   async close(): Promise<void> {
     this.#closing.abort();
+    this.#following.abort();
     await this.#done;
   }
 
@@ -47,18 +56,37 @@ export class StreamFollower {
     const { streamName, follow, timers, log } = this.#options;
     const { signal } = this.#closing;
     for (let waitMs = FIRST_WAIT_MS; !signal.aborted; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
+      await this.#untilHeld();
+      if (signal.aborted) return;
+      this.#following = new AbortController();
+      const following = this.#following.signal;
       try {
-        await follow(signal, () => {
+        await follow(following, () => {
           waitMs = FIRST_WAIT_MS;
         });
       } catch (error) {
         if (signal.aborted) return;
+        if (following.aborted) {
+          waitMs = FIRST_WAIT_MS / 2;
+          continue;
+        }
         // A draining process ends its streams, so SHUTTING_DOWN is no reason for a warning. If the process does not
         // come back, the next attempt logs a warning.
         const level = reasonOf(error) === ErrorReason.SHUTTING_DOWN ? "debug" : "warn";
         log[level]({ err: error, waitMs }, `${streamName} cannot be followed; trying again`);
       }
       await pause(waitMs, timers, signal);
+    }
+  }
+
+  /** Waits until this process holds the lease of the work. */
+  async #untilHeld(): Promise<void> {
+    const { lease, timers } = this.#options;
+    const { signal } = this.#closing;
+    while (lease?.isHeld === false && !signal.aborted) {
+      await pause(LONGEST_WAIT_MS, timers, signal, (wake) => {
+        this.#wake = wake;
+      });
     }
   }
 }

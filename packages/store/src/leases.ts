@@ -42,6 +42,8 @@ export interface Lease {
   requireHeld(tx: ReadTx, epoch: number): Promise<void>;
   /** Registers a listener, which runs when this process takes the lease. */
   onTaken(listener: () => void): void;
+  /** Registers a listener, which runs when this process learns that it no longer holds the lease. */
+  onLost(listener: () => void): void;
 }
 
 export interface LeasesOptions {
@@ -154,13 +156,20 @@ function take(tx: WriteTx, names: readonly string[], holder: string, leaseMs: nu
 }
 
 /** The lease of a store that only one process uses. */
-const ALWAYS: Lease = { isHeld: true, epoch: 1, requireHeld: async () => {}, onTaken: () => {} };
+const ALWAYS: Lease = {
+  isHeld: true,
+  epoch: 1,
+  requireHeld: async () => {},
+  onTaken: () => {},
+  onLost: () => {},
+};
 
 class NamedLease implements Lease {
   readonly #name: string;
   readonly #holder: string;
   readonly #clock: Pick<Clock, "monotonic">;
-  readonly #listeners: (() => void)[] = [];
+  readonly #taken: (() => void)[] = [];
+  readonly #lost: (() => void)[] = [];
   #epoch = 0;
   /** The time until which this process holds the lease, by its monotonic clock. */
   #untilMs = Number.NEGATIVE_INFINITY;
@@ -189,17 +198,23 @@ class NamedLease implements Lease {
   }
 
   onTaken(listener: () => void): void {
-    this.#listeners.push(listener);
+    this.#taken.push(listener);
+  }
+
+  onLost(listener: () => void): void {
+    this.#lost.push(listener);
   }
 
   hold(epoch: number, untilMs: number): void {
     const isNew = !this.isHeld || epoch !== this.#epoch;
     this.#epoch = epoch;
     this.#untilMs = untilMs;
-    if (isNew) for (const listener of this.#listeners) listener();
+    if (isNew) for (const listener of this.#taken) listener();
   }
 
   lose(): void {
+    if (this.#untilMs === Number.NEGATIVE_INFINITY) return;
     this.#untilMs = Number.NEGATIVE_INFINITY;
+    for (const listener of this.#lost) listener();
   }
 }

@@ -1,0 +1,84 @@
+import { ALL_KEYS, type Bus } from "@depute/bus";
+import type { Clock, Timers } from "@depute/core";
+import { type Lease, Leases, type Store } from "@depute/store";
+import type { Logger } from "./log.ts";
+
+/** The topic on which replicas wake the holder of a lease. The key is the service's name and the lease's name. */
+const WORK_TOPIC = "work";
+
+/** The lease of background work, which one replica at a time does. */
+export interface WorkLease extends Lease {
+  /** Wakes the work at the replica that holds the lease. A lost wake-up costs time, so the work also polls. */
+  wakeHolder(): void;
+  /** Registers a listener, which runs when another replica wakes this work. */
+  onWake(listener: () => void): void;
+}
+
+export interface SharedWorkOptions {
+  /** The name of the service, such as `tasks`. */
+  readonly service: string;
+  readonly store: Store;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+/** The background work of one service. Replicas share it by leases. A process without replicas does all of it. */
+export class SharedWork {
+  readonly #service: string;
+  readonly #bus: Bus;
+  readonly #leases: Leases;
+  readonly #isShared: boolean;
+  readonly #wakes = new Map<string, Set<() => void>>();
+  #unsubscribe = () => {};
+
+  constructor({ service, store, bus, clock, timers, log }: SharedWorkOptions) {
+    this.#service = service;
+    this.#bus = bus;
+    this.#isShared = store.sharing !== undefined;
+    this.#leases = new Leases({
+      store,
+      clock,
+      timers,
+      onError: (err, message) => log.warn({ err }, message),
+    });
+    if (!this.#isShared) return;
+    this.#unsubscribe = bus.subscribe(WORK_TOPIC, (key) => {
+      if (key !== ALL_KEYS) wake(this.#wakes.get(key));
+      else for (const listeners of this.#wakes.values()) wake(listeners);
+    });
+  }
+
+  /** Begins to compete for the lease of some work; returns undefined if this process has no replicas. */
+  lease(name: string): WorkLease | undefined {
+    if (!this.#isShared) return undefined;
+    const lease = this.#leases.compete(name);
+    const key = `${this.#service}/${name}`;
+    const listeners = this.#wakes.get(key) ?? new Set();
+    this.#wakes.set(key, listeners);
+    return {
+      get isHeld() {
+        return lease.isHeld;
+      },
+      get epoch() {
+        return lease.epoch;
+      },
+      requireHeld: (tx, epoch) => lease.requireHeld(tx, epoch),
+      onTaken: (listener) => lease.onTaken(listener),
+      onLost: (listener) => lease.onLost(listener),
+      wakeHolder: () => this.#bus.publish(WORK_TOPIC, key),
+      onWake: (listener) => void listeners.add(listener),
+    };
+  }
+
+  /** Gives all leases back. Call it when the work has ended, and before the store is closed. */
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#leases.close();
+  }
+}
+
+function wake(listeners: Iterable<() => void> | undefined): void {
+  for (const listener of listeners ?? []) listener();
+}
