@@ -10,8 +10,8 @@ import type { SessionTerms } from "./terms.ts";
 /**
  * The verifier's side of a holder session. The holder proved possession of its key once, and a keyed code
  * authenticates each further call. A session is bound to one principal, one token, one audience and an end. The
- * session grants no right, because each call verifies the token again. Sessions exist only in memory; a holder
- * whose session is lost proves possession again.
+ * session grants no right, because each call verifies the token again. A holder whose session is lost proves possession
+ * again.
  */
 export class HolderSession {
   readonly terms: SessionTerms;
@@ -19,7 +19,11 @@ export class HolderSession {
   readonly #thumbprint: string;
   readonly #window = new ReplayWindow();
 
-  /** Called by openSession only. */
+  /**
+   * Called by openSession, and by a verifier that stored the terms and the key of an open session.
+   *
+   * @param key the session's key; the session keeps it
+   */
   constructor(engine: CryptoEngine, terms: SessionTerms, key: Uint8Array) {
     this.terms = terms;
     this.#key = key;
@@ -75,6 +79,14 @@ export class HolderSession {
    */
   use(counter: number): boolean {
     return this.#window.use(counter);
+  }
+
+  /**
+   * Returns a copy of the key, so that a verifier with several processes can store it sealed. Such a verifier records the
+   * numbers of calls itself, because `use` counts the calls of one process only.
+   */
+  copyKey(): Uint8Array {
+    return this.#key.slice();
   }
 
   /** Overwrites the key, so that no further call is accepted. */
