@@ -93,7 +93,7 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   readonly settings: Table;
   /**
    * Whether several processes may run the module on the same database. Such a module keeps no copy of its rows in memory
-   * while `isReplicated` holds. Default false.
+   * while `isReplicated` holds, or compares the copy with the store in each decision. Default false.
    */
   readonly isReplicable?: boolean;
   /** How the host records the module's decisions in the audit log; absent where the module records its own. */

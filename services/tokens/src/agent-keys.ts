@@ -2,7 +2,7 @@ import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { type Clock, ErrorReason, type Timers } from "@depute/core";
 import { fromConnectError, type Logger, ownHeaders } from "@depute/service";
-import type { Store } from "@depute/store";
+import type { Lease, Store } from "@depute/store";
 import { BackgroundWork } from "./background.ts";
 import type { KeyStore } from "./key-store.ts";
 import { replacementInput } from "./rules/key-replacement.ts";
@@ -30,6 +30,8 @@ interface AgentKeysOptions {
   registry: Transport;
   /** Returns the platform's address, which is known only after the server listens. */
   publicUrl(): string;
+  /** The right to report; undefined without replicas. */
+  lease?: Lease | undefined;
 }
 
 /**
@@ -55,7 +57,10 @@ export class AgentKeys {
    * because the registry may start in the same process after this service.
    */
   start(): void {
-    this.#cancelStart = this.#options.timers.after(0, () => this.#work.wake());
+    const { timers, lease } = this.#options;
+    this.#cancelStart = timers.after(0, () =>
+      lease === undefined ? this.#work.wake() : this.#work.takeOver(lease),
+    );
   }
 
   /** Starts reporting after a key was replaced. */
@@ -70,7 +75,9 @@ export class AgentKeys {
   }
 
   async #step(): Promise<boolean> {
-    const { store } = this.#options;
+    const { store, lease } = this.#options;
+    // Another replica reports the change soon.
+    if (lease?.isHeld === false) return false;
     const changes = await store.read((tx) => firstKeyChanges(tx, BATCH));
     let failure: unknown;
     let reportedCount = 0;

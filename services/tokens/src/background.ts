@@ -1,7 +1,10 @@
 import type { Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
+import type { Lease } from "@depute/store";
 
 const RETRY_MS = 5000;
+/** Milliseconds between two looks for work that another replica has left. */
+const TAKEOVER_MS = 2000;
 
 /**
  * Runs background work in steps. The store holds the open work, so that a restart continues it. A failed step is
@@ -16,6 +19,7 @@ export class BackgroundWork {
   #isAskedAgain = false;
   #isRunning = false;
   #cancelRetry: (() => void) | undefined;
+  #cancelTakeover: (() => void) | undefined;
   #closed = false;
 
   /**
@@ -42,9 +46,20 @@ export class BackgroundWork {
     if (!this.#isRunning) this.#running = this.#run();
   }
 
+  /** Starts the work, and continues the work of lost replicas while this process holds the lease. */
+  takeOver(lease: Lease): void {
+    lease.onTaken(() => this.wake());
+    const look = () => {
+      if (lease.isHeld) this.wake();
+      if (!this.#closed) this.#cancelTakeover = this.#timers.after(TAKEOVER_MS, look);
+    };
+    look();
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelRetry?.();
+    this.#cancelTakeover?.();
     await this.#running;
   }
 

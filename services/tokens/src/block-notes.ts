@@ -17,6 +17,24 @@ export interface Notes {
   readonly singleUse: readonly string[];
 }
 
+/** Reads and writes the recorded limits of blocks. */
+export interface BlockRecords {
+  /** Prepares the first read. */
+  start(): Promise<void>;
+  /** Notes the spend of a block, within the transaction that changes it. */
+  count(tx: WriteTx, revocationId: string, counted: number): void;
+  /** Binds a block, within the caller's transaction. */
+  bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void>;
+  /** Reads the records of blocks; undefined if none has any. */
+  read(revocationIds: readonly string[]): Promise<Notes | undefined>;
+  /**
+   * Durably marks single-use blocks as used: all of them, or none if one was used before.
+   *
+   * @returns false if one was used before
+   */
+  useUp(blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[]): Promise<boolean>;
+}
+
 /** The recorded limits of one block. */
 interface Note {
   readonly counted: number;
@@ -31,7 +49,7 @@ class UsedError extends Error {}
  * none. So memory holds the ids of all blocks with records, and caches recently read records. Only this process writes
  * to the store, so the memory stays correct. A read from the store would wait until concurrent writes are durable.
  */
-export class BlockNotes {
+export class BlockNotes implements BlockRecords {
   readonly #store: Store;
   readonly #max: number;
   readonly #notedIds = new RevocationSet();
@@ -61,7 +79,6 @@ export class BlockNotes {
     });
   }
 
-  /** Binds a block, within the caller's transaction. */
   async bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
     if (!isBinding(binding)) return;
     this.#notedIds.add(revocationId);
@@ -72,7 +89,6 @@ export class BlockNotes {
     });
   }
 
-  /** Reads the records of blocks; undefined if none has any. */
   async read(revocationIds: readonly string[]): Promise<Notes | undefined> {
     const askedIds = revocationIds.filter((id) => this.#notedIds.has(id));
     if (askedIds.length === 0) return undefined;
@@ -88,23 +104,8 @@ export class BlockNotes {
     };
   }
 
-  /**
-   * Durably marks single-use blocks as used: all of them, or none if one was used before.
-   *
-   * @returns false if one was used before
-   */
-  async useUp(blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[]): Promise<boolean> {
-    try {
-      await this.#store.write(async (tx) => {
-        for (const { revocationId, expiresAt } of blocks) {
-          if (!(await useBlock(tx, revocationId, expiresAt))) throw new UsedError();
-        }
-      });
-      return true;
-    } catch (thrown) {
-      if (thrown instanceof UsedError) return false;
-      throw thrown;
-    }
+  useUp(blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[]): Promise<boolean> {
+    return useUpBlocks(this.#store, blocks);
   }
 
   async #readSome(ids: readonly string[]): Promise<ReadonlyMap<string, Note>> {
@@ -136,5 +137,23 @@ export class BlockNotes {
       this.#notesById.delete(oldest);
       return;
     }
+  }
+}
+
+/** Marks single-use blocks as used; see {@link BlockRecords.useUp}. */
+export async function useUpBlocks(
+  store: Store,
+  blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[],
+): Promise<boolean> {
+  try {
+    await store.write(async (tx) => {
+      for (const { revocationId, expiresAt } of blocks) {
+        if (!(await useBlock(tx, revocationId, expiresAt))) throw new UsedError();
+      }
+    });
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof UsedError) return false;
+    throw thrown;
   }
 }

@@ -5,7 +5,7 @@ import type { CryptoEngine, Keypair } from "@depute/dct";
 import { hasRole, type Identity, type ProvenSubject, type SubjectToken } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
-import type { BlockNotes } from "./block-notes.ts";
+import type { BlockRecords } from "./block-notes.ts";
 import type { Chains } from "./chains.ts";
 import type { DelegationLog } from "./delegation-log.ts";
 import type { ExplainedServices } from "./explained-services.ts";
@@ -57,7 +57,7 @@ export interface TokensContext {
   checkpoint(): Promise<Checkpoint>;
   readonly audit: AuditLog;
   readonly spend: SpendLedger;
-  readonly notes: BlockNotes;
+  readonly notes: BlockRecords;
   readonly delegations: DelegationLog;
   readonly revocationPollMs: number;
   /** Shortest and longest lifetime of a minted token, in milliseconds. */

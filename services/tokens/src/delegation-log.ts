@@ -1,8 +1,9 @@
 import { type Clock, DeputeError, ErrorReason, type Owned, type Timers } from "@depute/core";
 import type { RevocationEntry } from "@depute/dct";
 import type { Logger } from "@depute/service";
-import type { ReadTx, Store, WriteTx } from "@depute/store";
+import type { Lease, ReadTx, Store, WriteTx } from "@depute/store";
 import { BackgroundWork } from "./background.ts";
+import type { RevocationReader } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import { type End, isNewEnd, type Link, lapsedAuthority } from "./rules/delegations.ts";
 import { refusedToken } from "./rules/denials.ts";
@@ -46,6 +47,10 @@ interface DelegationLogOptions {
   log: Logger;
   /** The revocations that this process has read. */
   state: Pick<RevocationState, "isRevoked" | "isRevokedKey">;
+  /** Brings `state` up to date with a transaction; undefined without replicas. */
+  reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
+  /** The right to continue the work of lost replicas; undefined without replicas. */
+  lease?: Lease | undefined;
 }
 
 /** The end of a delegation, as its delegatee attested it. */
@@ -76,6 +81,8 @@ export class DelegationLog {
 
   /** Continues marking delegations below revoked blocks, if a restart interrupted it. */
   start(): void {
+    const { lease } = this.#options;
+    if (lease !== undefined) this.#work.takeOver(lease);
     this.#work.wake();
   }
 
@@ -185,7 +192,7 @@ export class DelegationLog {
     mayActFor: MayActFor,
     by: Finishing,
   ): Promise<StoredDelegation> {
-    return this.#finish(by, async (tx) => {
+    const find = async (tx: ReadTx) => {
       const ownDelegations = (await findDelegations(tx, key, MAX_SAME_ID)).filter(
         ({ to }) => to === principal,
       );
@@ -197,7 +204,9 @@ export class DelegationLog {
       if (!mayActFor(delegation.from)) throw onlyByVerifier();
       if (!isEndedBy(delegation, end)) await this.#requireAuthority(tx, delegation);
       return { delegation, end };
-    });
+    };
+    const { reader } = this.#options;
+    return reader === undefined ? this.#finish(by, find) : reader.decide(() => this.#finish(by, find));
   }
 
   /**
@@ -206,7 +215,8 @@ export class DelegationLog {
    * @throws DeputeError TOKEN_DENIED
    */
   async #requireAuthority(tx: ReadTx, { chainId, to }: StoredDelegation): Promise<void> {
-    const { state, clock } = this.#options;
+    const { state, clock, reader } = this.#options;
+    await reader?.assertCurrent(tx);
     const chain = await readChain(tx, chainId);
     const ids = chain.map(({ revocationId }) => revocationId);
     const isGone = state.isRevokedKey(to) || (await isAnyRevoked(tx, ids));

@@ -11,13 +11,16 @@ import {
 } from "@depute/dct";
 import type { RevocationState } from "./revocation-state.ts";
 import { isSameTarget } from "./rules/target.ts";
-import type { SeenProofs } from "./seen-proofs.ts";
+import type { UsedProofs } from "./seen-proofs.ts";
+import type { SharedSessions } from "./shared-sessions.ts";
 import type { ProofKind } from "./store/proof-rows.ts";
 
 interface HolderProofsOptions {
   engine: CryptoEngine;
   state: RevocationState;
-  seenProofs: SeenProofs;
+  seenProofs: UsedProofs;
+  /** The holder sessions that replicas share; undefined if the sessions stay in this process. */
+  sharedSessions?: SharedSessions | undefined;
 }
 
 /** The values that a proof must match, in addition to the method and address of its call. */
@@ -36,10 +39,19 @@ export class HolderProofs {
     this.#options = options;
   }
 
+  /**
+   * Loads the holder session that a proof names. Call it before the other methods. Undefined if nothing is to load, so
+   * that a process without replicas never waits.
+   */
+  load(jwt: string): Promise<void> | undefined {
+    const { sharedSessions } = this.#options;
+    return jwt === "" ? undefined : sharedSessions?.load(jwt);
+  }
+
   /** Returns the presentation to which a proof is bound, with its holder session. An empty proof has none. */
   presentationOf(proof: HolderProof | undefined): Presentation {
     const { jwt = "", method: htm = "", target = "", argumentsDigest } = proof ?? {};
-    const session = this.#sessions.find(jwt);
+    const session = this.sessionOf(jwt);
     return {
       proof: jwt === "" ? undefined : jwt,
       htm,
@@ -63,18 +75,21 @@ export class HolderProofs {
 
   /**
    * Marks a valid proof as used. Returns the denial if the proof was used before or its key is revoked. A
-   * holder session records the proofs of its own calls. SeenProofs records all other proofs, across restarts. A
-   * revoked key proves nothing, because another party may have the key.
+   * holder session of one process records the proofs of its own calls. The used proofs record all other proofs, across
+   * restarts and replicas. A revoked key proves nothing, because another party may have the key.
    *
    * @param jwt the text of the proof
    */
   async useUp(proof: AcceptedProof, kind: ProofKind, jwt: string): Promise<DenialReason | undefined> {
     if (this.#isRevoked(proof)) return keyRevoked;
+    const { seenProofs, sharedSessions } = this.#options;
+    const session = proof.counter === undefined ? undefined : this.sessionOf(jwt);
     if (proof.counter !== undefined) {
-      const isFresh = this.#sessions.find(jwt)?.use(proof.counter) === true;
-      return isFresh ? undefined : { type: "replayed_proof" };
+      if (session?.use(proof.counter) !== true) return { type: "replayed_proof" };
+      if (sharedSessions === undefined) return undefined;
     }
-    switch (await this.#options.seenProofs.use(proof, kind)) {
+    const use = await seenProofs.use(proof, kind, session?.terms.id);
+    switch (use) {
       case "fresh":
         // The key may have been revoked during the write to the store.
         return this.#isRevoked(proof) ? keyRevoked : undefined;
@@ -84,21 +99,27 @@ export class HolderProofs {
         return { type: "replayed_proof", detail: "made before a restart that may have forgotten it" };
       case "full":
         return { type: "internal_context", detail: "no room to remember the proof" };
+      case "closed":
+        sharedSessions?.forget(session?.terms.id ?? "");
+        return { type: "invalid_proof", detail: "session closed" };
     }
   }
 
   /** Stores a holder session; false if the maximum number of sessions is reached. */
-  keep(session: HolderSession, now: number): boolean {
-    return this.#sessions.add(session, now);
+  keep(session: HolderSession, now: number): boolean | Promise<boolean> {
+    return this.#options.sharedSessions?.add(session, now) ?? this.#sessions.add(session, now);
   }
 
   /** Finds the holder session that a proof's text names. */
   sessionOf(jwt: string): HolderSession | undefined {
-    return this.#sessions.find(jwt);
+    const { sharedSessions } = this.#options;
+    return sharedSessions === undefined ? this.#sessions.find(jwt) : sharedSessions.find(jwt);
   }
 
-  close(session: HolderSession): void {
-    this.#sessions.close(session.terms.id);
+  async close(session: HolderSession): Promise<void> {
+    const { sharedSessions } = this.#options;
+    if (sharedSessions === undefined) this.#sessions.close(session.terms.id);
+    else await sharedSessions.close(session.terms.id);
   }
 
   #isRevoked({ principal }: AcceptedProof): boolean {

@@ -68,7 +68,7 @@ export class HolderSessions {
     if (!opened.ok) denial ??= opened.denial;
     // The token's denial takes precedence. The proof is marked as used only if the proof and the chain are valid.
     else if (denial === undefined) denial = await proofs.useUp(opened.proof, kind, jwt);
-    if (denial === undefined && opened.ok && !proofs.keep(opened.session, now)) {
+    if (denial === undefined && opened.ok && !(await proofs.keep(opened.session, now))) {
       denial = { type: "internal_context", detail: "the limit of sessions is reached" };
     }
     const blocks = checked?.ok ? checked.blocks : [];
@@ -85,10 +85,11 @@ export class HolderSessions {
   /** Closes the holder session that a proof names. */
   async close(proof: HolderProof, token: string | undefined): Promise<ProofResult> {
     const { tokenVerifier, proofs } = this.#options;
+    await proofs.load(proof.jwt);
     const session = proofs.sessionOf(proof.jwt);
     if (session === undefined) return { ok: true, principal: "" };
     const result = await tokenVerifier.verifyProof(proof, token, "");
-    if (result.ok) proofs.close(session);
+    if (result.ok) await proofs.close(session);
     return result;
   }
 }

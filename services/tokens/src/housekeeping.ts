@@ -3,11 +3,13 @@ import { CLOCK_SKEW_MS } from "@depute/dct";
 import { DeadlineLoop, type Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { KeyRevoker } from "./key-revoker.ts";
+import type { RevocationReader } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import { forgetBatches, forgetDecisions } from "./store/audit-rows.ts";
 import { forgetUsedBlocks } from "./store/binding-rows.ts";
 import { forgetBlocks } from "./store/block-rows.ts";
 import { forgetDelegations } from "./store/delegation-rows.ts";
+import { forgetHolderSessions } from "./store/holder-session-rows.ts";
 import { expirePending, findPending } from "./store/pending-rows.ts";
 import { pruneRevocations } from "./store/revocation-rows.ts";
 
@@ -30,6 +32,8 @@ interface HousekeepingOptions {
   log: Logger;
   state: Pick<RevocationState, "dropPending" | "dropPendingKey">;
   keyRevoker: Pick<KeyRevoker, "promote">;
+  /** Drops waiting revocations that other replicas have settled; undefined without replicas. */
+  reader?: Pick<RevocationReader, "dropSettled"> | undefined;
   /** Milliseconds for which decisions are stored; 0 means without limit. */
   auditRetentionMs: number;
   /** Milliseconds for which delegations and blocks are stored after their expiry; 0 means without limit. */
@@ -71,6 +75,7 @@ export class Housekeeping {
       (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),
+      (tx) => forgetHolderSessions(tx, now, BATCH),
     ];
     if (auditRetentionMs > 0) {
       jobs.push(
@@ -86,6 +91,7 @@ export class Housekeeping {
       );
     }
     await keyRevoker.promote(BATCH);
+    await this.#options.reader?.dropSettled();
     for (const job of jobs) await this.#repeat(job);
   }
 

@@ -11,7 +11,7 @@ import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_p
 import { formatTime } from "@depute/core";
 import { servicesOf } from "@depute/core/services";
 import { defineService, fingerprintOf, SealedSecrets, type SubjectToken } from "@depute/service";
-import { openStore } from "@depute/store";
+import { Leases, openStore } from "@depute/store";
 import { AgentKeys } from "./agent-keys.ts";
 import { AuditLog } from "./audit-log.ts";
 import { AuditSealer } from "./audit-sealer.ts";
@@ -45,6 +45,9 @@ import { openRootKey, trustedRoots } from "./root-key.ts";
 import { signCheckpoint } from "./rules/checkpoint.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
+import { SharedNotes } from "./shared-notes.ts";
+import { SharedProofs } from "./shared-proofs.ts";
+import { SharedSessions } from "./shared-sessions.ts";
 import { SpendLedger } from "./spend-ledger.ts";
 import { migrations } from "./store/migrations.ts";
 import { sealSome } from "./store/revocation-rows.ts";
@@ -61,6 +64,7 @@ const SEALED_AT_ONCE = 500;
 export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
+  isReplicable: true,
   descriptors: servicesOf("tokens"),
   // biome-ignore lint/complexity/noExcessiveLinesPerFunction: composes the parts of the service, in the order in which they start
   async start(deps, settings) {
@@ -83,11 +87,24 @@ export const tokens = defineService({
       migrations,
       onError: (error, what) => log.error({ err: error }, what),
     });
-    const notes = new BlockNotes(store);
-    const seenProofs = new SeenProofs({ store, clock, timers, log, max: settings.maxSeenProofs });
+    const isShared = deps.isReplicated;
     const state = new RevocationState(settings.revocationMaxStaleness);
     const pollMs = settings.revocationPoll;
-    const reader = new RevocationReader({ engine, store, bus, clock, timers, log, state, pollMs });
+    const reader = new RevocationReader({
+      ...{ engine, store, bus, clock, timers, log, state, pollMs, isShared },
+      onAdvance: () => seenLog.note(),
+    });
+    const proofOptions = { store, clock, timers, log, max: settings.maxSeenProofs };
+    const seenProofs = isShared
+      ? new SharedProofs({ ...proofOptions, revocations: reader })
+      : new SeenProofs(proofOptions);
+    const notes = isShared ? new SharedNotes({ store, timers, revocations: reader }) : new BlockNotes(store);
+    const leases = new Leases({
+      ...{ store, clock, timers },
+      onError: (error, what) => log.error({ err: error }, what),
+    });
+    const lease = isShared ? leases.compete("background") : undefined;
+    const ownReader = isShared ? reader : undefined;
     const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), root);
     const file = join(dataDir, "revocations.checkpoint");
     const look = () => reader.look();
@@ -118,7 +135,9 @@ export const tokens = defineService({
       longestLifeMs: settings.tokenMaxLifetime + settings.clockSkew,
     });
     const saved = (sequence: number) => seenLog.saved(sequence);
-    const delegations = new DelegationLog({ store, clock, timers, log, state });
+    const delegations = new DelegationLog({
+      ...{ store, clock, timers, log, state, lease, reader: ownReader },
+    });
     delegations.start();
     const revocations = new RevocationLog({
       ...{
@@ -138,7 +157,7 @@ export const tokens = defineService({
     });
     const keyRevoker = new KeyRevoker({
       ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
-      ...{ knownKeys, pool, saved },
+      ...{ knownKeys, pool, saved, lease },
     });
     keyRevoker.start();
     const secrets = new SealedSecrets(master);
@@ -149,11 +168,11 @@ export const tokens = defineService({
       secrets,
     });
     const agentKeys = new AgentKeys({
-      ...{ store, clock, timers, log, keys, registry: deps.connect("registry") },
+      ...{ store, clock, timers, log, keys, lease, registry: deps.connect("registry") },
       publicUrl: () => deps.publicUrl,
     });
     const peers = new RevocationPeers({
-      ...{ engine, store, bus, timers, log, revocations, fetch: globalThis.fetch },
+      ...{ engine, store, bus, timers, log, revocations, leases, fetch: globalThis.fetch },
       peers: settings.revocationPeers,
       sources: settings.revocationSources,
       pollMs: settings.revocationSourcePoll,
@@ -168,14 +187,14 @@ export const tokens = defineService({
     agentKeys.start();
     peers.start();
     const housekeeping = new Housekeeping({
-      ...{ store, clock, timers, log, state, keyRevoker },
+      ...{ store, clock, timers, log, state, keyRevoker, reader: ownReader },
       auditRetentionMs: settings.auditRetention,
       delegationRetentionMs: settings.delegationRetention,
     });
     housekeeping.start();
     sealer.start();
     const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => seenLog.note());
-    const spend = new SpendLedger({ store, clock, audit, notes });
+    const spend = new SpendLedger({ store, clock, audit, notes, reader: ownReader });
     const chains = new Chains({
       ...{
         engine,
@@ -187,11 +206,13 @@ export const tokens = defineService({
       maxLifetimeMs: settings.tokenMaxLifetime,
       clockSkewMs: settings.clockSkew,
     });
-    const proofs = new HolderProofs({ engine, state, seenProofs });
+    const sharedSessions = isShared ? new SharedSessions({ engine, store, secrets }) : undefined;
+    const proofs = new HolderProofs({ engine, state, seenProofs, sharedSessions });
     const tokenVerifier = new TokenVerifier({
       timers,
       ...{ engine, clock, isProofRequired, chains, proofs, state, revocations, audit, notes },
       look,
+      refresh: () => reader.refresh(),
     });
     const sessions = new HolderSessions({
       engine,
@@ -266,6 +287,7 @@ export const tokens = defineService({
         await delegations.close();
         await audit.close();
         await seenProofs.close();
+        await leases.close();
         await store.close();
         await seenLog.close();
         root.privateKey.fill(0);

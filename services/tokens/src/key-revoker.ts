@@ -2,7 +2,7 @@ import type { Bus } from "@depute/bus";
 import type { Clock, Timers } from "@depute/core";
 import { type CryptoEngine, createRevocation, type Keypair } from "@depute/dct";
 import type { Logger } from "@depute/service";
-import type { ReadTx, Store, WriteTx } from "@depute/store";
+import type { Lease, ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import { BackgroundWork } from "./background.ts";
 import type { DelegationLog } from "./delegation-log.ts";
@@ -37,6 +37,8 @@ interface KeyRevokerOptions {
   pool: PendingPool;
   /** Resolves when the checkpoint file, too, contains the log up to a sequence. */
   saved: (sequence: number) => Promise<void>;
+  /** The right to continue the work of lost replicas; undefined without replicas. */
+  lease?: Lease | undefined;
 }
 
 /**
@@ -57,6 +59,8 @@ export class KeyRevoker {
 
   /** Continues work that a restart interrupted. */
   start(): void {
+    const { lease } = this.#options;
+    if (lease !== undefined) this.#work.takeOver(lease);
     this.#work.wake();
   }
 

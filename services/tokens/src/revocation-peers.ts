@@ -2,7 +2,7 @@ import type { Bus } from "@depute/bus";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine, RevocationEntry } from "@depute/dct";
 import { type Logger, pause, withTimeout } from "@depute/service";
-import type { Store } from "@depute/store";
+import { type Lease, LeaseLostError, type Leases, type Store } from "@depute/store";
 import { type Fetch, request } from "./outbound.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import { REVOCATIONS_TOPIC } from "./revocation-reader.ts";
@@ -21,6 +21,8 @@ const MAX_PAGES = 100;
  */
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 10 * 60_000;
+/** Milliseconds between two looks whether this process serves a peer. */
+const TAKEOVER_MS = 500;
 
 interface PeersOptions {
   engine: CryptoEngine;
@@ -36,6 +38,8 @@ interface PeersOptions {
   sources: readonly string[];
   /** Milliseconds between two polls of a source. */
   pollMs: number;
+  /** The leases by which one replica at a time serves each peer and each source. */
+  leases: Leases;
 }
 
 /**
@@ -62,8 +66,10 @@ export class RevocationPeers {
         for (const wake of this.#wakers) wake();
       });
     }
-    for (const peer of peers) this.#running.push(this.#push(peer));
-    for (const source of sources) this.#running.push(this.#poll(source, pollMs));
+    const { leases } = this.#options;
+    for (const peer of peers) this.#running.push(this.#push(peer, leases.compete(`push ${peer}`)));
+    for (const source of sources)
+      this.#running.push(this.#poll(source, pollMs, leases.compete(`poll ${source}`)));
   }
 
   async close(): Promise<void> {
@@ -74,16 +80,18 @@ export class RevocationPeers {
   }
 
   /** Pushes the whole log to a peer, in order, and then each new entry. The promise never rejects. */
-  async #push(peer: string): Promise<void> {
+  async #push(peer: string, lease: Lease): Promise<void> {
     const { log, pollMs } = this.#options;
     let retryMs = FIRST_RETRY_MS;
     while (!this.#stop.signal.aborted) {
       try {
-        if (await this.#pushSome(peer)) continue;
+        if (!(await this.#untilHeld(lease))) return;
+        if (await this.#pushSome(peer, lease)) continue;
         retryMs = FIRST_RETRY_MS;
         await this.#wait(pollMs, true);
       } catch (err) {
         if (this.#stop.signal.aborted) return;
+        if (err instanceof LeaseLostError) continue;
         log.warn({ err, peer, retryMs }, "the push of revocations to a peer failed; trying again");
         await this.#wait(retryMs, false);
         retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
@@ -95,14 +103,15 @@ export class RevocationPeers {
    * Pushes a batch of entries; returns true if more may remain. Throws if the peer cannot accept entries now; the
    * cursor then stays at the last pushed entry.
    */
-  async #pushSome(peer: string): Promise<boolean> {
+  async #pushSome(peer: string, lease: Lease): Promise<boolean> {
     const { store, fetch, timers, log } = this.#options;
     const { signal } = this.#stop;
+    const { epoch } = lease;
     const places = await store.read(async (tx) => readLog(tx, await peerCursor(tx, "push", peer), BATCH));
     let lastPushed: number | undefined;
     try {
       for (const { sequence, entry } of places) {
-        if (signal.aborted) break;
+        if (signal.aborted || !lease.isHeld) break;
         if (entry !== undefined) {
           const { status } = await withTimeout(timers, TIMEOUT_MS, signal, (within) =>
             request(fetch, peer, { body: revokeNotification(entry), signal: within }),
@@ -115,28 +124,35 @@ export class RevocationPeers {
       }
     } finally {
       const upTo = lastPushed;
-      if (upTo !== undefined) await store.write((tx) => movePeerCursor(tx, "push", peer, upTo));
+      if (upTo !== undefined)
+        await store.write(async (tx) => {
+          await lease.requireHeld(tx, epoch);
+          await movePeerCursor(tx, "push", peer, upTo);
+        });
     }
     return places.length === BATCH && !signal.aborted;
   }
 
   /** Polls a source repeatedly. The promise never rejects. */
-  async #poll(source: string, pollMs: number): Promise<void> {
+  async #poll(source: string, pollMs: number, lease: Lease): Promise<void> {
     while (!this.#stop.signal.aborted) {
       try {
-        await this.#pollOnce(source);
+        if (!(await this.#untilHeld(lease))) return;
+        await this.#pollOnce(source, lease);
       } catch (err) {
         if (this.#stop.signal.aborted) return;
+        if (err instanceof LeaseLostError) continue;
         this.#options.log.warn({ err, source }, "revocations of a source cannot be read; trying again");
       }
       await this.#wait(pollMs, false);
     }
   }
 
-  async #pollOnce(source: string): Promise<void> {
+  async #pollOnce(source: string, lease: Lease): Promise<void> {
     const { engine, store, fetch, timers, log } = this.#options;
     const { signal } = this.#stop;
-    for (let page = 0; page < MAX_PAGES && !signal.aborted; page++) {
+    const { epoch } = lease;
+    for (let page = 0; page < MAX_PAGES && !signal.aborted && lease.isHeld; page++) {
       const since = await store.read((tx) => peerCursor(tx, "poll", source));
       const { status, text } = await withTimeout(timers, TIMEOUT_MS, signal, (within) =>
         request(fetch, pageAddress(source, since), { signal: within }),
@@ -150,7 +166,10 @@ export class RevocationPeers {
       // A list without a cursor is complete. If the cursor does not advance, the next request would read the same page
       // again.
       if (next === undefined || next <= since) return;
-      await store.write((tx) => movePeerCursor(tx, "poll", source, next));
+      await store.write(async (tx) => {
+        await lease.requireHeld(tx, epoch);
+        await movePeerCursor(tx, "poll", source, next);
+      });
     }
   }
 
@@ -169,6 +188,12 @@ export class RevocationPeers {
         this.#options.log.warn({ source, revokedBy, reason }, "a revocation of a source was refused");
       } else throw error;
     }
+  }
+
+  /** Waits until this process serves a peer or a source; false when the service stops. */
+  async #untilHeld(lease: Lease): Promise<boolean> {
+    while (!lease.isHeld && !this.#stop.signal.aborted) await this.#wait(TAKEOVER_MS, false);
+    return !this.#stop.signal.aborted;
   }
 
   /**

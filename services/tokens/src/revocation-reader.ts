@@ -7,13 +7,29 @@ import type { RevocationState, RevokedKey } from "./revocation-state.ts";
 import { contentDigest, isContinued, nextHead } from "./rules/checkpoint.ts";
 import { keptBefore } from "./rules/key-revocation.ts";
 import { blocksSignedBefore } from "./store/block-rows.ts";
-import { readPending } from "./store/pending-rows.ts";
-import { headAt, type LogPlace, readLog } from "./store/revocation-rows.ts";
+import { lastPosition, readPending } from "./store/pending-rows.ts";
+import { headAt, type LogPlace, lastPlace, readLog } from "./store/revocation-rows.ts";
 
 /** The bus topic that reports new entries of the log. Its messages have no content. */
 export const REVOCATIONS_TOPIC = "revocations";
 
 const BATCH = 1000;
+
+/** Brings this process's revocations up to date with a transaction, in three steps. */
+export interface CurrentRevocations {
+  /** Begins, before the transaction. Returns the time in milliseconds since 1970. */
+  begin(): number;
+  /** Whether this process has read all revocations that the transaction sees. */
+  isCurrent(tx: ReadTx): Promise<boolean>;
+  /** Ends, after the transaction: reads the missing revocations, unless `isCurrent` was true. */
+  settle(began: number, isCurrent: boolean): Promise<void>;
+}
+
+/** Thrown in a transaction that sees revocations which this process has not read. */
+class BehindError extends Error {}
+
+/** Maximum number of runs of a function that decides by the revocations. */
+const MAX_RUNS = 5;
 
 interface ReaderOptions {
   engine: CryptoEngine;
@@ -25,16 +41,23 @@ interface ReaderOptions {
   state: RevocationState;
   /** Milliseconds between reads of the log if no wake-up arrives. */
   pollMs: number;
+  /** Whether other processes append to the log. Decisions then compare it with the store. Default false. */
+  isShared?: boolean;
+  /** Called when this process has read entries that it did not append. */
+  onAdvance?: () => void;
 }
 
 /** Keeps a RevocationState up to date with the log in the store, which several processes may write. */
-export class RevocationReader {
+export class RevocationReader implements CurrentRevocations {
   readonly #options: ReaderOptions;
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
   /** The position of the last pending entry that was read. */
   #position = 0;
   #failed = false;
+  /** The running read for `settle`, and the next one. All calls during a read share the next one. */
+  #looking: Promise<void> | undefined;
+  #nextLook: Promise<void> | undefined;
 
   constructor(options: ReaderOptions) {
     this.#options = options;
@@ -60,7 +83,7 @@ export class RevocationReader {
     const began = clock.now();
     for (let isMore = true; isMore; ) {
       const knownHead = { sequence: state.sequence, head: state.head };
-      const { places, keys, pending, headThen } = await store.read((tx) =>
+      const { places, keys, pending, lastPending, headThen } = await store.read((tx) =>
         this.#read(tx, knownHead.sequence),
       );
       if (!isContinued(knownHead, headThen))
@@ -80,8 +103,11 @@ export class RevocationReader {
       for (const one of pending) {
         if ("entry" in one) state.addPending(one.entry);
         else state.addPendingKey(one.statement.key);
-        this.#position = one.position;
+        this.#position = Math.max(this.#position, one.position);
       }
+      // The rows after the last open one are settled or expired. A row that opens again has a new position.
+      if (pending.length < BATCH) this.#position = Math.max(this.#position, lastPending);
+      if (places.length > 0) this.#options.onAdvance?.();
       isMore = places.length === BATCH || pending.length === BATCH;
     }
     state.markRead(began);
@@ -100,7 +126,105 @@ export class RevocationReader {
       });
     }
     const pending = await readPending(tx, this.#position, this.#options.clock.now(), BATCH);
-    return { places, keys, pending, headThen: await headAt(tx, after) };
+    return { places, keys, pending, lastPending: await lastPosition(tx), headThen: await headAt(tx, after) };
+  }
+
+  begin(): number {
+    return this.#options.clock.now();
+  }
+
+  async isCurrent(tx: ReadTx): Promise<boolean> {
+    const { sequence } = await lastPlace(tx);
+    return sequence === this.#options.state.sequence && (await lastPosition(tx)) <= this.#position;
+  }
+
+  async settle(began: number, isCurrent: boolean): Promise<void> {
+    const { state } = this.#options;
+    if (isCurrent) return state.markRead(began);
+    try {
+      await this.#lookShared();
+    } catch (error) {
+      // A conflict denies every token, so that the caller needs no error.
+      if (!state.isConflicting) throw error;
+    }
+  }
+
+  /**
+   * Requires that this process has read all revocations that a transaction sees. A process without replicas always has.
+   * Call it within `decide`.
+   */
+  async assertCurrent(tx: ReadTx): Promise<void> {
+    if (this.#options.isShared === true && !(await this.isCurrent(tx))) throw new BehindError();
+  }
+
+  /**
+   * Runs a function whose transaction decides by the revocations. If `assertCurrent` finds that some are missing, they are
+   * read, and the function runs again.
+   */
+  async decide<T>(run: () => Promise<T>): Promise<T> {
+    for (let remainingRuns = MAX_RUNS; ; remainingRuns--) {
+      try {
+        return await run();
+      } catch (error) {
+        if (!(error instanceof BehindError) || remainingRuns === 1) throw error;
+      }
+      await this.#lookShared();
+    }
+  }
+
+  /**
+   * Requires of replicas that the last read is not older than the interval between reads; else reads again. A process
+   * that was stopped therefore decides by the present revocations.
+   *
+   * @returns whether it is; undefined if nothing had to be read
+   */
+  refresh(): Promise<boolean> | undefined {
+    const { isShared, state, clock, pollMs } = this.#options;
+    return isShared === true && state.age(clock.now()) > pollMs ? this.#refresh() : undefined;
+  }
+
+  async #refresh(): Promise<boolean> {
+    const { state, clock, pollMs } = this.#options;
+    for (let remainingRuns = MAX_RUNS; remainingRuns > 0; remainingRuns--) {
+      await this.#lookShared().catch(() => {});
+      if (state.age(clock.now()) <= pollMs) return true;
+    }
+    return false;
+  }
+
+  /**
+   * Drops the waiting revocations that another replica has logged or removed. Their log entries are read first, so that no
+   * revocation is out of force in between.
+   */
+  async dropSettled(): Promise<void> {
+    const { store, clock, state } = this.#options;
+    const entries = state.pending();
+    const keys = state.pendingKeys();
+    if (entries.length + keys.length === 0) return;
+    const isOpen = new Set<string>();
+    for (let after = 0, isMore = true; isMore; ) {
+      const open = await store.read((tx) => readPending(tx, after, clock.now(), BATCH));
+      for (const one of open) {
+        isOpen.add("entry" in one ? nameOf(one.entry) : one.statement.key);
+        after = one.position;
+      }
+      isMore = open.length === BATCH;
+    }
+    await this.look();
+    for (const entry of entries) if (!isOpen.has(nameOf(entry))) state.dropPending(entry, entry.added);
+    for (const { key, added } of keys) if (!isOpen.has(key)) state.dropPendingKey(key, added);
+  }
+
+  /** Reads new entries, with all calls that come during a running read. */
+  #lookShared(): Promise<void> {
+    this.#nextLook ??= (this.#looking ?? Promise.resolve())
+      .catch(() => {})
+      .then(() => {
+        this.#nextLook = undefined;
+        this.#looking = this.look();
+        return this.#looking;
+      });
+    return this.#nextLook;
   }
 
   #assertSealed({ sequence, entry, key, digest, head }: LogPlace, before: string): void {
@@ -144,4 +268,9 @@ export class RevocationReader {
     // The iterator yields no values. The loop only runs its reads.
     for await (const _ of looks);
   }
+}
+
+/** Principals have a fixed length, so the concatenation is unambiguous. */
+function nameOf({ revocationId, revokedBy }: { revocationId: string; revokedBy: string }): string {
+  return revokedBy + revocationId;
 }

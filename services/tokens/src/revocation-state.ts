@@ -16,6 +16,13 @@ export interface RevokedKey {
   readonly keptBlocks: readonly string[];
 }
 
+/** A waiting entry, with the number of its addition. */
+export interface PendingKey {
+  readonly revocationId: string;
+  readonly revokedBy: string;
+  readonly added: number;
+}
+
 /**
  * The revocations that this process has read: the ids of all revoked blocks in the log, and the entries that
  * wait for proof of their revoker's right. Ids from the log are never removed.
@@ -23,10 +30,13 @@ export interface RevokedKey {
 export class RevocationState {
   readonly #maxStalenessMs: number;
   readonly #revoked = new RevocationSet();
-  readonly #pending = new Map<string, Set<string>>();
+  /** The waiting entries by block and revoker, with the number of their addition. */
+  readonly #pending = new Map<string, Map<string, number>>();
   readonly #keys = new Map<string, { keepBefore: number; kept: RevocationSet }>();
-  /** Keys without a recorded block whose own revocation waits in the pool. */
-  readonly #pendingKeys = new Set<string>();
+  /** Keys without a recorded block whose own revocation waits in the pool, with the number of their addition. */
+  readonly #pendingKeys = new Map<string, number>();
+  /** The number of additions of waiting revocations. */
+  #added = 0;
   #sequence = 0;
   #head = NO_HEAD;
   #isConflicting = false;
@@ -88,7 +98,12 @@ export class RevocationState {
   }
 
   isStale(now: number): boolean {
-    return now - this.#finalDenial > this.#maxStalenessMs;
+    return this.age(now) > this.#maxStalenessMs;
+  }
+
+  /** Returns the milliseconds since the last complete read began. */
+  age(now: number): number {
+    return now - this.#finalDenial;
   }
 
   /**
@@ -126,30 +141,52 @@ export class RevocationState {
     this.#isConflicting = true;
   }
 
+  /** Returns the waiting entries. */
+  pending(): PendingKey[] {
+    return [...this.#pending].flatMap(([revocationId, revokers]) =>
+      [...revokers].map(([revokedBy, added]) => ({ revocationId, revokedBy, added })),
+    );
+  }
+
+  /** Returns the keys whose own revocations wait. */
+  pendingKeys(): { readonly key: string; readonly added: number }[] {
+    return [...this.#pendingKeys].map(([key, added]) => ({ key, added }));
+  }
+
   addPending({ revocationId, revokedBy }: { revocationId: string; revokedBy: string }): void {
-    const revokers = this.#pending.get(revocationId) ?? new Set();
-    revokers.add(revokedBy);
+    const revokers = this.#pending.get(revocationId) ?? new Map();
+    revokers.set(revokedBy, ++this.#added);
     this.#pending.set(revocationId, revokers);
   }
 
-  /** Removes a waiting entry after the log contains it. */
-  dropPending({ revocationId, revokedBy }: { revocationId: string; revokedBy: string }): void {
+  /**
+   * Removes a waiting entry after the log contains it, or after it has expired.
+   *
+   * @param added removes the entry only if it was not added again since
+   */
+  dropPending(
+    { revocationId, revokedBy }: { revocationId: string; revokedBy: string },
+    added: number = Number.POSITIVE_INFINITY,
+  ): void {
     const revokers = this.#pending.get(revocationId);
+    if ((revokers?.get(revokedBy) ?? 0) > added) return;
     revokers?.delete(revokedBy);
     if (revokers?.size === 0) this.#pending.delete(revocationId);
   }
 
   /** Adds a waiting revocation in which a key revokes itself. The revocation is in force while it waits. */
   addPendingKey(key: string): void {
-    this.#pendingKeys.add(key);
+    this.#pendingKeys.set(key, ++this.#added);
   }
 
   /**
    * Removes the waiting revocation in which a key revokes itself. The log now contains the revocation, or the
    * revocation has expired.
+   *
+   * @param added removes the revocation only if it was not added again since
    */
-  dropPendingKey(key: string): void {
-    this.#pendingKeys.delete(key);
+  dropPendingKey(key: string, added: number = Number.POSITIVE_INFINITY): void {
+    if ((this.#pendingKeys.get(key) ?? 0) <= added) this.#pendingKeys.delete(key);
   }
 
   /** Records that every entry from before this time has been read. */

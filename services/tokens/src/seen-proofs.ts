@@ -112,9 +112,33 @@ const BATCH = 2048;
 
 /**
  * The result of using a proof. `unsure` means that an earlier process may have used the proof before a crash, so the
- * proof is refused.
+ * proof is refused. `closed` means that the proof's holder session was closed at another replica.
  */
-export type Use = "fresh" | "seen" | "unsure" | "full";
+export type Use = "fresh" | "seen" | "unsure" | "full" | "closed";
+/** The result of using a proof that is written before it counts. */
+export type RecordedUse = Exclude<Use, "unsure" | "closed">;
+
+/** The proofs that were used. No proof is accepted twice (RFC 9449 section 11.1). */
+export interface UsedProofs {
+  /** Prepares the first use. */
+  start(): Promise<void>;
+  /**
+   * Marks a proof as used. The result is `full` if no space is left to record it.
+   *
+   * @param session the id of the holder session, for the proof of a call in a session that replicas share
+   * @throws DeputeError SHUTTING_DOWN
+   */
+  use(proof: AcceptedProof, kind: ProofKind, session?: string): Promise<Use>;
+  /**
+   * Marks a proof as used, and writes it before the promise resolves. The proof needs no `iat`, because no crash can
+   * make the result `unsure`.
+   *
+   * @throws DeputeError SHUTTING_DOWN
+   */
+  useRecorded(proof: SeenProof): Promise<RecordedUse>;
+  /** Accepts no more proofs, and resolves when all marks are durable. The promise never rejects. */
+  close(): Promise<void>;
+}
 
 interface SeenProofsOptions {
   store: Store;
@@ -141,7 +165,7 @@ interface SeenProofsOptions {
  * the horizon has passed. So clients with a correct clock see no refusal. A clean stop writes all proofs in
  * memory instead.
  */
-export class SeenProofs {
+export class SeenProofs implements UsedProofs {
   readonly #options: SeenProofsOptions;
   readonly #memory: ProofMemory;
   /** The horizon as the store has it. */
@@ -164,15 +188,7 @@ export class SeenProofs {
   async start(): Promise<void> {
     const { clock, timers, log } = this.#options;
     await this.load();
-    const remainingMs = this.#unsureUntil + SECOND_MS - clock.now();
-    if (remainingMs <= 0) return;
-    log.warn(
-      { until: this.#unsureUntil },
-      "proofs made before the last stop are refused: it was not a clean one",
-    );
-    // The horizon can be further ahead only if the clock was set back. The wait is bounded for that case.
-    const waitMs = Math.min(remainingMs, HORIZON_LEAD_MS + SECOND_MS);
-    await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
+    await untilPast(this.#unsureUntil, { clock, timers, log });
   }
 
   /** Loads the previous process's used proofs and horizon. Every proof is refused before that. */
@@ -188,11 +204,6 @@ export class SeenProofs {
     this.#unsureUntil = this.#horizon;
   }
 
-  /**
-   * Marks a proof as used. The result is `full` if no space is left to record it.
-   *
-   * @throws DeputeError SHUTTING_DOWN
-   */
   async use(proof: AcceptedProof, kind: ProofKind): Promise<Use> {
     this.#assertOpen();
     const { clock } = this.#options;
@@ -213,13 +224,7 @@ export class SeenProofs {
     return this.#memory.add(seenProof) ? "fresh" : "seen";
   }
 
-  /**
-   * Marks a proof as used, and writes it before the promise resolves. The proof needs no `iat`, because no crash can
-   * make the result `unsure`.
-   *
-   * @throws DeputeError SHUTTING_DOWN
-   */
-  async useRecorded(proof: SeenProof): Promise<Exclude<Use, "unsure">> {
+  async useRecorded(proof: SeenProof): Promise<RecordedUse> {
     this.#assertOpen();
     const now = this.#options.clock.now();
     this.#memory.forget(now);
@@ -293,6 +298,19 @@ export class SeenProofs {
     this.#recording.add(written);
     await written.finally(() => this.#recording.delete(written));
   }
+}
+
+/** Waits until a horizon of an earlier process has passed, so that clients with a correct clock see no refusal. */
+export async function untilPast(
+  horizon: number,
+  { clock, timers, log }: { readonly clock: Clock; readonly timers: Timers; readonly log: Logger },
+): Promise<void> {
+  const remainingMs = horizon + SECOND_MS - clock.now();
+  if (remainingMs <= 0) return;
+  log.warn({ until: horizon }, "proofs made before the last stop are refused: it was not a clean one");
+  // The horizon can be further ahead only if the clock was set back. The wait is bounded for that case.
+  const waitMs = Math.min(remainingMs, HORIZON_LEAD_MS + SECOND_MS);
+  await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
 }
 
 /** Ignores the error of a write. The next proof that needs the write repeats it and sees its error. */

@@ -2,7 +2,8 @@ import { type Clock, DeputeError, ErrorReason, newId, requestIdReused } from "@d
 import type { VerifiedBlock } from "@depute/dct";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
-import type { BlockNotes } from "./block-notes.ts";
+import type { BlockRecords } from "./block-notes.ts";
+import type { RevocationReader } from "./revocation-reader.ts";
 import {
   budgetExceeded,
   type Level,
@@ -61,7 +62,9 @@ interface SpendLedgerOptions {
   store: Store;
   clock: Clock;
   audit: AuditLog;
-  notes: BlockNotes;
+  notes: BlockRecords;
+  /** Brings the revocations up to date with a transaction; undefined without replicas. */
+  reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
 }
 
 /**
@@ -73,9 +76,12 @@ export class SpendLedger {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #audit: AuditLog;
-  readonly #notes: BlockNotes;
+  readonly #notes: BlockRecords;
 
-  constructor({ store, clock, audit, notes }: SpendLedgerOptions) {
+  readonly #reader: SpendLedgerOptions["reader"];
+
+  constructor({ store, clock, audit, notes, reader }: SpendLedgerOptions) {
+    this.#reader = reader;
     this.#notes = notes;
     this.#store = store;
     this.#clock = clock;
@@ -99,7 +105,16 @@ export class SpendLedger {
    * @param assertCounts throws if the chain is no longer valid; called within the transaction
    * @throws DeputeError BUDGET_EXCEEDED, LIMIT_EXCEEDED, REQUEST_ID_REUSED
    */
-  async reserve(
+  reserve(
+    request: SpendRequest,
+    blocks: readonly BudgetBlock[],
+    assertCounts: () => void,
+  ): Promise<Reserved> {
+    const run = () => this.#reserve(request, blocks, assertCounts);
+    return this.#reader === undefined ? run() : this.#reader.decide(run);
+  }
+
+  async #reserve(
     request: SpendRequest,
     blocks: readonly BudgetBlock[],
     assertCounts: () => void,
@@ -111,6 +126,7 @@ export class SpendLedger {
       if (before !== undefined) {
         return { reservation: before, remaining: remainingOf(await levelsOf(tx, blocks, now)) };
       }
+      await this.#reader?.assertCurrent(tx);
       assertCounts();
       await forgetSpend(tx, now, FORGOTTEN_AT_ONCE);
       for (const [level, block] of blocks.entries()) {

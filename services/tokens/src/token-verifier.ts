@@ -20,7 +20,7 @@ import {
 } from "@depute/dct";
 import { type Identity, identityOf } from "@depute/service";
 import type { AuditLog } from "./audit-log.ts";
-import type { BlockNotes, Notes } from "./block-notes.ts";
+import type { BlockRecords, Notes } from "./block-notes.ts";
 import type { Chains, Verification } from "./chains.ts";
 import type { HolderProofs } from "./holder-proofs.ts";
 import type { RevocationLog } from "./revocation-log.ts";
@@ -50,7 +50,7 @@ export interface LimitedDecision {
  * the token, step 6 runs again with the recorded spend. A denial in step 6 takes precedence.
  */
 export async function applyBlockRecords(
-  { engine, notes, chains }: { engine: CryptoEngine; notes: BlockNotes; chains: Chains },
+  { engine, notes, chains }: { engine: CryptoEngine; notes: BlockRecords; chains: Chains },
   { result, verification }: { result: VerifyResult; verification: Verification },
   place: CallPlace,
 ): Promise<LimitedDecision> {
@@ -129,9 +129,11 @@ interface TokenVerifierOptions {
   state: RevocationState;
   revocations: RevocationLog;
   audit: AuditLog;
-  notes: BlockNotes;
+  notes: BlockRecords;
   /** Reads the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
+  /** Refreshes the revocations of a replica that was stopped; see RevocationReader. */
+  refresh(): Promise<boolean> | undefined;
 }
 
 /** Decides on presented tokens and holder proofs. */
@@ -155,6 +157,8 @@ export class TokenVerifier {
     const { audit, chains, clock, engine, proofs, state } = this.#options;
     audit.assertRoom();
     await this.#gather();
+    const loading = proofs.load(request.proof?.jwt ?? "");
+    if (loading !== undefined) await loading;
     const now = clock.now();
     const input = toSerialized(request.token);
     const presentation = proofs.presentationOf(request.proof);
@@ -177,10 +181,7 @@ export class TokenVerifier {
     const proof = result.ok
       ? result.proof
       : this.#proofBehind(result.denial, token, input.token, request, now);
-    let useDenial =
-      proof === undefined ? undefined : await proofs.useUp(proof, "token", request.proof?.jwt ?? "");
-    if (useDenial === undefined && result.ok && singleUse.length > 0)
-      useDenial = await this.#useUp(result, singleUse);
+    const useDenial = await this.#use(result, singleUse, proof, request.proof?.jwt ?? "");
     const blocks = result.ok ? result.blocks : token === undefined ? [] : blocksOf(engine, token);
     const denial = useDenial ?? (result.ok ? chains.finalDenial(result.token, blocks) : result.denial);
     if (denial?.type === "revoked" && token !== undefined) await this.#settle(token, blocks, input, caller);
@@ -205,6 +206,27 @@ export class TokenVerifier {
     });
   }
 
+  /**
+   * Marks the call's proof, and the single-use blocks of an allowed token, as used. Then a replica that was stopped
+   * reads the revocations again.
+   */
+  async #use(
+    result: VerifyResult,
+    singleUse: readonly string[],
+    proof: AcceptedProof | undefined,
+    jwt: string,
+  ): Promise<DenialReason | undefined> {
+    const { proofs, refresh } = this.#options;
+    const denial = proof === undefined ? undefined : await proofs.useUp(proof, "token", jwt);
+    if (denial !== undefined) return denial;
+    if (result.ok && singleUse.length > 0) {
+      const usedDenial = await this.#useUp(result, singleUse);
+      if (usedDenial !== undefined) return usedDenial;
+    }
+    const refreshing = refresh();
+    return refreshing === undefined || (await refreshing) ? undefined : { type: "revocation_state_stale" };
+  }
+
   /** Marks the single-use blocks of an allowed token as used. */
   async #useUp(
     { blocks }: Extract<VerifyResult, { ok: true }>,
@@ -222,6 +244,8 @@ export class TokenVerifier {
   async verifyProof(proof: HolderProof, token: string | undefined, caller: string): Promise<ProofResult> {
     const { audit, clock, proofs } = this.#options;
     audit.assertRoom();
+    const loading = proofs.load(proof.jwt);
+    if (loading !== undefined) await loading;
     const checked = proofs.check(proof, { now: clock.now(), ...(token !== undefined && boundTo(token)) });
     const denial = checked.ok ? await proofs.useUp(checked.proof, "identity", proof.jwt) : checked.denial;
     const principal = checked.ok ? checked.proof.principal : "";

@@ -1,11 +1,11 @@
 import { DeputeError, ErrorReason, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import { type AssertionId, identityRefused } from "@depute/service";
-import type { SeenProofs } from "./seen-proofs.ts";
+import type { UsedProofs } from "./seen-proofs.ts";
 
 interface UsedAssertionsOptions {
   engine: Pick<CryptoEngine, "sha256">;
-  seenProofs: SeenProofs;
+  seenProofs: UsedProofs;
   /** Maximum number of remembered proofs and assertions. */
   max: number;
 }

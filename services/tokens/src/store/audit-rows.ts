@@ -24,8 +24,9 @@ const STATE = row({
   day: text,
   first_id: integer,
   previous_head: text,
+  last_ms: integer,
 });
-const STATE_SQL = "SELECT last_id, head, day, first_id, previous_head FROM audit_state";
+const STATE_SQL = "SELECT last_id, head, day, first_id, previous_head, last_ms FROM audit_state";
 const PLACE = row({ id: integer, record_ms: integer });
 
 const COLUMNS = "id, time_ms, kind, caller, principal, decision, reason, blocks, source, call";
@@ -58,6 +59,7 @@ export async function appendDecisions(
 ): Promise<boolean> {
   if (decisions.length === 0) return false;
   const { state, isSealed } = await sealPastDay(tx, now);
+  const lastTime = Math.max(state.lastTime, now);
   let id = state.lastId;
   let { head } = state;
   for (let from = 0; from < decisions.length; ) {
@@ -69,7 +71,7 @@ export async function appendDecisions(
       head = nextAuditHead(sha256, head, auditLine({ ...decision, id }));
       const { time, kind, caller, principal, reason, blocks, source, call } = decision;
       values.push(id, time, kind, caller, principal, decision.decision, reason);
-      values.push(JSON.stringify(blocks), source, JSON.stringify(call), now);
+      values.push(JSON.stringify(blocks), source, JSON.stringify(call), lastTime);
     }
     await tx.run(
       `INSERT INTO audit (${COLUMNS}, record_ms) VALUES ${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
@@ -77,7 +79,7 @@ export async function appendDecisions(
     );
     from += rows.length;
   }
-  await writeState(tx, { ...state, lastId: id, head });
+  await writeState(tx, { ...state, lastId: id, head, lastTime });
   return isSealed;
 }
 
@@ -88,21 +90,30 @@ interface AuditState {
   readonly day: string;
   readonly firstId: number;
   readonly previousHead: Uint8Array;
+  /** The time at which the newest record was appended. */
+  readonly lastTime: number;
 }
 
 async function readState(tx: ReadTx): Promise<AuditState> {
   const state = await tx.get(STATE, STATE_SQL);
   if (state === undefined) throw new Error("audit_state has no row; migration 12 inserts it");
-  const { last_id: lastId, day, first_id: firstId } = state;
-  return { lastId, day, firstId, head: headOf(state.head), previousHead: headOf(state.previous_head) };
+  const { last_id: lastId, day, first_id: firstId, last_ms: lastTime } = state;
+  return {
+    lastId,
+    day,
+    firstId,
+    lastTime,
+    head: headOf(state.head),
+    previousHead: headOf(state.previous_head),
+  };
 }
 
 async function writeState(tx: WriteTx, state: AuditState): Promise<void> {
-  const { lastId, head, day, firstId, previousHead } = state;
-  await tx.run("UPDATE audit_state SET last_id = ?, head = ?, day = ?, first_id = ?, previous_head = ?", [
-    ...[lastId, encodeBase64Url(head), day, firstId],
-    encodeBase64Url(previousHead),
-  ]);
+  const { lastId, head, day, firstId, previousHead, lastTime } = state;
+  await tx.run(
+    "UPDATE audit_state SET last_id = ?, head = ?, day = ?, first_id = ?, previous_head = ?, last_ms = ?",
+    [lastId, encodeBase64Url(head), day, firstId, encodeBase64Url(previousHead), lastTime],
+  );
 }
 
 function headOf(text: string): Uint8Array {

@@ -1,7 +1,7 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { Binding } from "../rules/bindings.ts";
 
-const AUDIENCES_TENANTS_SINGLE_USE_ROW = row({ audiences: text, tenants: text, single_use: integer });
+const BINDING_ROW = row({ revocation_id: text, audiences: text, tenants: text, single_use: integer });
 const ID_ROW = row({ id: text });
 
 /** Stores the binding of a block. An existing binding is not changed. */
@@ -18,16 +18,30 @@ export async function bindBlock(tx: WriteTx, revocationId: string, binding: Bind
 
 /** Returns the bindings of those blocks that have one. */
 export async function readBindings(tx: ReadTx, revocationIds: readonly string[]): Promise<Binding[]> {
+  return [...(await readBindingsById(tx, revocationIds)).values()];
+}
+
+/** Returns the bindings, by block, of those blocks that have one. */
+export async function readBindingsById(
+  tx: ReadTx,
+  revocationIds: readonly string[],
+): Promise<ReadonlyMap<string, Binding>> {
   const rows = await tx.all(
-    AUDIENCES_TENANTS_SINGLE_USE_ROW,
-    `SELECT audiences, tenants, single_use FROM block_bindings WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")})`,
+    BINDING_ROW,
+    `SELECT revocation_id, audiences, tenants, single_use FROM block_bindings
+     WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")})`,
     revocationIds,
   );
-  return rows.map(({ audiences, tenants, single_use }) => ({
-    audiences: JSON.parse(audiences),
-    tenants: JSON.parse(tenants),
-    singleUse: single_use === 1,
-  }));
+  return new Map(
+    rows.map(({ revocation_id, audiences, tenants, single_use }) => {
+      const binding = {
+        audiences: JSON.parse(audiences),
+        tenants: JSON.parse(tenants),
+        singleUse: single_use === 1,
+      };
+      return [revocation_id, binding];
+    }),
+  );
 }
 
 /** Marks a single-use block as used; false if it was used before. */

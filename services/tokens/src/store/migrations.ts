@@ -340,4 +340,21 @@ ${requestTableSql("mint_requests")};
       );
       CREATE INDEX audit_seals_to_log ON audit_seals (day) WHERE log_index IS NULL`,
   },
+  {
+    id: 17,
+    name: "holder sessions, order of the audit",
+    sql: `
+      CREATE TABLE holder_sessions (     -- of replicas; a process without replicas has them in memory
+        id TEXT NOT NULL PRIMARY KEY,
+        principal TEXT NOT NULL,
+        terms TEXT NOT NULL,             -- JSON
+        sealed TEXT NOT NULL,            -- the session's key, encrypted with the master key
+        expire_ms BIGINT NOT NULL
+      );
+      CREATE INDEX holder_sessions_by_principal ON holder_sessions (principal, expire_ms);
+      CREATE INDEX holder_sessions_by_expiry ON holder_sessions (expire_ms);
+
+      -- The time of the newest record: append times ascend although the clocks of replicas differ.
+      ALTER TABLE audit_state ADD COLUMN last_ms BIGINT NOT NULL DEFAULT 0`,
+  },
 ];

@@ -49,6 +49,12 @@ export async function readPending(
   return rows.map(toPending);
 }
 
+/** Returns the position of the newest pending revocation, open or not; 0 without any. */
+export async function lastPosition(tx: ReadTx): Promise<number> {
+  const row = await tx.get(LAST_ROW, "SELECT MAX(position) AS last FROM pending_revocations");
+  return row?.last ?? 0;
+}
+
 /** Returns the waiting entries for a block by one revoker. */
 export async function findPending(
   tx: ReadTx,
@@ -116,8 +122,7 @@ export async function insertPending(
   waiting: Waiting,
   { caller, now, expireMs }: { caller: string; now: number; expireMs: number },
 ): Promise<void> {
-  const last = await tx.get(LAST_ROW, "SELECT MAX(position) AS last FROM pending_revocations");
-  const position = (last?.last ?? 0) + 1;
+  const position = (await lastPosition(tx)) + 1;
   const { revokedBy, revokedAt, signature } = "entry" in waiting ? waiting.entry : waiting.statement;
   const [scope, keepBefore] =
     "entry" in waiting ? [waiting.entry.scope, null] : ["key", waiting.statement.keepBefore];

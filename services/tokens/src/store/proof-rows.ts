@@ -6,6 +6,7 @@ const PRINCIPAL_JTI_KIND_FORGET_MS_ROW = row({
   kind: integer,
   forget_ms: integer,
 });
+const PRINCIPAL_JTI_ROW = row({ principal: text, jti: text });
 const HORIZON_MS_ROW = row({ horizon_ms: integer });
 
 /**
@@ -31,13 +32,43 @@ export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): P
   for (let from = 0; from < proofs.length; ) {
     // Inserts a full set or a single row, so that only two SQL statements are prepared.
     const rows = proofs.slice(from, from + (proofs.length - from >= ROWS ? ROWS : 1));
-    await tx.run(
-      `INSERT INTO seen_proofs (principal, jti, kind, forget_ms) VALUES ${rows.map(() => "(?, ?, ?, ?)").join(", ")}
-       ON CONFLICT (principal, jti) DO NOTHING`,
-      rows.flatMap(({ principal, jti, kind, forgetTime }) => [principal, jti, PROOF_KINDS[kind], forgetTime]),
+    await tx.run(insertOf(rows), valuesOf(rows));
+    from += rows.length;
+  }
+}
+
+/**
+ * Inserts proofs, and returns those that the store did not contain.
+ *
+ * @param proofs without duplicates
+ */
+export async function insertNewProofs(
+  tx: WriteTx,
+  proofs: readonly SeenProof[],
+): Promise<Pick<SeenProof, "principal" | "jti">[]> {
+  const inserted: Pick<SeenProof, "principal" | "jti">[] = [];
+  for (let from = 0; from < proofs.length; ) {
+    const rows = proofs.slice(from, from + (proofs.length - from >= ROWS ? ROWS : 1));
+    inserted.push(
+      ...(await tx.all(PRINCIPAL_JTI_ROW, `${insertOf(rows)} RETURNING principal, jti`, valuesOf(rows))),
     );
     from += rows.length;
   }
+  return inserted;
+}
+
+function insertOf(rows: readonly SeenProof[]): string {
+  return `INSERT INTO seen_proofs (principal, jti, kind, forget_ms) VALUES ${rows.map(() => "(?, ?, ?, ?)").join(", ")}
+       ON CONFLICT (principal, jti) DO NOTHING`;
+}
+
+function valuesOf(rows: readonly SeenProof[]): (string | number)[] {
+  return rows.flatMap(({ principal, jti, kind, forgetTime }) => [
+    principal,
+    jti,
+    PROOF_KINDS[kind],
+    forgetTime,
+  ]);
 }
 
 /** Unexpired proofs after one of them, in order. */

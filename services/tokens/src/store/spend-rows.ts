@@ -134,6 +134,23 @@ export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): P
   return revocationIds.map((id) => rowsById.get(id) ?? { spent: 0, held: 0, open: 0 });
 }
 
+/** Returns the microcents charged plus reserved, by block, of those blocks that have any. */
+export async function readSpendOf(
+  tx: ReadTx,
+  revocationIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await tx.all(
+    SPEND_ROW,
+    `SELECT revocation_id, spent, held, open FROM spend WHERE revocation_id IN (${slotsOf(revocationIds)})`,
+    revocationIds,
+  );
+  return new Map(rows.map(({ revocation_id, spent, held }) => [revocation_id, spent + held]));
+}
+
+function slotsOf(values: readonly string[]): string {
+  return values.map(() => "?").join(", ");
+}
+
 /** Returns how much of a block's reserved amount belongs to expired reservations. */
 export async function readExpired(tx: ReadTx, revocationId: string, now: number): Promise<number> {
   const row = await tx.get(

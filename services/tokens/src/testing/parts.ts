@@ -89,6 +89,7 @@ export function createReplica(shared: {
     timers,
     ...{ engine, clock, isProofRequired: true, chains, proofs, state, revocations, audit, notes },
     look: () => reader.look(),
+    refresh: () => reader.refresh(),
   });
   return { state, reader, audit, revocations, tokenVerifier, chains, spend, notes, delegations };
 }

@@ -1,0 +1,10 @@
+/**
+ * Repeats the last value until the number of values is a power of two. A list of a query then has few lengths, so that few
+ * statements are prepared.
+ */
+export function padded<Value>(values: readonly Value[]): readonly Value[] {
+  const last = values.at(-1);
+  if (last === undefined) return values;
+  const length = 2 ** Math.ceil(Math.log2(values.length));
+  return [...values, ...Array.from({ length: length - values.length }, () => last)];
+}

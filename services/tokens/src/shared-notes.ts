@@ -1,0 +1,116 @@
+import type { Timers } from "@depute/core";
+import type { VerifiedBlock } from "@depute/dct";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
+import { type BlockRecords, type Notes, useUpBlocks } from "./block-notes.ts";
+import type { CurrentRevocations } from "./revocation-reader.ts";
+import { type Binding, isBinding } from "./rules/bindings.ts";
+import { padded } from "./rules/padded.ts";
+import { bindBlock, readBindingsById } from "./store/binding-rows.ts";
+import { readSpendOf } from "./store/spend-rows.ts";
+
+/** Maximum number of blocks in one read. */
+const BATCH = 500;
+
+interface SharedNotesOptions {
+  readonly store: Store;
+  readonly timers: Timers;
+  /** Brings this replica's revocations up to date with the read. */
+  readonly revocations: CurrentRevocations;
+}
+
+interface Waiting {
+  readonly ids: readonly string[];
+  readonly resolve: (notes: Notes | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The recorded limits of blocks, for replicas that share a store. Every verification reads the rows, because any replica
+ * may have changed them. The verifications of one turn of the event loop share a read. The same read shows whether
+ * this replica knows all revocations.
+ */
+export class SharedNotes implements BlockRecords {
+  readonly #options: SharedNotesOptions;
+  #waiting: Waiting[] = [];
+  #isScheduled = false;
+
+  constructor(options: SharedNotesOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {}
+
+  /** Does nothing: no spend is in memory. */
+  count(): void {}
+
+  async bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
+    if (isBinding(binding)) await bindBlock(tx, revocationId, binding);
+  }
+
+  read(ids: readonly string[]): Promise<Notes | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ids, resolve, reject });
+      if (this.#isScheduled) return;
+      this.#isScheduled = true;
+      void this.#options.timers.nextTurn().then(() => {
+        this.#isScheduled = false;
+        for (const batch of batches(this.#waiting.splice(0))) void this.#readSome(batch);
+      });
+    });
+  }
+
+  useUp(blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[]): Promise<boolean> {
+    return useUpBlocks(this.#options.store, blocks);
+  }
+
+  /** Reads the records of some verifications, and settles their calls. The promise never rejects. */
+  async #readSome(batch: readonly Waiting[]): Promise<void> {
+    const { store, revocations } = this.#options;
+    const ids = padded([...new Set(batch.flatMap((one) => one.ids))]);
+    const began = revocations.begin();
+    try {
+      const read = await store.read(async (tx) => ({
+        ...(await recordsOf(tx, ids)),
+        isCurrent: await revocations.isCurrent(tx),
+      }));
+      await revocations.settle(began, read.isCurrent);
+      for (const { ids, resolve } of batch) resolve(notesOf(ids, read));
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+}
+
+interface Records {
+  /** Microcents charged plus reserved, of those blocks that have any. */
+  readonly counted: ReadonlyMap<string, number>;
+  readonly bindings: ReadonlyMap<string, Binding>;
+}
+
+async function recordsOf(tx: ReadTx, ids: readonly string[]): Promise<Records> {
+  return { counted: await readSpendOf(tx, ids), bindings: await readBindingsById(tx, ids) };
+}
+
+function notesOf(ids: readonly string[], { counted, bindings }: Records): Notes | undefined {
+  if (!ids.some((id) => counted.has(id) || bindings.has(id))) return undefined;
+  return {
+    counted: ids.map((id) => counted.get(id) ?? 0),
+    bindings: ids.flatMap((id) => bindings.get(id) ?? []),
+    singleUse: ids.filter((id) => bindings.get(id)?.singleUse === true),
+  };
+}
+
+/** Divides calls into groups whose blocks fit into one read. */
+function batches(waiting: readonly Waiting[]): Waiting[][] {
+  const groups: Waiting[][] = [];
+  let size = BATCH;
+  for (const one of waiting) {
+    if (size + one.ids.length > BATCH) {
+      groups.push([]);
+      size = 0;
+    }
+    groups.at(-1)?.push(one);
+    size += one.ids.length;
+  }
+  return groups;
+}

@@ -1,0 +1,151 @@
+import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { type AcceptedProof, CLOCK_SKEW_MS } from "@depute/dct";
+import type { Logger } from "@depute/service";
+import type { Store, WriteTx } from "@depute/store";
+import type { CurrentRevocations } from "./revocation-reader.ts";
+import { padded } from "./rules/padded.ts";
+import { ProofMemory, type RecordedUse, type Use, type UsedProofs, untilPast } from "./seen-proofs.ts";
+import { openSessionIds } from "./store/holder-session-rows.ts";
+import {
+  forgetProofs,
+  insertNewProofs,
+  type ProofKind,
+  readHorizon,
+  type SeenProof,
+} from "./store/proof-rows.ts";
+
+/** Maximum number of proofs in one transaction, and of expired proofs that one transaction deletes. */
+const BATCH = 256;
+const FORGOTTEN_AT_ONCE = 2048;
+/** Milliseconds between two deletions of expired proofs. */
+const FORGET_EVERY_MS = 1000;
+
+interface SharedProofsOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+  /** Brings this replica's revocations up to date with the transaction that marks a proof. */
+  readonly revocations: CurrentRevocations;
+  /** Maximum number of remembered proofs of this replica. */
+  readonly max: number;
+}
+
+/** A proof whose mark is not durable yet. */
+interface Waiting {
+  readonly proof: SeenProof;
+  /** The id of the proof's holder session; undefined for a proof outside a session. */
+  readonly session: string | undefined;
+  readonly resolve: (use: "fresh" | "seen" | "closed") => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The used proofs of replicas that share a store. Each proof is a row, unique by principal and `jti`, and counts only
+ * once the row is durable. So neither another replica nor a crash lets a proof count twice. The proofs of one turn
+ * of the event loop share a transaction. Memory bounds the proofs that one replica accepts, and refuses a repeated proof
+ * without a transaction.
+ */
+export class SharedProofs implements UsedProofs {
+  readonly #options: SharedProofsOptions;
+  readonly #memory: ProofMemory;
+  #waiting: Waiting[] = [];
+  readonly #writing = new Set<Promise<void>>();
+  #scheduled: Promise<void> | undefined;
+  /** Proofs up to this time are refused, because a process without replicas may have used them. */
+  #unsureUntil = Number.POSITIVE_INFINITY;
+  #nextForget = 0;
+  #closed = false;
+
+  constructor(options: SharedProofsOptions) {
+    this.#options = options;
+    this.#memory = new ProofMemory(options.max);
+  }
+
+  async start(): Promise<void> {
+    this.#unsureUntil = await this.#options.store.read(readHorizon);
+    await untilPast(this.#unsureUntil, this.#options);
+  }
+
+  async use(
+    { principal, jti, issuedAt, expiresAt }: AcceptedProof,
+    kind: ProofKind,
+    session?: string,
+  ): Promise<Use> {
+    if (issuedAt <= this.#unsureUntil) return "unsure";
+    return this.#use({ principal, jti, kind, forgetTime: expiresAt + CLOCK_SKEW_MS }, session);
+  }
+
+  async useRecorded(proof: SeenProof): Promise<RecordedUse> {
+    return (await this.#use(proof, undefined)) as RecordedUse;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#scheduled;
+    await Promise.allSettled(this.#writing);
+  }
+
+  async #use(proof: SeenProof, session: string | undefined): Promise<Exclude<Use, "unsure">> {
+    if (this.#closed) throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the service is stopping");
+    this.#memory.forget(this.#options.clock.now());
+    if (this.#memory.has(proof)) return "seen";
+    if (this.#memory.isFull(proof.kind)) return "full";
+    // If the write fails, the proof stays used: the write may have succeeded in spite of its error.
+    this.#memory.add(proof);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ proof, session, resolve, reject });
+      this.#scheduled ??= this.#options.timers.nextTurn().then(() => {
+        this.#scheduled = undefined;
+        while (this.#waiting.length > 0) this.#writeSome(this.#waiting.splice(0, BATCH));
+      });
+    });
+  }
+
+  #writeSome(batch: readonly Waiting[]): void {
+    const writing = this.#write(batch).finally(() => this.#writing.delete(writing));
+    this.#writing.add(writing);
+  }
+
+  /** Writes some proofs, and settles their calls. The promise never rejects. */
+  async #write(batch: readonly Waiting[]): Promise<void> {
+    const { store, revocations } = this.#options;
+    const proofs = batch.map(({ proof }) => proof);
+    const sessions = padded([...new Set(batch.flatMap(({ session }) => session ?? []))]);
+    const began = revocations.begin();
+    try {
+      const marked = await store.write(
+        async (tx) => {
+          await this.#forgetSome(tx);
+          const inserted = await insertNewProofs(tx, proofs);
+          return {
+            inserted,
+            open: await openSessionIds(tx, sessions),
+            isCurrent: await revocations.isCurrent(tx),
+          };
+        },
+        { isRepeatable: true },
+      );
+      await revocations.settle(began, marked.isCurrent);
+      const fresh = new Set(marked.inserted.map(keyOf));
+      const open = new Set(marked.open);
+      for (const { proof, session, resolve } of batch) {
+        if (session !== undefined && !open.has(session)) resolve("closed");
+        else resolve(fresh.has(keyOf(proof)) ? "fresh" : "seen");
+      }
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+
+  async #forgetSome(tx: WriteTx): Promise<void> {
+    const now = this.#options.clock.now();
+    if (now < this.#nextForget) return;
+    this.#nextForget = now + FORGET_EVERY_MS;
+    await forgetProofs(tx, now, FORGOTTEN_AT_ONCE);
+  }
+}
+
+function keyOf({ principal, jti }: Pick<SeenProof, "principal" | "jti">): string {
+  return `${principal} ${jti}`;
+}

@@ -1,0 +1,101 @@
+import {
+  type CryptoEngine,
+  HolderSession,
+  MAX_SESSIONS,
+  MAX_SESSIONS_OF_ONE,
+  type SessionTerms,
+} from "@depute/dct";
+import type { SealedSecrets } from "@depute/service";
+import type { Store } from "@depute/store";
+import { deleteHolderSession, findHolderSession, insertHolderSession } from "./store/holder-session-rows.ts";
+
+/** Maximum number of sessions in the memory of a replica, at about 1 KB each. */
+const MAX_KNOWN = 10_000;
+/** The id of the session in the proof of a call. */
+const ID = /^[A-Za-z0-9_-]{22}(?=\.)/;
+
+interface SharedSessionsOptions {
+  readonly engine: CryptoEngine;
+  readonly store: Store;
+  /** Seals the keys of sessions with the master key. */
+  readonly secrets: SealedSecrets;
+}
+
+/**
+ * The holder sessions of replicas that share a store. A session is a row with its key, sealed by the master key. Memory has
+ * the sessions that this replica has served. The mark of a call's number shows whether the session is still open, so a
+ * session that is closed at one replica ends at all.
+ */
+export class SharedSessions {
+  readonly #options: SharedSessionsOptions;
+  /** The sessions that this replica has served, least recently used first. */
+  readonly #known = new Map<string, HolderSession>();
+
+  constructor(options: SharedSessionsOptions) {
+    this.#options = options;
+  }
+
+  /** Stores a session; false if the maximum number of sessions is reached. */
+  async add(session: HolderSession, now: number): Promise<boolean> {
+    const { store, secrets } = this.#options;
+    const { id, principal, expiresAt: expireTime } = session.terms;
+    const terms = JSON.stringify(session.terms);
+    const key = session.copyKey();
+    const sealed = secrets.seal(key, contextOf(terms));
+    key.fill(0);
+    const limits = { now, max: MAX_SESSIONS, maxOfOne: MAX_SESSIONS_OF_ONE };
+    const row = { id, principal, terms, sealed, expireTime };
+    if (!(await store.write((tx) => insertHolderSession(tx, row, limits)))) return false;
+    this.#keep(session);
+    return true;
+  }
+
+  /** Returns the session that a call's proof names, if memory has it. */
+  find(proof: string): HolderSession | undefined {
+    return this.#known.get(idIn(proof) ?? "");
+  }
+
+  /** Reads the session that a call's proof names into memory, if there is one. */
+  async load(proof: string): Promise<void> {
+    const { engine, store, secrets } = this.#options;
+    const id = idIn(proof);
+    if (id === undefined) return;
+    const known = this.#known.get(id);
+    if (known !== undefined) return this.#keep(known);
+    const row = await store.read((tx) => findHolderSession(tx, id));
+    if (row === undefined || this.#known.has(id)) return;
+    const key = secrets.open(row.sealed, contextOf(row.terms));
+    if (key !== undefined) this.#keep(new HolderSession(engine, JSON.parse(row.terms) as SessionTerms, key));
+  }
+
+  /** Closes a session at all replicas. */
+  async close(id: string): Promise<void> {
+    await this.#options.store.write((tx) => deleteHolderSession(tx, id));
+    this.forget(id);
+  }
+
+  /** Removes a session that another replica has closed. */
+  forget(id: string): void {
+    this.#known.get(id)?.close();
+    this.#known.delete(id);
+  }
+
+  #keep(session: HolderSession): void {
+    const { id } = session.terms;
+    this.#known.delete(id);
+    this.#known.set(id, session);
+    if (this.#known.size <= MAX_KNOWN) return;
+    const [oldest] = this.#known.keys();
+    if (oldest !== undefined) this.#known.delete(oldest);
+  }
+}
+
+/** Returns the id of the session that a proof names; undefined for a proof outside a session. */
+function idIn(proof: string): string | undefined {
+  return ID.exec(proof)?.[0];
+}
+
+/** The sealed key opens only with its own terms. */
+function contextOf(terms: string): Record<string, string> {
+  return { purpose: "holder-session", terms };
+}
