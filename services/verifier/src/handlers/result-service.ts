@@ -134,7 +134,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
     },
 
     async getArtifact({ digest }: GetArtifactRequest, context: HandlerContext) {
-      await authority.identify(context);
+      const identity = await authority.identify(context);
       const foundArtifact = await store.read((tx) => getArtifact(tx, digest));
       if (foundArtifact === undefined) {
         throw new DeputeError(
@@ -145,7 +145,9 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
           },
         );
       }
-      return foundArtifact;
+      // A stranger that guesses the content must not learn its owner.
+      const isOwn = identity.local || identity.organization === foundArtifact.organization;
+      return isOwn ? foundArtifact : { ...foundArtifact, organization: "" };
     },
 
     async checkArtifacts({ artifacts }: CheckArtifactsRequest, context: HandlerContext) {
