@@ -24,13 +24,24 @@ export async function admitAnswered(
 ): Promise<void> {
   if (resultType !== "input_required" || typeof inputRequests !== "object" || inputRequests === null) return;
   for (const wish of Object.values(inputRequests)) {
-    const { method, params } = (wish ?? {}) as { method?: unknown; params?: Record<string, unknown> };
-    const requiredCapabilities = declared && missingCapability(String(method), params, declared);
-    if (requiredCapabilities !== undefined)
-      throw new Refusal(MISSING_CAPABILITY, "Missing required client capability", {
-        requiredCapabilities: requiredCapabilities as never,
-      });
+    if (declared !== undefined) assertDeclared(wish, declared);
+    const { method, params } = (wish ?? {}) as Asked;
     if (map.passed.has(String(method))) continue;
     await admitWish(gate, gatedRequestOf(String(method), params ?? {}, map), presentation);
   }
+}
+
+interface Asked {
+  readonly method?: unknown;
+  readonly params?: Record<string, unknown>;
+}
+
+/** Refuses a request to the client whose capability the client did not declare. Throws Refusal. */
+export function assertDeclared(asked: unknown, declared: Declared): void {
+  const { method, params } = (asked ?? {}) as Asked;
+  const requiredCapabilities = missingCapability(String(method), params, declared);
+  if (requiredCapabilities === undefined) return;
+  throw new Refusal(MISSING_CAPABILITY, "Missing required client capability", {
+    requiredCapabilities: requiredCapabilities as never,
+  });
 }

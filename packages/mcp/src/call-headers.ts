@@ -1,4 +1,4 @@
-import { headerFault, headersFor } from "./rules/param-headers.ts";
+import { headerFault, headersFor, type ParamHeader } from "./rules/param-headers.ts";
 import { HEADER_MISMATCH, Refusal } from "./rules/refusal.ts";
 import type { ToolInput } from "./tool-inputs.ts";
 
@@ -14,8 +14,17 @@ export function callHeaders(
 ): Record<string, string> | undefined {
   const declared = input?.headers ?? [];
   if (declared.length === 0) return undefined;
-  const fault = httpHeaders && headerFault(declared, args, httpHeaders);
-  if (fault !== undefined)
-    throw new Refusal(HEADER_MISMATCH, "Header mismatch", { reason: "INVALID_REQUEST", detail: fault });
+  assertHeaders(declared, args, httpHeaders);
   return headersFor(declared, args);
+}
+
+/** Refuses a call whose headers disagree with its arguments. Throws Refusal. */
+export function assertHeaders(
+  declared: readonly ParamHeader[],
+  args: unknown,
+  httpHeaders: Pick<Headers, "get"> | undefined,
+): void {
+  const fault = httpHeaders && headerFault(declared, args, httpHeaders);
+  if (fault === undefined) return;
+  throw new Refusal(HEADER_MISMATCH, "Header mismatch", { reason: "INVALID_REQUEST", detail: fault });
 }

@@ -228,6 +228,16 @@ export function statusOf(code: number): number | undefined {
   return STATUS.get(code);
 }
 
+/**
+ * Sets the HTTP status that the request's MCP revision defines for an error. A streamed answer keeps the status
+ * with which it began.
+ */
+export function withStatus(answer: Response, status: number | undefined): Response {
+  const { headers, body } = answer;
+  const isJson = headers.get("content-type")?.startsWith("application/json") === true;
+  return status === undefined || !isJson ? answer : new Response(body, { status, headers });
+}
+
 /** A request over HTTP, and the status that its error needs. */
 export interface Exchange {
   readonly presentation: Presentation | undefined;

@@ -6,7 +6,14 @@ import {
   type Server,
 } from "@modelcontextprotocol/server";
 import { tokenKey } from "./digest.ts";
-import { downstream, type Exchange, statusOf, watchedResources, withExchange } from "./downstream.ts";
+import {
+  downstream,
+  type Exchange,
+  statusOf,
+  watchedResources,
+  withExchange,
+  withStatus,
+} from "./downstream.ts";
 import { ListenBus } from "./listen-bus.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
@@ -74,7 +81,7 @@ export class HttpFace {
     const mayHaveOne = session !== null || isInitialize(body);
     if (!mayHaveOne || !(await isLegacyRequest(request, body))) {
       const answered = () => this.#handler.fetch(request, beside);
-      return withStatus(await this.#listening(body, presentation, login, answered), exchange);
+      return withStatus(await this.#listening(body, presentation, login, answered), exchange.status);
     }
     const caller = JSON.stringify([login, presentation === undefined ? "" : tokenKey(presentation.token)]);
     if (session !== null) {
@@ -189,16 +196,6 @@ export class HttpFace {
       ...(session === undefined ? { listens: true } : { session, watchers: this.#watchers }),
     });
   }
-}
-
-/**
- * Sets the HTTP status that the request's MCP revision defines for an error. A streamed answer keeps the status
- * with which it began.
- */
-function withStatus(answer: Response, { status }: Exchange): Response {
-  const { headers, body } = answer;
-  const isJson = headers.get("content-type")?.startsWith("application/json") === true;
-  return status === undefined || !isJson ? answer : new Response(body, { status, headers });
 }
 
 /** The answer to an unknown session, as MCP defines it. The client must then begin a new session. */

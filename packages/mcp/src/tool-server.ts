@@ -8,7 +8,9 @@ import {
   type ServerContext,
   type Tool,
 } from "@modelcontextprotocol/server";
-import { statusOf } from "./downstream.ts";
+import { assertDeclared } from "./admit-answered.ts";
+import { assertHeaders } from "./call-headers.ts";
+import { statusOf, withStatus } from "./downstream.ts";
 import { held } from "./held-answer.ts";
 import {
   createdTask,
@@ -20,6 +22,7 @@ import {
 } from "./own-tasks.ts";
 import { declaredIn } from "./rules/client-capabilities.ts";
 import { listenedTaskIds } from "./rules/listened.ts";
+import { paramHeadersOf } from "./rules/param-headers.ts";
 import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
 import { type Era, type McpTask, toolResult } from "./rules/task-form.ts";
 import { isEventStream, TaskStreams } from "./task-streams.ts";
@@ -37,6 +40,11 @@ export interface OwnTool<Call> {
   run(args: Readonly<Record<string, unknown>>, call: Call): Promise<JsonObject>;
   /** Begins the tool's work as a task, which is durable when this function returns. Absent for other tools. */
   begin?(args: Readonly<Record<string, unknown>>, call: Call): Promise<McpTask>;
+  /**
+   * Answers a call in place of `run`, with a result in MCP's own form, such as an image. The context sends the client
+   * progress and log messages.
+   */
+  respond?(args: Readonly<Record<string, unknown>>, context: ServerContext): Promise<JsonObject>;
 }
 
 /** A resource that a list shows. (MCP, Resources) */
@@ -93,6 +101,8 @@ export interface ToolServerOptions<Call> {
   httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
   readonly timers: Timers;
   readonly onError: (error: Error) => void;
+  /** Adds capabilities and methods to the server of each request, before it answers. */
+  readonly extend?: (server: Server) => void;
 }
 
 export interface ToolServer<Call> {
@@ -107,6 +117,8 @@ const CALL = "depute.dev/call";
 interface Exchange<Call> {
   readonly call: Call;
   refusal?: Response;
+  /** The HTTP status of the request's error; absent for 200. */
+  status?: number;
 }
 
 /**
@@ -128,9 +140,16 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
       server.setRequestHandler("tools/list", () => ({ tools: listed(options.tools, era) }));
       // The SDK's own handler for calls refuses a task as a result.
       server.fallbackRequestHandler = async ({ method, params }, context) => {
-        if (method !== "tools/call") throw new Refusal(METHOD_NOT_FOUND, "Method not found", {});
-        return callTool(server, era, options, tools, params ?? {}, context);
+        try {
+          if (method !== "tools/call") throw new Refusal(METHOD_NOT_FOUND, "Method not found", {});
+          return await callTool(server, era, options, tools, params ?? {}, context);
+        } catch (thrown) {
+          const status = era === "modern" && thrown instanceof Refusal ? statusOf(thrown.code) : undefined;
+          if (status !== undefined) exchangeOf<Call>(context.http).status = status;
+          throw thrown;
+        }
       };
+      options.extend?.(server);
       return server;
     },
     { onerror: onError },
@@ -139,10 +158,11 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
   return {
     async answer(request, body, call) {
       const exchange: Exchange<Call> = { call };
-      const answer = await handler.fetch(request, {
+      const fetched = await handler.fetch(request, {
         ...(body === undefined ? {} : { parsedBody: body }),
         authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: exchange } },
       });
+      const answer = withStatus(fetched, exchange.status);
       if (callsPlatform(body)) return held(answer, () => exchange.refusal, options.timers);
       return listening(options, streams, answer, body, call);
     },
@@ -209,8 +229,9 @@ async function callTool<Call>(
   options: ToolServerOptions<Call>,
   tools: ReadonlyMap<string, OwnTool<Call>>,
   params: Readonly<Record<string, unknown>>,
-  { http, mcpReq }: ServerContext,
+  context: ServerContext,
 ): Promise<JsonObject> {
+  const { http, mcpReq } = context;
   const { name, arguments: args = {} } = params;
   const tool = typeof name === "string" ? tools.get(name) : undefined;
   if (tool === undefined)
@@ -219,6 +240,9 @@ async function callTool<Call>(
   const asTask = takesTask(server, era, params);
   if (asTask && tool.begin === undefined && era === "legacy")
     throw new Refusal(METHOD_NOT_FOUND, "the tool does not run as a task: call it without one", {});
+  const httpHeaders = era === "modern" ? http?.req?.headers : undefined;
+  assertHeaders(paramHeadersOf(tool.inputSchema), args, httpHeaders);
+  if (tool.respond !== undefined) return responded(await tool.respond(args, context), server, era);
   const exchange = exchangeOf<Call>(http);
   const { call } = exchange;
   try {
@@ -230,6 +254,22 @@ async function callTool<Call>(
     if (refused !== undefined) exchange.refusal = refused;
     return { ...toolResult(options.refusalOf(thrown, call), true) };
   }
+}
+
+/** Returns the result of a tool that answers itself. Throws Refusal for questions that the client cannot answer. */
+function responded(result: JsonObject, server: Server, era: Era): JsonObject {
+  if (result.resultType !== "input_required") return result;
+  if (era === "legacy")
+    throw new Refusal(
+      INTERNAL_ERROR,
+      "the tool needs input, for which clients before 2026-07-28 need a session",
+      {
+        reason: "DEPENDENCY_UNAVAILABLE",
+      },
+    );
+  const asked = isObject(result.inputRequests) ? Object.values(result.inputRequests) : [];
+  for (const each of asked) assertDeclared(each, { ...server.getClientCapabilities() });
+  return result;
 }
 
 /** Runs a method of a request with the request's call. */

@@ -27,3 +27,65 @@ export const DIFFERENCES: Readonly<Record<SuiteRevision, Readonly<Record<string,
   "2025-11-25": {},
   "2026-07-28": {},
 };
+
+/** Scenarios that need a fixture that Depute's own `/mcp` does not have, with the fixture. */
+export const OWN_NEEDS_FIXTURE: Readonly<Record<string, string>> = {
+  "completion-complete": "completion of the prompt test_prompt_with_arguments",
+  "elicitation-sep1034-defaults": "test_elicitation_sep1034_defaults",
+  "elicitation-sep1330-enums": "test_elicitation_sep1330_enums",
+  "http-custom-header-server-validation": "a tool with x-mcp-header",
+  "input-required-result-basic-elicitation": "test_input_required_result_elicitation",
+  "input-required-result-basic-list-roots": "test_input_required_result_list_roots",
+  "input-required-result-basic-sampling": "test_input_required_result_sampling",
+  "input-required-result-capability-check": "test_input_required_result_capabilities",
+  "input-required-result-multi-round": "test_input_required_result_multi_round",
+  "input-required-result-multiple-input-requests": "test_input_required_result_multiple_inputs",
+  "input-required-result-non-tool-request": "test_input_required_result_prompt",
+  "input-required-result-request-state": "test_input_required_result_request_state",
+  "input-required-result-result-type": "test_input_required_result_elicitation",
+  "input-required-result-tampered-state": "test_input_required_result_tampered_state",
+  "json-schema-2020-12": "json_schema_2020_12_tool",
+  "prompts-get-embedded-resource": "test_prompt_with_embedded_resource",
+  "prompts-get-simple": "test_simple_prompt",
+  "prompts-get-with-args": "test_prompt_with_arguments",
+  "prompts-get-with-image": "test_prompt_with_image",
+  "resources-read-binary": "test://static-binary",
+  "resources-read-text": "test://static-text",
+  "resources-subscribe": "test://watched-resource",
+  "resources-templates-read": "test://template/{id}/data",
+  "resources-unsubscribe": "test://watched-resource",
+  "server-stateless": "test_missing_capability, test_streaming_elicitation and test_logging_tool",
+  "tools-call-audio": "test_audio_content",
+  "tools-call-elicitation": "test_elicitation",
+  "tools-call-embedded-resource": "test_embedded_resource",
+  "tools-call-error": "test_error_handling",
+  "tools-call-image": "test_image_content",
+  "tools-call-mixed-content": "test_multiple_content_types",
+  "tools-call-sampling": "test_sampling",
+  "tools-call-simple-text": "test_simple_text",
+  "tools-call-with-logging": "test_tool_with_logging",
+  "tools-call-with-progress": "test_tool_with_progress",
+};
+
+const NO_LEVEL = "/mcp keeps no sessions, so it cannot keep a level; its tools report in their results";
+
+/** Scenarios without fixtures that `/mcp` fails, with the reasons. The test fails if one of them passes. */
+export const OWN_DIFFERENCES: Readonly<Record<SuiteRevision, Readonly<Record<string, string>>>> = {
+  "2025-06-18": { "logging-set-level": NO_LEVEL },
+  "2025-11-25": { "logging-set-level": NO_LEVEL },
+  "2026-07-28": {},
+};
+
+const NO_SESSION = "/mcp keeps no session before 2026-07-28, on which it could ask its client";
+
+/** Scenarios that the program of `/mcp` fails with the suite's fixtures, with the reasons. */
+export const OWN_FIXTURE_DIFFERENCES: Readonly<Record<SuiteRevision, Readonly<Record<string, string>>>> = {
+  "2025-06-18": { "tools-call-elicitation": NO_SESSION, "tools-call-sampling": NO_SESSION },
+  "2025-11-25": {
+    "elicitation-sep1034-defaults": NO_SESSION,
+    "elicitation-sep1330-enums": NO_SESSION,
+    "tools-call-elicitation": NO_SESSION,
+    "tools-call-sampling": NO_SESSION,
+  },
+  "2026-07-28": {},
+};

@@ -1,25 +1,18 @@
 import { randomUUID } from "node:crypto";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { Readable } from "node:stream";
-import type { ReadableStream as WebStream } from "node:stream/web";
 import {
   createMcpHandler,
   createRequestStateCodec,
   type EventStore,
   fromJsonSchema,
-  hostHeaderValidationResponse,
   isLegacyRequest,
   type JSONRPCMessage,
-  localhostAllowedHostnames,
-  localhostAllowedOrigins,
   McpServer,
-  originValidationResponse,
   ResourceTemplate,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import type { Json } from "../../gateway/platform.ts";
 import { type Announcements, addTools, PNG } from "./fixture-tools.ts";
+import { serveWeb } from "./serve-web.ts";
 
 const WATCHED = "test://watched-resource";
 const CAPABILITIES = {
@@ -29,7 +22,7 @@ const CAPABILITIES = {
   completions: {},
   logging: {},
 };
-const codec = createRequestStateCodec<Json>({ key: randomUUID() });
+export const codec = createRequestStateCodec<Json>({ key: randomUUID() });
 
 /** Makes a server with everything that the conformance suite looks for. */
 function makeServer(announce: Announcements): McpServer {
@@ -52,7 +45,7 @@ function makeServer(announce: Announcements): McpServer {
   return server;
 }
 
-function addResources(server: McpServer): void {
+export function addResources(server: McpServer): void {
   const add = (name: string, uri: string, mimeType: string, content: Json) =>
     server.registerResource(name, uri, { mimeType }, () => ({ contents: [{ uri, mimeType, ...content }] }));
   add("static-text", "test://static-text", "text/plain", { text: "a static text" });
@@ -64,7 +57,7 @@ function addResources(server: McpServer): void {
   }));
 }
 
-function addPrompts(server: McpServer): void {
+export function addPrompts(server: McpServer): void {
   const add = (name: string, names: readonly string[], run: (args: Json, context: Json) => Json) => {
     const properties = Object.fromEntries(names.map((one) => [one, { type: "string" }]));
     const argsSchema = fromJsonSchema({ type: "object", properties, required: [...names] } as never);
@@ -151,38 +144,13 @@ export async function startFixture(): Promise<{ url: string; stop(): void }> {
     return transport.handleRequest(request);
   }
   async function answer(request: Request): Promise<Response> {
-    const refused =
-      hostHeaderValidationResponse(request, localhostAllowedHostnames()) ??
-      originValidationResponse(request, localhostAllowedOrigins());
-    if (refused !== undefined) return refused;
     return (await isLegacyRequest(request)) ? legacy(request) : modern.fetch(request);
   }
-  const http = createServer(async (incoming, outgoing) => {
-    const gone = new AbortController();
-    outgoing.once("close", () => gone.abort());
-    const headers = Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]);
-    const response = await answer(
-      new Request(`http://${incoming.headers.host}${incoming.url}`, {
-        method: incoming.method ?? "GET",
-        headers: headers as [string, string][],
-        signal: gone.signal,
-        ...(incoming.method === "POST" ? { body: Readable.toWeb(incoming) as never, duplex: "half" } : {}),
-      }),
-    );
-    outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-    outgoing.flushHeaders();
-    if (response.body === null) outgoing.end();
-    else
-      Readable.fromWeb(response.body as WebStream)
-        .on("error", () => outgoing.destroy())
-        .pipe(outgoing);
-  });
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  const { url, stop } = await serveWeb(answer);
   return {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+    url,
     stop() {
-      http.closeAllConnections();
-      http.close();
+      stop();
       void modern.close();
     },
   };
