@@ -51,9 +51,13 @@ export function lineOf(
 
 function shown(setting: Setting, value: unknown): unknown {
   if (setting.type === "duration") return durationText(Number(value));
-  if (setting.type !== "url" || value === "") return value;
-  const url = new URL(String(value));
-  if (url.password === "") return value;
+  if (setting.type === "urls") return (value as readonly string[]).map(withoutPassword);
+  return setting.type === "url" && value !== "" ? withoutPassword(String(value)) : value;
+}
+
+function withoutPassword(address: string): string {
+  const url = new URL(address);
+  if (url.password === "") return address;
   url.password = MASK;
   return url.href;
 }

@@ -64,6 +64,34 @@ export const LOCAL: readonly Command[] = [
     program: "printConfigSchema",
   },
   {
+    path: "backup",
+    group: "platform",
+    summary: "Copies the records of a data folder, also while the platform runs",
+    details:
+      "All files show one instant. A manifest has their digests, and names keys and settings. It takes the settings of `depute start`, and `--to`, `--keys-to`. SQLite only.",
+    example: "depute backup --to backup-1 --keys-to keys-1",
+    notRun: "needs the data folder of a platform",
+    ownWords: "backup",
+  },
+  {
+    path: "restore",
+    group: "platform",
+    summary: "Checks a backup, and copies it to a new data folder",
+    details: "It takes the settings of `depute start`, and `--from`, `--keys-from`. SQLite only.",
+    example: "depute restore --from backup-1 --keys-from keys-1 --data-dir data",
+    notRun: "needs a backup",
+    ownWords: "restore",
+  },
+  {
+    path: "upgrade",
+    group: "platform",
+    summary: "Shows the migrations that the next start of this version would run",
+    details:
+      "It takes the settings of `depute start`, and `--check`. It changes nothing, and another version may run. Exit code 1: this version cannot open a store.",
+    example: "depute upgrade --check",
+    ownWords: "upgrade",
+  },
+  {
     path: "mcp-proxy",
     group: "tools",
     summary: "Serves an MCP server over stdio, and requires authority for its tools",

@@ -139,6 +139,7 @@ export {
 } from "./settings-file.ts";
 export { SharedWork, type SharedWorkOptions, type WorkLease } from "./shared-work.ts";
 export { onStopSignal } from "./signals.ts";
+export { platformStores } from "./stores.ts";
 export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { readAuthorities } from "./tls/certificates.ts";
 export { certificateOfRequest, certificateOfSocket } from "./tls/client-certificate.ts";

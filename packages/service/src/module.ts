@@ -3,6 +3,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import type { Clock, Random, Timers } from "@depute/core";
+import type { Migrations } from "@depute/store";
 import type { AuditTrail } from "./audit/audit-trail.ts";
 import type { Authority } from "./authority.ts";
 import type { ClientAddresses } from "./client-address.ts";
@@ -96,6 +97,8 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
    * while `isReplicated` holds, or compares the copy with the store in each decision. Default false.
    */
   readonly isReplicable?: boolean;
+  /** The migrations of the module's own stores, by the names that `storeAt` gets. */
+  readonly stores?: Readonly<Record<string, Migrations>>;
   /** How the host records the module's decisions in the audit log; absent where the module records its own. */
   readonly audit?: AuditOfModule;
   /** The RPC services of the module, for reflection and health. */

@@ -23,8 +23,9 @@ export function valueInFile(setting: Setting, given: unknown): unknown {
     return given;
   }
   if (setting.type === "urls") {
-    if (!Array.isArray(given)) throw wrongForm(setting);
-    return parseSetting(setting, given.map(String).join(","));
+    const isList = Array.isArray(given) && given.every((url) => typeof url === "string" && isWord(url));
+    if (!isList) throw wrongForm(setting);
+    return parseSetting(setting, given.join(","));
   }
   const type = setting.type === "int" ? "number" : setting.type === "bool" ? "boolean" : "string";
   if (typeof given !== type) throw wrongForm(setting);
@@ -91,6 +92,9 @@ export function settingsSchema(table: SettingsTable): Record<string, unknown> {
   };
 }
 
+/** The pattern of an address, without commas, which separate the addresses of a variable. */
+const ADDRESS = "^(https?|rediss?|postgres(ql)?)://[^\\s,]+$";
+
 function schemaOf(setting: Setting): Record<string, unknown> {
   const { help: description, default: preset } = setting;
   return { description, ...formOf(setting), default: preset };
@@ -113,8 +117,8 @@ function formOf(setting: Setting): Record<string, unknown> {
     case "list":
       return { type: "array", items: { type: "string", pattern: "^[^,\\s]([^,]*[^,\\s])?$" } };
     case "url":
-      return { type: "string", pattern: "^$|^(https?|rediss?|postgres(ql)?)://[^\\s]+$" };
+      return { type: "string", pattern: `^$|${ADDRESS}` };
     case "urls":
-      return { type: "array", items: { type: "string", pattern: "^https?://[^,\\s]+$" }, minItems: 1 };
+      return { type: "array", minItems: 1, items: { type: "string", pattern: ADDRESS } };
   }
 }

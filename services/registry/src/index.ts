@@ -50,6 +50,7 @@ const RECENT_AGENTS = 256;
 export const registry = defineService({
   name: "registry",
   audit: { quiet: [AgentService.method.heartbeatAgent] },
+  stores: { registry: migrations },
   settings: defineSettings({
     versionHashLength: {
       type: "string",

@@ -3,13 +3,14 @@ import { servicesOf } from "@depute/core/services";
 import { defineService, mergeSettings, type SettingsTable } from "@depute/service";
 import { CORE_SETTINGS, type OpenModule, openCore } from "./core/index.ts";
 import { MODULES } from "./modules.ts";
+import { migrations } from "./schema.ts";
+import { SESSION_MIGRATIONS } from "./sessions/index.ts";
 
 const settings: SettingsTable & typeof CORE_SETTINGS = {
   ...mergeSettings(CORE_SETTINGS, ...MODULES.map((module) => module.settings)),
   ...CORE_SETTINGS,
 };
 
-/** The tasks service: the task engine and its modules. */
 /** Calls of a worker under its lease, and its polls for work. The dispatch of the assignment gave the right to them. */
 const { method } = WorkerService;
 const QUIET = [
@@ -22,9 +23,11 @@ const QUIET = [
   method.saveCheckpoint,
 ];
 
+/** The tasks service: the task engine and its modules. */
 export const tasks = defineService({
   name: "tasks",
   audit: { quiet: QUIET },
+  stores: { tasks: migrations, sessions: SESSION_MIGRATIONS },
   settings,
   descriptors: servicesOf("tasks"),
 

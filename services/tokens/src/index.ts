@@ -66,6 +66,7 @@ export const tokens = defineService({
   settings: tokensSettings,
   isReplicable: true,
   descriptors: servicesOf("tokens"),
+  stores: { tokens: migrations },
   // biome-ignore lint/complexity/noExcessiveLinesPerFunction: composes the parts of the service, in the order in which they start
   async start(deps, settings) {
     const { log, clock, timers, bus, dataDir } = deps;

@@ -59,6 +59,7 @@ const DESCRIPTORS = servicesOf("verifier");
 export const verifier = defineService({
   name: "verifier",
   audit: {},
+  stores: { verifier: migrations },
   settings,
   isReplicable: true,
   descriptors: DESCRIPTORS,

@@ -69,3 +69,5 @@ async function openSessions(
     },
   };
 }
+
+export { SESSION_MIGRATIONS } from "./store/migrations.ts";

@@ -1,0 +1,89 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { type CommonSettings, mergeSettings, readSettings, type SettingsTable } from "@depute/service";
+import { checkFile } from "@depute/store/maintenance";
+import { readConfigFile } from "../config/config-file.ts";
+import { CommandError, EXIT } from "../exit-codes.ts";
+import { platformSettings } from "../modules.ts";
+import { copyInto, emptyFolder, syncFolder } from "./files.ts";
+import { type BackupFile, described, MANIFEST, type Manifest, parseManifest } from "./manifest.ts";
+
+const OWN_SETTINGS = {
+  from: { type: "string", default: "", help: "folder of the backup", group: "Restore" },
+  keysFrom: {
+    type: "string",
+    default: "",
+    help: "folder of the keys; empty: keys are elsewhere, by settings such as --root-key-file",
+    group: "Restore",
+  },
+} as const satisfies SettingsTable;
+
+/**
+ * `depute restore`: checks a backup against its manifest, and copies it to a new data folder. The folder appears as a
+ * whole, or not at all.
+ */
+export async function restore(args: readonly string[]): Promise<number> {
+  const table = platformSettings();
+  const settings = readSettings(
+    mergeSettings(table, OWN_SETTINGS),
+    args,
+    { name: "depute restore", description: "Checks a backup, and copies it to a new data folder." },
+    await readConfigFile(args, table),
+  );
+  const { dataDir, postgresUrl } = settings as unknown as CommonSettings;
+  const { from, keysFrom } = settings as { from: string; keysFrom: string };
+  if (postgresUrl !== "")
+    throw new CommandError(
+      "the records belong to Postgres; restore them with pg_restore as docs/operations.md says",
+    );
+  if (from === "") throw new CommandError("name the folder of the backup with --from");
+  const manifest = readManifest(from);
+  await checkFiles(from, manifest.files);
+  if (keysFrom !== "") await checkFiles(keysFrom, manifest.keys);
+  emptyFolder(dataDir, "name a new folder with --data-dir, or move the old one away");
+
+  const draft = `${resolve(dataDir)}.restoring`;
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft, { mode: 0o700 });
+  try {
+    for (const { name } of manifest.files) copyInto(join(from, name), draft, name);
+    if (keysFrom !== "") for (const { name } of manifest.keys) copyInto(join(keysFrom, name), draft, name);
+    for (const { name } of manifest.files) if (name.endsWith(".sqlite")) checkFile(join(draft, name));
+    syncFolder(draft);
+    renameSync(draft, dataDir);
+    syncFolder(dirname(resolve(dataDir)));
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true });
+    throw error;
+  }
+  console.log(`${dataDir} has the records of ${manifest.createTime}, made by version ${manifest.version}`);
+  const keys = manifest.keys.map(({ name }) => name).join(", ");
+  if (keysFrom === "" && keys !== "")
+    console.log(`put the keys ${keys} into it, or name them by their settings, before the start`);
+  const names = Object.keys(manifest.settings);
+  if (names.length > 0)
+    console.log(`the platform had these settings: ${names.join(", ")}; see ${join(from, MANIFEST)}`);
+  return EXIT.ok;
+}
+
+function readManifest(folder: string): Manifest {
+  const path = join(folder, MANIFEST);
+  if (!existsSync(path)) throw new CommandError(`${folder} has no ${MANIFEST}, so it is no complete backup`);
+  try {
+    return parseManifest(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new CommandError(`${path} cannot be used: ${(error as Error).message}`);
+  }
+}
+
+async function checkFiles(folder: string, files: readonly BackupFile[]): Promise<void> {
+  for (const { name, bytes, sha256 } of files) {
+    const path = join(folder, name);
+    if (!existsSync(path)) throw new CommandError(`${path} is missing; the manifest names it`);
+    const found = await described(name, path);
+    if (found.bytes !== bytes || found.sha256 !== sha256)
+      throw new CommandError(
+        `${path} is not the file of the manifest: its digest differs; use another backup`,
+      );
+  }
+}

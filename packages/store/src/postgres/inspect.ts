@@ -1,0 +1,33 @@
+import { Client, DatabaseError, escapeIdentifier } from "pg";
+import { fromPostgresError } from "./errors.ts";
+
+/** Error codes of Postgres for a missing schema, table or column. */
+const MISSING = new Set(["3F000", "42P01"]);
+
+/**
+ * Reads the applied migrations of a schema, which other processes may use.
+ *
+ * @param sql reads the rows
+ * @returns undefined if the schema has no tables; the error of the query if the table has another form
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE
+ */
+export async function readAppliedInSchema(
+  url: string,
+  schema: string,
+  sql: string,
+): Promise<readonly object[] | Error | undefined> {
+  const client = new Client({ connectionString: url });
+  try {
+    await client.connect();
+    await client.query(`SET search_path TO ${escapeIdentifier(schema)}`);
+    const { rows } = await client.query<Record<string, unknown>>(sql);
+    return rows.map((cells) => ({ ...cells, id: Number(cells.id) }));
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw fromPostgresError(error);
+    if (MISSING.has(error.code ?? "")) return undefined;
+    if (error.code === "42703") return error;
+    throw fromPostgresError(error);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

@@ -1,0 +1,94 @@
+import { closeSync, fsyncSync, openSync } from "node:fs";
+import { backup, DatabaseSync } from "node:sqlite";
+import { fromSqliteError } from "./connection.ts";
+
+/** A database file, and the path of its copy. */
+export interface FileCopy {
+  readonly source: string;
+  /** The path of the new file, which must not exist. */
+  readonly target: string;
+}
+
+/** Number of attempts to find an instant without a commit to any of the files. An attempt takes about a millisecond. */
+const MAX_TRIES = 1_000;
+/** The most pages of one step. One step copies the whole file, so that no later commit begins the copy again. */
+const ALL_PAGES = 2 ** 31 - 1;
+
+/**
+ * Copies database files that other processes may use at the same time. All copies show the files at one instant, so that
+ * they agree with one another as after a crash of the whole machine. Each copy is checked and on disk.
+ *
+ * @throws Error when a file cannot be read, is damaged, or is in use so much that there is no such instant
+ */
+export async function snapshotFiles(files: readonly FileCopy[]): Promise<void> {
+  const sources: DatabaseSync[] = [];
+  const monitors: DatabaseSync[] = [];
+  try {
+    for (const { source } of files) {
+      sources.push(openForReading(source));
+      monitors.push(openForReading(source));
+    }
+    pinInstant(sources, monitors);
+    for (const [index, { target }] of files.entries()) {
+      closeSync(openSync(target, "wx", 0o600));
+      await backup(sources[index] as DatabaseSync, target, { rate: ALL_PAGES });
+      checkFile(target);
+      syncFile(target);
+    }
+  } catch (error) {
+    throw fromSqliteError(error);
+  } finally {
+    for (const database of [...sources, ...monitors]) database.close();
+  }
+}
+
+function openForReading(file: string): DatabaseSync {
+  return new DatabaseSync(file, { readOnly: true, timeout: 5_000 });
+}
+
+/**
+ * Begins a read transaction on every file, such that no file was changed between the first and the last begin. The
+ * monitors see commits that happen while the transactions begin.
+ */
+function pinInstant(sources: readonly DatabaseSync[], monitors: readonly DatabaseSync[]): void {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const before = monitors.map(versionOf);
+    for (const source of sources) {
+      source.exec("BEGIN");
+      // The transaction sees the state of its first read.
+      source.prepare("SELECT count(*) FROM sqlite_schema").get();
+    }
+    if (monitors.every((monitor, index) => versionOf(monitor) === before[index])) return;
+    for (const source of sources) source.exec("ROLLBACK");
+  }
+  throw new Error("the files change too often to be copied at one instant; repeat the command");
+}
+
+/** Returns a number that changes with each commit of another connection. */
+function versionOf(monitor: DatabaseSync): unknown {
+  return monitor.prepare("PRAGMA data_version").get()?.data_version;
+}
+
+/**
+ * Checks the structure of a database file.
+ *
+ * @throws Error when the file is damaged
+ */
+export function checkFile(file: string): void {
+  const database = new DatabaseSync(file);
+  try {
+    const first = database.prepare("PRAGMA quick_check(1)").get()?.quick_check;
+    if (first !== "ok") throw new Error(`${file} is damaged: ${String(first)}`);
+  } finally {
+    database.close();
+  }
+}
+
+function syncFile(file: string): void {
+  const handle = openSync(file, "r+");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
