@@ -156,6 +156,8 @@ interface ChainsOptions {
   maxLifetimeMs: number;
   /** Maximum time by which issuedAt may be ahead of this service's clock, in milliseconds. */
   clockSkewMs: number;
+  /** Reads the revocations of other replicas; see RevocationReader. */
+  catchUp?: () => Promise<void> | undefined;
 }
 
 /**
@@ -208,6 +210,7 @@ export class Chains {
 
   /** Checks a chain without a presenter: whether it is valid now, and whether it satisfies `question`. */
   async check(input: TokenInput, question: ChainQuestion = {}): Promise<VerifyResult> {
+    await this.#options.catchUp?.();
     const fullContext = { ...BEARER, ...question };
     const { result } = await this.decide(input, fullContext, { now: this.#options.clock.now() });
     const denial = result.ok ? this.finalDenial(result.token, result.blocks) : undefined;

@@ -206,6 +206,7 @@ export const tokens = defineService({
       },
       maxLifetimeMs: settings.tokenMaxLifetime,
       clockSkewMs: settings.clockSkew,
+      catchUp: () => reader.catchUp(),
     });
     const sharedSessions = isShared ? new SharedSessions({ engine, store, secrets }) : undefined;
     const proofs = new HolderProofs({ engine, state, seenProofs, sharedSessions });

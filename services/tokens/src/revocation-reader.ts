@@ -172,6 +172,16 @@ export class RevocationReader implements CurrentRevocations {
     }
   }
 
+  /** Reads the revocations that other replicas have recorded until now. Undefined without replicas. */
+  catchUp(): Promise<void> | undefined {
+    return this.#options.isShared === true ? this.#catchUp() : undefined;
+  }
+
+  async #catchUp(): Promise<void> {
+    const began = this.begin();
+    await this.settle(began, await this.#options.store.read((tx) => this.isCurrent(tx)));
+  }
+
   /**
    * Requires of replicas that the last read is not older than the interval between reads; else reads again. A process
    * that was stopped therefore decides by the present revocations.
