@@ -6,14 +6,19 @@ import { startingWith } from "../starting-with.ts";
 import type { Next } from "./outcome.ts";
 import { isPeerGone } from "./peer-gone.ts";
 
+/** The header of a holder proof (RFC 9449). */
+const PROOF_HEADER = "dpop";
+
 /**
- * Repeats a call at another replica if its replica died or drains, and the call is repeatable. A stream is repeated until
+ * Repeats a call at another replica if its replica died or drains, and the call is repeatable and has no holder proof. A stream is repeated until
  * its first message; its reader continues a later one from its cursor.
  *
  * @param attempts maximum number of attempts of one call
  */
 export function failoverInterceptor(attempts: number): Interceptor {
   return (next) => async (request) => {
+    // A proof counts once. The replica that got the call may have marked it, and another one would refuse the caller.
+    if (request.header.has(PROOF_HEADER)) return next(request);
     if (!request.stream)
       return isRepeatable(request.method, request.message)
         ? attempted(attempts, request.signal, () => next(request))
