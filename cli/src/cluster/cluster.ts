@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
@@ -171,6 +171,8 @@ export class Cluster {
     }));
     const backends = this.#backends.map(({ name, pid = null, restarts }) => ({ name, pid, restarts }));
     mkdirSync(this.#options.settings.dataDir, { recursive: true, mode: 0o700 });
-    writeFileSync(this.#stateFile, `${JSON.stringify({ services, backends }, null, 2)}\n`);
+    // A rename replaces the file at once, so that no reader sees half of it.
+    writeFileSync(`${this.#stateFile}.new`, `${JSON.stringify({ services, backends }, null, 2)}\n`);
+    renameSync(`${this.#stateFile}.new`, this.#stateFile);
   }
 }

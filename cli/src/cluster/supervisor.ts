@@ -24,7 +24,7 @@ export class Supervisor {
   readonly #options: SupervisorOptions;
   #child: Child | undefined;
   #backoffMs = FIRST_BACKOFF_MS;
-  #restarts = 0;
+  #starts = 0;
   /** Wakes the wait before a start. */
   #wake = () => {};
   #isStopping = false;
@@ -44,7 +44,7 @@ export class Supervisor {
 
   /** Number of starts after the first one. */
   get restarts(): number {
-    return this.#restarts;
+    return Math.max(0, this.#starts - 1);
   }
 
   /** Starts the process. @throws the error of the first start */
@@ -58,9 +58,9 @@ export class Supervisor {
   async replace(): Promise<void> {
     if (this.#isStopping) return;
     this.#isReplacing = true;
-    const before = this.#restarts;
+    const before = this.#starts;
     await this.#child?.stop(this.#options.graceMs);
-    while (this.#restarts === before && !this.#isStopping) await pause(FIRST_BACKOFF_MS / 2);
+    while (this.#starts === before && !this.#isStopping) await pause(FIRST_BACKOFF_MS / 2);
   }
 
   /** Ends the process for good. */
@@ -75,6 +75,7 @@ export class Supervisor {
   async #startOnce(): Promise<void> {
     const child = await this.#options.start();
     this.#child = child;
+    this.#starts++;
     this.#options.onChange?.();
     if (this.#isStopping) await child.stop(this.#options.graceMs);
   }
@@ -105,9 +106,7 @@ export class Supervisor {
       if (this.#isStopping) return;
       this.#isReplacing = false;
       try {
-        await this.#startOnce();
-        this.#restarts++;
-        return;
+        return await this.#startOnce();
       } catch (err) {
         log.error({ process: name, err }, "a process did not start; it starts again");
       }
