@@ -27,7 +27,7 @@ export interface AttenuateParams {
 }
 
 /**
- * `subContract` says whether one contract is a recorded part of another. Without `subContract`, all blocks of a
+ * `subContract` says whether one contract is a recorded sub-contract of another. Without `subContract`, all blocks of a
  * chain must name one contract.
  */
 export interface AttenuateOptions {

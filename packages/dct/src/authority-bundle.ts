@@ -13,7 +13,7 @@ import { verifyToken } from "./verify.ts";
 
 /** The form of an authority bundle. */
 export const AUTHORITY_BUNDLE_FORMAT = "depute-authority-bundle/1";
-/** Largest text of a bundle that is written or read, in UTF-16 code units. */
+/** Maximum length of a bundle's text, in UTF-16 code units. */
 export const MAX_AUTHORITY_BUNDLE = 1_048_576;
 
 /** Whether a block was in force at a time. */
@@ -35,7 +35,7 @@ export interface StatedBlock {
   readonly block?: Authority | Attenuation;
 }
 
-/** What the platform states about the authority of a subject. */
+/** The platform's statement about the authority of a subject. */
 export interface AuthorityStatement {
   readonly kind: "delegation" | "task" | "token" | "attestation";
   readonly subjectId: string;
@@ -113,7 +113,7 @@ export function signAuthorityBundle(
 export interface BundleCheck {
   readonly name: "form" | "signature" | "blocks" | "token" | "revocations" | "attestation" | "log";
   readonly ok: boolean;
-  /** For people; names the member at fault. */
+  /** A text for people. It names the faulty member. */
   readonly detail: string;
 }
 
@@ -121,7 +121,7 @@ export interface BundleVerdict {
   /** Whether every check passed. */
   readonly ok: boolean;
   readonly checks: readonly BundleCheck[];
-  /** The statement of a bundle with the right form. It counts only if `ok`. */
+  /** The statement of a bundle that has the right form. Trust it only if `ok` is true. */
   readonly statement?: AuthorityStatement;
 }
 
@@ -134,8 +134,8 @@ export interface TrustedKeys {
 }
 
 /**
- * Verifies a bundle offline: the platform's signature, the links and digests of the blocks, and each proof that the bundle
- * has. Every text gives a verdict, never an exception.
+ * Verifies a bundle offline: the platform's signature, the links and digests of the blocks, and each proof in the
+ * bundle. Returns a verdict for every text and never throws.
  */
 export function verifyAuthorityBundle(
   engine: CryptoEngine,
@@ -160,7 +160,7 @@ export function verifyAuthorityBundle(
     ];
     return { ok: checks.every(({ ok }) => ok), checks, statement: bundle.statement };
   } catch {
-    // A member without a canonical form, or a member of another type than its name says.
+    // A member has no canonical form, or its type is not the type that the form requires.
     return failed("form", "a member has the wrong type");
   }
 }
@@ -235,7 +235,10 @@ function blocksFault(engine: CryptoEngine, { statement }: AuthorityBundle): stri
   return undefined;
 }
 
-/** The roots that count are the reader's. Lineages of contracts are the verifier's: the platform's signature covers them. */
+/**
+ * Returns the fault of the bundle's token; undefined if the token is valid and matches the statement. The reader's own
+ * roots must accept the token. Lineages of contracts are not checked, because the platform's signature covers them.
+ */
 function tokenFault(
   engine: CryptoEngine,
   { token = "", statement }: AuthorityBundle,

@@ -62,14 +62,14 @@ function isWildcard(segment: string): boolean {
 }
 
 /**
- * Gives the general answer for `contains`. Neither pattern may be universal, and both must agree on the leading
- * and the trailing slash.
+ * Decides `contains` for the general case, which the quick checks of `contains` leave open. Neither pattern
+ * may be universal, and both must agree on the leading and the trailing slash.
  */
 export function containsByWalk(parent: Pattern, child: Pattern, budget: WorkBudget): boolean {
   return walk(new ParentStates(parent.segments), child, budget);
 }
 
-/** Maximum number of segments for which `atSight` answers; longer patterns are walked and pay for every step. */
+/** Maximum number of segments in a pattern that `atSight` accepts. Longer patterns need the walk. */
 const MAX_SEGMENTS_AT_SIGHT = 31;
 
 interface Step {
@@ -234,7 +234,7 @@ function narrow(parent: Level, block: Attenuation, index: number, walk: Walk): L
   const expiresAt = block.expiresAt === undefined ? parent.expiresAt : instant(block.expiresAt);
   if (expiresAt > parent.expiresAt) deny("attenuation_violation", `${path}: expiry expansion`);
   const remainingDepth = narrowDepth(parent, block, path);
-  // Only a store has the record that a contract is part of another. Without a store, all blocks of a chain must name
+  // Only a store knows that a contract is a sub-contract of another. Without a store, all blocks of a chain must name
   // the same contract.
   if (
     block.contractId !== parent.contractId &&

@@ -41,9 +41,9 @@ export function isPrincipalId(id: unknown): id is string {
 }
 
 /**
- * Whether a principal may be admitted as a trusted root or registered. The key must be of prime order; otherwise some
- * of its signatures could be valid under only one verifier. The check costs as much as a verification, so cache the
- * answer.
+ * Whether a principal may be admitted as a trusted root or registered. The key must be of prime order. Otherwise two
+ * signature libraries may disagree on whether one of its signatures is valid. The check costs as much as a
+ * verification, so cache the result.
  */
 export function isAdmissible(engine: CryptoEngine, id: unknown): id is string {
   const key = parsePrincipal(id);

@@ -13,11 +13,10 @@ const LOAD = 0.75;
 const GROWTH = 1.4;
 
 /**
- * Revocation ids whose revokers' right was proved (DelegateOS 4.2), in packed tables. From 10,000 ids on, an id
- * takes at most 64 bytes of memory; a text in a Set would take about 200. A verifier looks up every block here.
- * An id belongs to one of 256 tables with open addressing. Each table grows separately, so that no addition
- * waits for a copy of all ids. The slot depends on secret numbers, so an attacker who chooses ids cannot make
- * them collide.
+ * Revocation ids whose revokers were proven to be rightful (DelegateOS 4.2), in packed tables. From 10,000 ids on, an
+ * id takes at most 64 bytes of memory; a text in a Set would take about 200. A verifier looks up every block here. An
+ * id belongs to one of 256 tables with open addressing. Each table grows separately, so that no addition waits for a
+ * copy of all ids. The slot depends on secret numbers, so an attacker who chooses ids cannot make them collide.
  */
 export class RevocationSet implements RevocationView {
   readonly #shards: Shard[] = [];
@@ -34,7 +33,7 @@ export class RevocationSet implements RevocationView {
     return this.#shards.reduce((sum, { words }) => sum + words.byteLength, 0);
   }
 
-  /** Whether a block is revoked. The revoker's right was proved before the entry was added. */
+  /** Whether a block is revoked. The revoker was proven to be rightful before the entry was added. */
   isRevoked(revocationId: string): boolean {
     return this.has(revocationId);
   }

@@ -61,9 +61,8 @@ export function mayRevoke(
 }
 
 /**
- * Revocations in memory (DelegateOS 4.2). Entries are never removed. Entries are stored by block and by
- * revoker. Therefore an entry by a principal without the right does not count, and does not block a later valid
- * entry.
+ * Revocations in memory (DelegateOS 4.2). Entries are never removed. They are stored by block and by revoker. So an
+ * entry by a principal that is not a rightful revoker does not count, and does not block a later valid entry.
  */
 export class RevocationList implements RevocationView {
   readonly #engine: CryptoEngine;
@@ -83,8 +82,8 @@ export class RevocationList implements RevocationView {
 
   /**
    * Whether a block is revoked. With `rightful`, only entries by these principals count; a verifier must pass
-   * `rightful`. Without `rightful`, any principal's entry counts: the right cannot be checked without the
-   * chain, and true is the safe answer.
+   * `rightful`. Without `rightful`, any principal's entry counts. Only the chain shows whether a revoker is rightful, and
+   * true is the safe result.
    */
   isRevoked(revocationId: string, rightful?: readonly string[]): boolean {
     const entries = this.#entries.get(revocationId);
@@ -93,8 +92,8 @@ export class RevocationList implements RevocationView {
   }
 
   /**
-   * Adds an entry with a valid signature. With the verified `blocks` of the block's chain, the revoker's right is
-   * checked now. Without them, the entry counts once a presented chain proves the right. A repeated entry changes
+   * Adds an entry with a valid signature. With the verified `blocks` of the block's chain, the method checks now whether
+   * the revoker is rightful. Without them, the entry counts once a presented chain proves it. A repeated entry changes
    * nothing; of two scopes, the wider one stays.
    */
   add(

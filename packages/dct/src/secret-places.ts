@@ -1,5 +1,5 @@
 import { randomWords } from "@depute/core";
-/** Returns 32 bits for a key. A table returns the same bits for the same key during its life. */
+/** Returns 32 bits for a key. The function always returns the same bits for the same key. */
 export type Place = (key: Uint32Array) => number;
 
 /**

@@ -40,8 +40,8 @@ export function parseToken(
 }
 
 /**
- * How a token's text is parsed and its chain is checked. `fast`: one pass with cached parts for the usual form of text,
- * otherwise as `reference`. `reference`: without shortcuts and caches. Both give equal results.
+ * How a token's text is parsed and its chain is checked. `fast` reads a canonical text in one pass with caches, and any
+ * other text like `reference`. `reference` uses no shortcuts and no caches. Both give equal results.
  */
 export type ReadingPath = "fast" | "reference";
 
@@ -83,8 +83,8 @@ export function tokenText(input: unknown): string {
 }
 
 /**
- * `fatal`, because a lenient decoder replaces invalid bytes by U+FFFD. `ignoreBOM` leaves a byte order mark in
- * the text. So the reader refuses the mark instead of dropping it.
+ * The decoder is `fatal`, because a lenient decoder replaces invalid bytes by U+FFFD. `ignoreBOM` leaves a byte order
+ * mark in the text, so that the reader refuses the mark instead of dropping it.
  */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

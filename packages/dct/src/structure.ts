@@ -42,7 +42,7 @@ export function object(required: Record<string, Shape>, optional: Record<string,
   };
 }
 
-/** Makes a shape for an array of maximum `max` items. A longer array is denied with the type `tooLong`. */
+/** Makes a shape for an array of at most `max` items. A longer array is denied with the type `tooLong`. */
 export function array(item: Shape, max: number, tooLong: DenialType = "malformed_token"): Shape {
   return (value, path, rules) => {
     if (!Array.isArray(value)) malformed(path, "not an array");
@@ -58,7 +58,7 @@ export function that(problem: string, accepts: (value: unknown) => boolean): Sha
   };
 }
 
-/** Makes a shape for a text of maximum `max` UTF-16 code units, without lone surrogates. */
+/** Makes a shape for a text of at most `max` UTF-16 code units, without lone surrogates. */
 export function text(max: number): Shape {
   return that(`not a text of at most ${max} characters`, (value) => {
     return typeof value === "string" && value.length <= max && value.isWellFormed();

@@ -17,14 +17,17 @@ export interface Keypair {
   privateKey: Uint8Array;
 }
 
-/** DelegateOS 3.1. `resource` is a glob of segments: `*` for one, `**` for any number (10.2). */
+/** A capability (DelegateOS 3.1). `resource` is a glob of segments: `*` for one, `**` for any number (10.2). */
 export interface Capability {
   namespace: string;
   action: string;
   resource: string;
 }
 
-/** DelegateOS 3.1. Amounts of money are in microcents (1 USD = 100,000,000), times are RFC 3339 with Z. */
+/**
+ * The authority block of a token (DelegateOS 3.1). Amounts of money are in microcents (1 USD = 100,000,000), times are
+ * RFC 3339 with Z.
+ */
 export interface Authority {
   issuer: string;
   delegatee: string;
@@ -40,8 +43,8 @@ export interface Authority {
 }
 
 /**
- * DelegateOS 3.1. An absent member keeps the value of the previous block; `allowedCapabilities: []` allows none.
- * `maxChainDepth` counts the delegations that remain after this one.
+ * An attenuation block of a token (DelegateOS 3.1). An absent member keeps the value of the previous block;
+ * `allowedCapabilities: []` allows none. `maxChainDepth` counts the delegations that remain after this one.
  */
 export interface Attenuation {
   attenuator: string;
@@ -55,8 +58,8 @@ export interface Attenuation {
 }
 
 /**
- * DelegateOS 3.1. The signature does not cover `signer` and `covers`. A verifier compares both with the
- * expected values and never trusts them.
+ * The signature of one block (DelegateOS 3.1). The signature does not cover `signer` and `covers`. A verifier compares
+ * both with the expected values and never trusts them.
  */
 export interface TokenSignature {
   signer: string;
@@ -64,7 +67,9 @@ export interface TokenSignature {
   covers: "authority" | number;
 }
 
-/** DelegateOS 3.1. `signatures` has one signature for the authority and one for each attenuation, in order. */
+/**
+ * A token (DelegateOS 3.1). `signatures` has one signature for the authority and one for each attenuation, in order.
+ */
 export interface SignedJSONToken {
   format: typeof SJT_FORMAT;
   authority: Authority;
@@ -72,7 +77,7 @@ export interface SignedJSONToken {
   signatures: TokenSignature[];
 }
 
-/** DelegateOS 3.2. `token` is base64url of the canonical JSON of a SignedJSONToken. */
+/** A serialised token (DelegateOS 3.2). `token` is base64url of the canonical JSON of a SignedJSONToken. */
 export interface SerializedDCT {
   token: string;
   format: typeof SJT_FORMAT;
@@ -110,7 +115,7 @@ export interface TaskSpec {
   outputSchema: JSONSchema;
 }
 
-/** DelegateOS 5.1. `requiredCapabilities` are of the form `namespace:action`. */
+/** The constraints of a contract (DelegateOS 5.1). `requiredCapabilities` are of the form `namespace:action`. */
 export interface TaskConstraints {
   maxBudgetMicrocents: number;
   deadline: string;
@@ -118,7 +123,7 @@ export interface TaskConstraints {
   requiredCapabilities: string[];
 }
 
-/** DelegateOS 6.1, with the methods of 6.5 and 6.6. */
+/** How outputs of a contract are verified (DelegateOS 6.1, with the methods of 6.5 and 6.6). */
 export interface VerificationSpec {
   method: "schema_match" | "deterministic_check" | "composite" | "llm_judge" | "human_review";
   schema?: JSONSchema;
@@ -151,7 +156,10 @@ export interface Attestation {
   signature: string;
 }
 
-/** DelegateOS 7.1. `score` is 0 to 1, `durationMs` milliseconds, `outputHash` BLAKE2b-256. */
+/**
+ * The result in an attestation (DelegateOS 7.1). `score` is 0 to 1, `durationMs` milliseconds, `outputHash`
+ * BLAKE2b-256.
+ */
 export interface AttestationResult {
   success: boolean;
   output?: unknown;

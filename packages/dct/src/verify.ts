@@ -56,7 +56,7 @@ export interface VerifyOptions {
   readonly verified?: VerifiedPrefixes;
 }
 
-/** Longest part of a request that a denial repeats, in UTF-16 code units. */
+/** Maximum length of the part of a request that a denial repeats, in UTF-16 code units. */
 const MAX_ECHO = 64;
 
 /**

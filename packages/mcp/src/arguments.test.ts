@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { bench, type Json, refusal, text, token } from "./testing/parts.ts";
 
-/** A schema that the proxy itself checks, and one that it has checked in isolation. */
+/** PLAIN is a schema that the proxy checks itself. For COMBINED, the proxy uses the isolated schema check. */
 const PLAIN = {
   type: "object",
   properties: { of: { type: "string", maxLength: 3 } },

@@ -10,7 +10,7 @@ const MAX_HELD = 1000;
 
 type Result = Record<string, unknown>;
 
-/** Thrown for a `requestState` that names no call of this caller. The request reached no server. */
+/** Thrown for a `requestState` that names no call of this caller. No request was sent to the server. */
 export class UnknownState extends Refusal {
   constructor() {
     const detail =
@@ -20,7 +20,8 @@ export class UnknownState extends Refusal {
 }
 
 /**
- * Returns the identity of a call: its caller, method and parameters. Answers and states of later rounds do not count.
+ * Returns the identity of a call: its caller, method and parameters. Answers and `requestState` are left out, because
+ * they differ in each round.
  *
  * @param caller the caller's token or session
  */
@@ -47,7 +48,7 @@ export interface AskBridgeOptions {
 /**
  * Lets a server of an earlier revision send requests to the clients that share the server. A request of the
  * server during a call becomes a result that requires input. The call stays open until the client repeats it
- * with the answers (MCP 2026-07-28, multi-round-trip requests). So one form serves clients of both revisions.
+ * with the answers (MCP 2026-07-28, multi-round-trip requests). So clients of both revisions are served alike.
  *
  * The proxy connects to the server once for each set of client capabilities, because a session of an earlier
  * revision has one set.
@@ -57,7 +58,7 @@ export class AskBridge {
   readonly #connections = new Map<string, BridgedConnection>();
   readonly #held = new Map<string, { readonly owner: string; readonly call: HeldCall }>();
 
-  /** The last handle of each call. */
+  /** The newest `requestState` of each held call. A call gets a new one for each round of questions. */
   readonly #handles = new WeakMap<HeldCall, string>();
 
   constructor(options: AskBridgeOptions) {
@@ -92,7 +93,7 @@ export class AskBridge {
     return this.#next(call, options, owner());
   }
 
-  /** Cancels the call of a state; without effect for any other value. */
+  /** Cancels the call that a `requestState` names. Does nothing for any other value. */
   abandon(requestState: unknown): void {
     if (typeof requestState === "string") this.#held.get(requestState)?.call.cancel();
   }

@@ -43,8 +43,8 @@ export type Grants =
  */
 export interface Authoriser {
   /**
-   * Checks in one call whether the token's holder may use all of these rights now. A valid proof counts as used
-   * afterwards.
+   * Checks in one call whether the token grants its holder all of these permissions now. A valid proof then counts as
+   * used.
    */
   verify(presented: Presented, rights: readonly Right[], argumentsDigest: string): Promise<Verdict>;
   /**

@@ -11,12 +11,13 @@ import {
 import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
 /**
- * Maximum number of counts, each of one principal and one tool or server. The limiter first drops the count that was
- * idle longest. A dropped count starts again with a full allowance; counts of running calls stay.
+ * Maximum number of counters. Each counter is for one principal and one tool or server. The limiter first drops the
+ * counter that was idle longest. A dropped counter starts again with a full allowance. Counters with running calls
+ * are not dropped.
  */
 const MAX_COUNTS = 20_000;
 
-/** The calls of one principal within one scope. */
+/** The counter of one principal's calls within one scope. */
 interface Count {
   running: number;
   calls?: Allowance;

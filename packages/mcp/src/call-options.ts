@@ -9,13 +9,13 @@ export interface CallOptions {
   readonly onProgress?: (progress: Progress) => void;
   /** The capabilities of the client that the request comes from; absent if it declared none. */
   readonly clientCapabilities?: Declared;
-  /** Receives the log messages that the server sends for this request, and the least level of them. */
+  /** The receiver of the log messages that the server sends for this request, and their lowest level. */
   readonly logs?: { readonly level: string; readonly onLog: (message: LogMessage) => void };
   /** Answers the server's requests during this call, if the server's revision is an earlier one. */
   readonly ask?: (method: string, params: unknown) => Promise<unknown>;
   /** Maximum duration in milliseconds, instead of the configured one. */
   readonly timeoutMs?: number;
-  /** Whether the caller takes a task in place of the result (MCP 2026-07-28, extension for tasks). */
+  /** Whether the caller accepts a task in place of the result (MCP 2026-07-28, extension for tasks). */
   readonly takesTasks?: boolean;
   /** Headers of the request over HTTP that repeat arguments. */
   readonly headers?: Readonly<Record<string, string>>;

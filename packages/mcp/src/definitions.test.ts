@@ -36,9 +36,9 @@ function definitionsWith(options: { ttlMs?: number; trustsPromises?: boolean } =
       isAnnounced = stands;
     },
     /**
-     * Delays the answers to list requests that begin after this call.
+     * Delays the responses to list requests that begin after this call.
      *
-     * @returns a function that releases the answers
+     * @returns a function that releases the responses
      */
     hold() {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -100,7 +100,7 @@ export class Definitions {
     const digests = new Map(entries.flatMap((entry) => this.#read(entry)));
     if (this.#see(digests)) this.#notice();
     // A page updates the digests of its entries. A page removes no digest, because only a complete list shows
-    // which entries are gone.
+    // which entries no longer exist.
     for (const [name, digest] of digests) this.#knownDigests?.digests.set(name, digest);
     return digests;
   }

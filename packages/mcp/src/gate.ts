@@ -24,11 +24,11 @@ const MAX_RESOURCE_CHARS = 1024;
 export interface Admitted {
   readonly rule: CallRule;
   /**
-   * The right that error messages about the call name. If the call needs several rights, error messages name
+   * The permission that error messages about the call name. If the call needs several permissions, error messages name
    * the first.
    */
   readonly right: Right;
-  /** All rights that the call needs, at least one. */
+  /** All permissions that the call needs, at least one. */
   readonly rights: readonly Right[];
   /** The principal that holds the token; undefined if the call needed no token. */
   readonly principal?: string;
@@ -109,7 +109,7 @@ export async function admitWish(
   throw denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, granted: list }, lackingRight);
 }
 
-/** Returns the first right that no capability grants; undefined if all are granted. */
+/** Returns the first permission that no capability grants; undefined if all are granted. */
 export function lacksRight(capabilities: readonly Right[], rights: readonly Right[]): Right | undefined {
   return rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
 }
@@ -123,7 +123,7 @@ export async function neededRights(
   return (await needed(options, gatedRequest, presentation)).rights;
 }
 
-/** Returns the rights that a call needs, at least one. */
+/** Returns the permissions that a call needs, at least one. */
 async function needed(
   { requireToken, realPath }: GateOptions,
   { rule, args, name }: GatedRequest,
@@ -184,8 +184,8 @@ function unusable(rule: CallRule, detail: string): Error {
 }
 
 /**
- * Returns the right that a rule names, for error messages. A resource that depends on the call's arguments is written
- * as `*`.
+ * Returns the permission that a rule requires, for error messages. A resource that depends on the call's arguments is
+ * written as `*`.
  */
 function barely({ namespace, action, resource }: CallRule): Right {
   return { namespace, action, resource: resource.kind === "fixed" ? resource.value : "*" };

@@ -2,7 +2,7 @@ import { ManualClock } from "@depute/core";
 import { expect, test } from "vitest";
 import { HOLD_MS, held } from "./held-answer.ts";
 
-/** Creates an answer with a stream as body, to which the test writes. */
+/** Creates a response with a stream as body, to which the test writes. */
 function streamed() {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let isCancelled = false;

@@ -126,7 +126,7 @@ export class HeldCall {
     this.#limit(this.#options.timeoutMs);
   }
 
-  /** Limits the time of the client's answers. */
+  /** Limits the time that the call waits for the client's answers. */
   #wait(): void {
     this.#limit(HELD_MS);
   }

@@ -1,12 +1,12 @@
 import type { Presentation } from "./presentation.ts";
 import type { Right } from "./rules/visible.ts";
 
-/** Maximum number of tasks. The oldest is forgotten first. */
+/** Maximum number of stored tasks. A further task displaces the oldest. */
 const MAX_TASKS = 10_000;
 
 /** A task of a server, as this process knows it. */
 export interface KnownTask {
-  /** The id of the task towards its client. */
+  /** The id of the task that its client uses. */
   readonly id: string;
   /** The caller whose list shows the task. */
   readonly owner: string;
@@ -16,7 +16,7 @@ export interface KnownTask {
   readonly notify?: (task: Record<string, unknown>) => void;
 }
 
-/** The tasks that clients of this process began. It is lost with the process; the ids of the tasks are not. */
+/** The tasks that clients of this process began. A restart loses this list, but the tasks' ids stay valid. */
 export class KnownTasks {
   readonly #tasks = new Map<string, KnownTask>();
 

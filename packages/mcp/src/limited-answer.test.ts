@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { limitedAnswer } from "./limited-answer.ts";
 
-/** Creates an answer whose body arrives in pieces. */
+/** Creates a response whose body arrives in pieces. */
 const answer = (type: string, pieces: readonly string[]) =>
   new Response(
     new ReadableStream({

@@ -5,10 +5,10 @@ const [LINE_FEED, CARRIAGE_RETURN] = [10, 13];
 const utf8 = new TextEncoder();
 
 /**
- * Limits the memory for an HTTP answer: at most one message is buffered, up to `maxBytes`. A larger message is replaced
- * by an error for the request; an event stream then ends.
+ * Limits the memory for an HTTP response: at most one message is buffered, up to `maxBytes`. A larger message is
+ * replaced by an error for the request; an event stream then ends.
  *
- * @param requestId id of the answered request; undefined for a stream without a request, which ends without an error
+ * @param requestId id of the request; undefined for a stream without a request, which ends without an error
  */
 export async function limitedAnswer(
   answer: Response,

@@ -4,7 +4,7 @@ import type { WatchedResources } from "./watched-resources.ts";
 
 type Listener = (event: ServerEvent) => void;
 
-/** The resources of one request `subscriptions/listen`, which end with its stream. */
+/** The resources of one request `subscriptions/listen`. The subscriptions end with the request's stream. */
 interface Opened {
   readonly watched: WatchedResources;
   listener: Listener | undefined;
@@ -17,7 +17,7 @@ interface Opened {
  */
 export class ListenBus implements ServerEventBus {
   readonly #listeners = new Map<Listener, Opened | undefined>();
-  /** The request whose stream the SDK opens. */
+  /** The request whose stream the SDK is opening. */
   readonly #opening = new AsyncLocalStorage<Opened>();
 
   publish(event: ServerEvent): void {

@@ -24,7 +24,7 @@ export interface ObservedCall {
   /** The name of the tool or method; empty if the map has no rule for it. */
   readonly name: string;
   readonly outcome: ObservedOutcome;
-  /** Milliseconds from the arrival of the call to its answer. */
+  /** Milliseconds from the arrival of the call to its response. */
   readonly ms: number;
 }
 
@@ -54,7 +54,7 @@ export async function observed(
   }
 }
 
-/** Returns how a call ended that threw. */
+/** Returns the outcome of a call that threw this error. */
 function outcomeOf(thrown: unknown): ObservedOutcome {
   return (thrown instanceof Refusal ? OUTCOMES.get(thrown.code) : undefined) ?? "failed";
 }

@@ -5,7 +5,7 @@ import { INTERNAL_ERROR } from "./rules/refusal.ts";
 /** A random text that distinguishes this process's own errors from errors of a server. */
 const MARK = randomUuid();
 
-/** Creates the answer that replaces an answer over the size limit. */
+/** Creates the response that replaces a response over the size limit. */
 export function oversize(id: RequestId, maxBytes: number): JSONRPCErrorResponse {
   const message = `the message has more than ${maxBytes} bytes`;
   return {

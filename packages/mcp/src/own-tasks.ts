@@ -46,7 +46,7 @@ export interface OwnTasks<Call> {
   ended(taskId: string, call: Call): Promise<McpTask | undefined>;
 }
 
-/** Returns the capability for tasks. */
+/** Returns the server capabilities that declare support for tasks. */
 export function taskCapability(era: Era): ServerCapabilities {
   return era === "modern"
     ? { extensions: { [TASKS_EXTENSION]: {} } }
@@ -93,7 +93,7 @@ function declaresTasks(server: Server): boolean {
   return server.getClientCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
 }
 
-/** Returns the answer to `tools/call` that hands out a task. The task is durable. */
+/** Returns the response to `tools/call` that contains a task. The task is durable. */
 export function createdTask(era: Era, task: McpTask): JsonObject {
   return era === "legacy"
     ? { task: earlierTask(task) }
@@ -128,7 +128,7 @@ export function serveTasks<Call>(server: Server, era: Era, methods: TaskMethods<
   else serveEarlier(server, methods);
 }
 
-/** The methods of the extension. (MCP 2026-07-28, extension io.modelcontextprotocol/tasks) */
+/** Serves the methods of the extension. (MCP 2026-07-28, extension io.modelcontextprotocol/tasks) */
 function serveExtension<Call>(server: Server, { tasks, run }: TaskMethods<Call>): void {
   const declared = () => {
     if (!declaresTasks(server)) throw undeclared();
@@ -151,7 +151,7 @@ function serveExtension<Call>(server: Server, { tasks, run }: TaskMethods<Call>)
   });
 }
 
-/** The methods of the earlier form. (MCP 2025-11-25, Tasks) */
+/** Serves the methods of the earlier form. (MCP 2025-11-25, Tasks) */
 function serveEarlier<Call>(server: Server, { tasks, run }: TaskMethods<Call>): void {
   server.setRequestHandler("tasks/get", { params: NAMED }, async ({ taskId }, context) =>
     earlierTask(found(await run(context, (call) => tasks.get(taskId, call)))),

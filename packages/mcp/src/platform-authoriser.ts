@@ -15,7 +15,7 @@ import { Recent } from "./recent.ts";
 import type { Right } from "./rules/visible.ts";
 
 /**
- * Milliseconds for which an answer about an agent's manifest is cached. A change that forbids a tool therefore takes
+ * Milliseconds for which a response about an agent's manifest is cached. A change that forbids a tool therefore takes
  * effect within a second.
  */
 const BINDING_MS = 500;

@@ -1,4 +1,7 @@
-/** Makes caches keep an answer that depends on a token private to its caller (revision 2026-07-28, `cacheScope`). */
+/**
+ * Marks a result as private (revision 2026-07-28, `cacheScope`), because it depends on the caller's token. Caches then
+ * do not return it to other callers.
+ */
 export function withPrivateCache(result: Record<string, unknown>): Record<string, unknown> {
   return result.cacheScope === undefined ? result : { ...result, cacheScope: "private" };
 }

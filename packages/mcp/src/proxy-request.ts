@@ -16,8 +16,8 @@ export interface ProxyRequest extends CallOptions {
   /** The subscriptions of the request's session; absent if the revision or the session has none. */
   readonly watched?: WatchedResources;
   /**
-   * The client, for a revision before 2026-07-28: each request of the server reaches such a client as a
-   * separate request.
+   * The client to which the server's requests are sent. Present only for revisions before 2026-07-28; later
+   * revisions put these requests into the result of a call.
    */
   readonly client?: AskedClient;
   /** The era of the client; absent for an address without tasks. */

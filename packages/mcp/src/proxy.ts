@@ -94,9 +94,9 @@ export class McpProxy {
   }
 
   /**
-   * Answers a request.
+   * Handles a request, and returns its result.
    *
-   * @throws Refusal, with the code and data of the error answer
+   * @throws Refusal, with the code and data of the error response
    */
   async handle(request: ProxyRequest): Promise<Record<string, unknown>> {
     try {
@@ -140,7 +140,7 @@ export class McpProxy {
     }
   }
 
-  /** Tells the client of a task the state that a server of an earlier revision announced: see UpstreamOptions. */
+  /** Notifies the client of a task. A server of an earlier revision has announced the task's new state. */
   taskChanged(task: Readonly<Record<string, unknown>>, connection: string): void {
     this.#background(this.#tasks.changed(task, connection));
   }
@@ -181,7 +181,7 @@ export class McpProxy {
     await admitWish(this.#gate, gatedRequestOf(SUBSCRIBE, { uri }, this.#options.config.map), presentation);
   }
 
-  /** Resolves when all calls that were begun are settled. */
+  /** Closes the server, and resolves when all reservations of calls are settled. */
   async close(): Promise<void> {
     await this.#options.upstream.close();
     await Promise.all(this.#open);
@@ -306,7 +306,7 @@ export class McpProxy {
     } catch (thrown) {
       throw await this.#failed(this.#tasks.explained(thrown, request), held);
     }
-    // The answer does not wait for the charge. If the charge fails, the whole reservation is charged when it expires.
+    // The response does not wait for the charge. If the charge fails, the whole reservation is charged when it expires.
     if (held !== undefined) {
       this.#background(
         this.#options.timers.nextTurn().then(() => this.#settle(held, { kind: "answered", result })),
@@ -354,7 +354,7 @@ export class McpProxy {
     return { reservationId, cost: rule.cost, onUncharged: (microcents) => counted.refund(microcents) };
   }
 
-  /** Admits the requests to the client that a result contains. Throws Refusal, and ends a call that waits for them. */
+  /** Admits the requests to the client that a result contains. If one is refused, cancels the call and throws Refusal. */
   async #assertAnswered(
     result: Record<string, unknown>,
     presentation: Presentation | undefined,
@@ -378,8 +378,7 @@ export class McpProxy {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
     const isUnsent = fault?.kind === "unsent" || thrown instanceof UnknownState;
     const budget = await this.#settle(held, { kind: isUnsent ? "unsent" : "unknown" });
-    // A refusal between two rounds of a call: the requests of the server's answer were not admitted, or could
-    // not be answered.
+    // A refusal between two rounds of a call: requests of the server were not admitted, or could not be answered.
     if (thrown instanceof Refusal) {
       const { code, message, data } = thrown;
       return new Refusal(code, message, budget.state === "none" ? data : { ...data, budget: { ...budget } });

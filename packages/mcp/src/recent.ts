@@ -1,7 +1,7 @@
 import type { Clock } from "@depute/core";
 
 /**
- * A cache of answers with a limited lifetime. Errors are not cached. The least recently requested entry is evicted
+ * A cache of results with a limited lifetime. Errors are not cached. The least recently requested entry is evicted
  * first.
  */
 export class Recent<Value> {

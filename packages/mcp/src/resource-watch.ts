@@ -18,7 +18,7 @@ export class ResourceWatch {
   /** The number of clients that watch each resource, by its address. */
   readonly #watchers = new Map<string, number>();
   #standing: McpSubscription | undefined;
-  /** The last change of the subscription. Changes are made one after another. */
+  /** The change of the subscription that was started last. Changes are made one after another. */
   #changing: Promise<void> = Promise.resolve();
   #cancelWait: () => void = () => {};
 

@@ -57,7 +57,7 @@ test("a client is asked only for what it declared", async () => {
   const { result, asked, abandoned } = run(asking({ one: { method: "roots/list" } }, "open"), []);
   await expect(result).rejects.toMatchObject({ code: -32603, data: { requiredCapabilities: { roots: {} } } });
   expect(asked).toEqual([]);
-  // The server no longer waits for the answer.
+  // The call that the server still held open has been ended.
   expect(abandoned).toEqual(["open"]);
 });
 

@@ -25,14 +25,14 @@ export interface RoundsOptions {
   admit(result: Result): Promise<void>;
   /** Repeats the call with the client's answers. */
   again(answers: { inputResponses?: Result; requestState?: unknown }): Promise<Result>;
-  /** Ends the call that a result leaves open, after a failure between two rounds. */
+  /** Cancels the call of a result that requires input, after a failure between two rounds. */
   abandon(result: Result): void;
 }
 
 /**
- * Delivers a modern server's input requests to a client whose revision has none. Each input request becomes a
- * separate request on the call's stream, and the call is repeated with the answers. (MCP 2026-07-28,
- * multi-round-trip requests)
+ * Delivers a modern server's input requests to a client whose revision does not support them. Each input request
+ * becomes a separate request on the call's stream. Then the call is repeated with the client's answers. (MCP
+ * 2026-07-28, multi-round-trip requests)
  *
  * @returns the first result that requires no input
  * @throws Refusal if the client lacks a capability, or the server asks too often

@@ -28,7 +28,7 @@ export interface PlatformSchemaCheckOptions {
   refusalIn(thrown: unknown): DeputeError;
 }
 
-/** Checks values in Depute's verifier, whose threads run schemas of other parties. */
+/** Checks values in Depute's verifier, whose threads run untrusted schemas. */
 export function platformSchemaCheck({
   verifier,
   callOptions,

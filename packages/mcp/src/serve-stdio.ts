@@ -13,7 +13,7 @@ import type { WatchedResources } from "./watched-resources.ts";
 
 /** One client over stdio. A server behind the proxy serves this client alone. */
 export interface StdioFace {
-  /** Checks a request that the MCP server sends to its client, and forwards it. */
+  /** Checks a request that the server behind the proxy sends to the client, and forwards it. */
   ask(method: Ask, params: unknown): Promise<unknown>;
   /**
    * The capabilities that the client declared on `initialize`; undefined before `initialize`, and in revision

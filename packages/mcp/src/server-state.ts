@@ -7,7 +7,7 @@ export type ServerState =
   /** `failures` counts crashes and failed starts in a row; `retryAfterMs` is the time until the next possible start. */
   | { readonly kind: "failed"; readonly failures: number; readonly retryAfterMs: number };
 
-/** Follows the starts and failures of one server, and spaces its starts. */
+/** Tracks the starts and failures of one server, and delays its next start after failures. */
 export class ServerStarts {
   readonly #clock: Clock;
   readonly #onState: ((state: ServerState) => void) | undefined;

@@ -62,8 +62,8 @@ export interface TaskCall {
 }
 
 /**
- * The tasks of one server, for clients of the server's own era. Clients get other ids than the server gave, and each
- * request on a task needs the rights of the call that began it.
+ * The tasks of one server, for clients of the server's own era. Clients use other ids than the server does. Each
+ * request on a task needs the capabilities of the call that began the task.
  */
 export class ServerTasks {
   readonly #options: ServerTasksOptions;
@@ -83,10 +83,10 @@ export class ServerTasks {
   }
 
   /**
-   * Decides whether a call of a tool may become a task. A client of 2026-07-28 declares that for the call, an earlier
-   * client requests it with `task`.
+   * Decides whether a call of a tool may become a task. A client of 2026-07-28 declares support in the call. An earlier
+   * client requests a task with `task`.
    *
-   * @throws Refusal if the client requests a task, and the rights of the call are too long for its id
+   * @throws Refusal if the client requests a task, and the call's capabilities are too long for the task's id
    */
   async ofCall(
     request: ProxyRequest,
@@ -124,7 +124,7 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the answer to a call with the id that the client uses, if the answer is a task.
+   * Returns the server's response to a call. If the response is a task, it gets the id that the client uses.
    *
    * @param call undefined if the call must not become a task
    * @throws UpstreamError for a task that was not requested, or that has no usable id
@@ -156,7 +156,7 @@ export class ServerTasks {
   }
 
   /**
-   * Answers a method on tasks.
+   * Handles a request with a method on tasks.
    *
    * @throws Refusal; UpstreamError
    */
@@ -230,13 +230,13 @@ export class ServerTasks {
     );
   }
 
-  /** Returns the parameters of a server's request to its only client, with the client's id of the task that they name. */
+  /** Returns the parameters of a server's request to its only client. The id of a task is replaced by the client's id. */
   relatedAsk(params: Result): Result {
     const known = this.#known.get(SHARED_CONNECTION, relatedTaskId(params));
     return known === undefined ? params : { ...relatedTo(params, known.id) };
   }
 
-  /** Tells the client of a task that the server announced another state of it. */
+  /** Notifies the client of a task that the task's state at the server has changed. */
   async changed(task: Readonly<Record<string, unknown>>, connection: string): Promise<void> {
     const known = this.#known.get(connection, task.taskId);
     if (known?.notify === undefined) return;
@@ -248,7 +248,7 @@ export class ServerTasks {
     }
   }
 
-  /** Returns the principals of a request. The token's proof is checked with the rights of the task. */
+  /** Returns the principals of a request. The token's proof is checked together with the capabilities of the task. */
   async #callerOf(
     { login = "" }: Pick<ProxyRequest, "login">,
     presentation: Presentation | undefined,
@@ -346,7 +346,7 @@ export class ServerTasks {
     }
   }
 
-  /** Lists the caller's tasks alone, because clients share the server. */
+  /** Lists only the caller's own tasks, because clients share the server. */
   async #list(
     request: ProxyRequest,
     params: Readonly<Record<string, unknown>>,
@@ -382,7 +382,7 @@ function assertDeclared(capabilities: Declared | undefined): void {
   });
 }
 
-/** The caller whose list shows a task. Callers without principal are told apart by their sessions. */
+/** Returns the caller whose list shows a task. Callers without a principal are distinguished by their sessions. */
 function ownerOf({ session = "" }: ProxyRequest, caller: TaskHandle["caller"]): string {
   return JSON.stringify(caller.every((principal) => principal === "") ? ["session", session] : caller);
 }

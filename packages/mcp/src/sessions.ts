@@ -6,7 +6,7 @@ import { type Server, WebStandardStreamableHTTPServerTransport } from "@modelcon
  * was idle longest ends.
  */
 const MAX_SESSIONS = 1000;
-/** Maximum silence of a session in milliseconds. */
+/** Milliseconds without a request after which a session ends. */
 const IDLE_MS = 1_800_000;
 
 /** The context of a request: its parsed JSON, and its sender. */

@@ -46,13 +46,13 @@ interface Waiting {
 
 export interface StdioOptions {
   readonly address: Extract<UpstreamAddress, { kind: "stdio" }>;
-  /** Maximum size in bytes of one message from the server. If an answer is larger, the caller gets an error instead. */
+  /** Maximum size in bytes of one message from the server. A larger response is replaced by an error for the caller. */
   readonly maxAnswerBytes: number;
   readonly timers: Timers;
 }
 
 /**
- * An MCP server in a child process. Unlike the SDK's transport, this transport survives an oversized answer.
+ * An MCP server in a child process. Unlike the SDK's transport, this transport survives an oversized response.
  * The transport writes one message at a time and queues the others. So the transport knows which requests the
  * server has certainly not received.
  */
@@ -180,8 +180,8 @@ export class StdioTransport implements Transport {
         this.onerror?.(new Error(`the server sent a message of more than ${maxAnswerBytes} bytes`));
         if (id === undefined) return;
         const answer = oversize(id, maxAnswerBytes);
-        // An oversized message may be a request of the server. The server then gets an error as its answer, so
-        // that the server does not wait.
+        // An oversized message may be a request of the server. The server then gets an error, so that it does not wait for a
+        // response.
         if (hasMethod) this.send(answer).catch((error: Error) => this.onerror?.(error));
         else this.onmessage?.(answer);
       },

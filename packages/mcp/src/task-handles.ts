@@ -8,12 +8,12 @@ export interface Seal {
   open(sealed: string, context: Readonly<Record<string, string>>): Uint8Array | undefined;
 }
 
-/** The facts about a task of a server that its id towards clients contains. */
+/** The facts about a server's task that are sealed in the task's id for clients. */
 export interface TaskHandle {
   /** The id of the task at the server. */
   readonly taskId: string;
   readonly tool: string;
-  /** The rights of the call that created the task. Each later request needs them again. */
+  /** The capabilities that the call that created the task needed. Each later request needs them again. */
   readonly rights: readonly Right[];
   /** The principal of the call's token, and the principal of its login; each is empty for none. */
   readonly caller: readonly [holder: string, login: string];
@@ -29,8 +29,8 @@ const MAX_TASK_ID = 512;
 const MAX_SEALED = 8192;
 
 /**
- * The ids of tasks towards clients. An id is a sealed handle, so every process with the key opens it, and no process
- * stores it.
+ * Creates and opens the ids of tasks that clients use. An id is a sealed handle, so every process with the key can open
+ * it, and no process stores it.
  */
 export class TaskHandles {
   readonly #seal: Seal;

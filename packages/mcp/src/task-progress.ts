@@ -5,8 +5,8 @@ import type { Progress } from "@modelcontextprotocol/client";
 const MAX_CALLS = 10_000;
 
 /**
- * The receivers of the progress of tasks. The SDK's client forgets the receiver of a call at the call's answer, but a task
- * tells its progress after that. (MCP 2025-11-25, Tasks)
+ * The receivers of tasks' progress. The SDK's client removes the receiver of a call when the response arrives, but a
+ * task reports progress after its response. (MCP 2025-11-25, Tasks)
  */
 export class TaskProgress {
   readonly #receivers = new Map<unknown, (progress: Progress) => void>();
@@ -29,7 +29,7 @@ export class TaskProgress {
       this.#receivers.get(progressToken)?.(progress as unknown as Progress);
   }
 
-  /** Forgets all receivers, because the server's tasks are gone. */
+  /** Removes all receivers, because the server no longer has any task. */
   clear(): void {
     this.#receivers.clear();
   }

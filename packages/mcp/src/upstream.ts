@@ -112,9 +112,9 @@ export class Upstream {
   }
 
   /**
-   * Sends a caller's request to the server. A server of an earlier revision may send the caller a request
-   * meanwhile. The result then requires input, as in revision 2026-07-28. Only servers over HTTP can send such
-   * requests, because over stdio their requests do not identify a call.
+   * Sends a caller's request to the server. A server of an earlier revision may send a request to the caller during the
+   * call. The result then requires input, as in revision 2026-07-28. Only servers over HTTP can send such requests,
+   * because over stdio their requests do not identify a call.
    *
    * @param owner returns the identity of the caller, the method and the arguments
    * @throws UpstreamError; UnknownState
@@ -157,7 +157,10 @@ export class Upstream {
     return this.#taskListens.begin(transport, taskIds, onTask, signal);
   }
 
-  /** Ends the call that a result leaves open because it requires input, if there is one. */
+  /**
+   * Cancels the call that `requestState` names. A call stays open while the server waits for the client's input. Does
+   * nothing if no such call is open.
+   */
   abandon({ requestState }: Readonly<Record<string, unknown>>): void {
     this.#bridge.abandon(requestState);
   }
@@ -243,7 +246,7 @@ export class Upstream {
     return methods.has(method) || passed.has(method);
   }
 
-  /** Returns another connection to the server, which shows it these capabilities and serves calls alone. */
+  /** Returns a separate connection to the server, only for calls of clients with these capabilities. */
   #sibling(capabilities: Record<string, unknown>): BridgedConnection {
     const { config, address, clock, timers, onTaskStatus } = this.#options;
     const connection = JSON.stringify(capabilities);
@@ -364,7 +367,7 @@ export class Upstream {
       if (!this.#closed) this.#starts.crashed();
     };
     const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
-    // The SDK's client calls an earlier receiver of messages first.
+    // This receiver is set before the SDK's client connects, so the client calls it before its own.
     transport.onmessage = (message) => {
       this.#taskProgress.receive(message);
       this.#taskListens.receive(message);

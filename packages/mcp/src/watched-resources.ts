@@ -53,14 +53,14 @@ export class WatchedResources {
     if (this.#watches.delete(uri)) this.#options.remove(uri);
   }
 
-  /** Notifies the client of a changed resource, if the client watches the resource and still has the right. */
+  /** Notifies the client of a changed resource, if the client watches the resource and may still read it. */
   changed(uri: string): void {
     const watch = this.#watches.get(uri);
     if (watch === undefined) return;
     const { admit, notify, onError } = this.#options;
     admit(uri, watch).then(
       () => notify(uri).catch(onError),
-      // A client that lost the right to a resource gets no further notification.
+      // A client that may no longer read a resource gets no further notification.
       () => this.unsubscribe(uri),
     );
   }

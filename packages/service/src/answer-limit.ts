@@ -15,18 +15,18 @@ import {
 } from "@depute/core";
 
 /**
- * Maximum size of an answer, in bytes of protobuf's binary form. Stock gRPC clients read up to 4 MiB, and headers and
+ * Maximum size of a response, in bytes of protobuf's binary form. Stock gRPC clients read up to 4 MiB, and headers and
  * frames need a part of that.
  */
 export const MAX_ANSWER_BYTES = 3 * 1024 * 1024;
 
-/** Bytes that an answer reserves for its fields beside the list, such as a page token or a revision. */
+/** Bytes of a response that are reserved for its fields beside the list, such as a page token or a revision. */
 const BESIDE_BYTES = 16 * 1024;
 
 /** Bytes for the tag and the length of one element. */
 const ELEMENT_BYTES = 6;
 
-/** Counts the bytes that remain for further elements of one answer. */
+/** Counts the bytes that remain for further elements of one response. */
 export class AnswerRoom {
   #remainingBytes: number;
   #isEmpty = true;
@@ -37,7 +37,7 @@ export class AnswerRoom {
   }
 
   /**
-   * Reserves room for one more element. The first element always fits, because no smaller answer can hold it.
+   * Reserves room for one more element. The first element always fits, because no smaller response could contain it.
    *
    * @param bytes the size of the element in protobuf's binary form
    * @returns false if the element belongs on the next page; every later call then returns false too
@@ -50,14 +50,14 @@ export class AnswerRoom {
   }
 }
 
-/** Elements of one answer, and whether more follow. */
+/** Elements of one response, and whether more follow. */
 export interface CutPage<Item> {
   readonly items: Item[];
   readonly more: boolean;
 }
 
 /**
- * Cuts a page to at most `size` elements and to the maximum bytes of an answer. The page token or cursor of the page's
+ * Cuts a page to at most `size` elements and to the maximum bytes of a response. The page token or cursor of the page's
  * last element leads to the elements that were cut off.
  */
 export function cutPage<Item>(
@@ -116,10 +116,10 @@ export function bytesOf<Desc extends DescMessage>(schema: Desc, message: Message
 }
 
 /**
- * Refuses an answer of several elements that is too long for stock clients. This check comes last: methods
+ * Refuses a response with several elements that is too long for stock clients. This check comes last: methods
  * first cut their lists with {@link cutPage}.
  *
- * @param bytes the size of the whole answer in protobuf's binary form
+ * @param bytes the size of the whole response in protobuf's binary form
  * @throws DeputeError LIMIT_EXCEEDED (`answer_bytes`)
  */
 export function checkAnswer(method: DescMethod, message: Message, bytes: number): void {

@@ -1,7 +1,7 @@
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { Logger } from "./log.ts";
 
-/** Longest time that an item waits to be written, in milliseconds. */
+/** Maximum time that an item waits to be written, in milliseconds. */
 const FLUSH_MS = 250;
 
 export interface BatchedWritesOptions<Item> {
@@ -36,7 +36,7 @@ export class BatchedWrites<Item> {
   }
 
   /**
-   * Requires that an item more may wait.
+   * Requires that one more item may wait.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */

@@ -90,11 +90,11 @@ export function linkSignals(...signals: AbortSignal[]): {
 }
 
 /**
- * Decides how one unary call ends: by its deadline, by its caller's cancel or by its answer, whichever comes
+ * Decides how one unary call ends: by its deadline, by its caller's cancel or by its response, whichever comes
  * first. One object for all three ends costs less than linked signals, above all for calls that end normally.
  */
 export class CallEnd {
-  /** Aborts when the call ends before it has an answer. */
+  /** Aborts when the call ends before it has a response. */
   readonly signal: AbortSignal;
   readonly #controller = new AbortController();
   /** Whether this object already enforces the caller's own time limit. */
@@ -122,12 +122,12 @@ export class CallEnd {
     this.#waiting?.(abortErrorOf(reason));
   }
 
-  /** Ends the call because its caller went away. A call that already has an answer is not affected. */
+  /** Ends the call because its caller went away. A call that already has a response is not affected. */
   leave(): void {
     if (!this.#settled) this.abort(new ConnectError("canceled", Code.Canceled));
   }
 
-  /** Records that the call has its answer. From now on nothing aborts the call. */
+  /** Records that the call has its response. From now on nothing aborts the call. */
   settle(): void {
     this.#settled = true;
     this.#cancelTimer?.();
@@ -144,7 +144,7 @@ export class CallEnd {
 }
 
 /**
- * The object that can end the call before its answer, if the call's transport provides one. Otherwise only the call's
+ * The object that can end the call before its response, if the call's transport provides one. Otherwise only the call's
  * signal can end it.
  */
 export const callEndKey: ContextKey<CallEnd | undefined> = createContextKey<CallEnd | undefined>(undefined, {
@@ -154,9 +154,9 @@ export const callEndKey: ContextKey<CallEnd | undefined> = createContextKey<Call
 export interface DeadlineOptions {
   /** Milliseconds that a unary call may take when its caller names no limit. */
   defaultMs: number;
-  /** The longest timeout of a unary call, in milliseconds, even if its caller asks for more. */
+  /** Maximum timeout of a unary call, in milliseconds, even if its caller asks for more. */
   maxMs: number;
-  /** Timeouts of methods that wait for work; absent for none. */
+  /** The differences of services from the platform's rules, such as longer timeouts of methods; absent for none. */
   manners?: Manners;
   clock: Clock;
   timers: Timers;
@@ -179,7 +179,7 @@ export function deadlineInterceptor(options: DeadlineOptions): Interceptor {
     request.contextValues.set(deadlineKey, clock.now() + limit);
     const end = request.contextValues.get(callEndKey);
     if (end !== undefined) {
-      // If the call's end already enforces the caller's own limit, no second timer is needed.
+      // If `end` already enforces the caller's own limit, no second timer is needed.
       const cancel =
         end.timed && limit === requestedMs
           ? undefined
@@ -234,7 +234,7 @@ export function requestIdFrom(header: string | null | undefined): string {
   return header != null && SANE.test(header) ? header : randomUuid();
 }
 
-/** Returns the id of the call that a handler answers. The id is empty when no interceptor of this package ran. */
+/** Returns the id of the call that a handler serves. The id is empty when no interceptor of this package ran. */
 export function requestIdOf(context: WithValues): string {
   return context.values.get(requestIdKey);
 }
@@ -319,8 +319,8 @@ export function ownOptions(context: CallContext, clock: Clock): CallOptions {
 }
 
 /**
- * Adds the origin to the headers of a service's own call: the client's request in which the service makes the
- * call, and the principal on whose behalf.
+ * Adds two facts to the headers of a service's own call: the client's address and protocol in the call that the service
+ * serves, and the principal on whose behalf it calls.
  */
 function withOrigin(headers: Headers, context: OriginSource): Headers {
   forwardEdge(headers, edgeOf(context));

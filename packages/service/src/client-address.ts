@@ -5,7 +5,7 @@ import { bareAddress, clientAddress, type ForwardedHeader, forwardedAddresses } 
 import type { HttpRequest } from "./http-routes.ts";
 import { SettingsError } from "./settings.ts";
 
-/** The name by which a setting trusts the other end of a UNIX socket. */
+/** The text in the setting of trusted proxies that means every client of a UNIX socket. */
 const UNIX = "unix";
 
 /** Finds the network addresses of clients, also behind trusted proxies. */

@@ -3,7 +3,7 @@ import { REQUEST_ID_HEADER } from "./calls.ts";
 import { CREDENTIAL_HEADERS } from "./door.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 
-/** Seconds for which a browser may cache the answer to a preflight. */
+/** Seconds for which a browser may cache the response to a preflight. */
 const MAX_AGE_S = 600;
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE"];
@@ -48,15 +48,15 @@ const RESPONSE_HEADERS = [
 export type Cors = (request: HttpRequest, response: HttpResponse) => boolean;
 
 /**
- * Lets pages of the listed origins read answers (Fetch standard, "CORS protocol"). The answers never allow
- * credentials of the browser, such as cookies. The server's Door (door.ts) runs first and refuses pages of
- * other origins. Returns undefined for an empty list: without CORS headers, browsers let no page read answers.
+ * Lets pages of the listed origins read responses (Fetch standard, "CORS protocol"). The responses never allow
+ * credentials of the browser, such as cookies. The server's Door (door.ts) runs first and refuses pages of other
+ * origins. Returns undefined for an empty list: without CORS headers, browsers let no page read responses.
  */
 export function createCors(origins: readonly string[]): Cors | undefined {
   if (origins.length === 0) return undefined;
   return (request, response) => {
     const { origin, "access-control-request-method": method } = request.headers;
-    // `vary` makes caches store the answers to different origins separately.
+    // `vary` makes caches store the responses for different origins separately.
     response.setHeader("vary", "Origin");
     if (origin === undefined || !origins.includes(origin)) return false;
     response.setHeader("access-control-allow-origin", origin);

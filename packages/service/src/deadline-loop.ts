@@ -8,7 +8,7 @@ export interface DeadlineLoopOptions {
   readonly log: Logger;
   /** The message of the log line for a failed run, such as "time limits could not be applied". */
   readonly failureMessage: string;
-  /** The longest wait between two runs, which is also the wait after a failed run, in milliseconds. */
+  /** Maximum wait between two runs, in milliseconds. It is also the wait after a failed run. */
   readonly maxWaitMs: number;
   /**
    * Does the work that is due. The function returns early when the signal aborts.

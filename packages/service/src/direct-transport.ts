@@ -146,7 +146,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           // signal also aborts after the end of a stream; then `return` has no effect.
           const leave = () => void iterator.return?.()?.catch(() => {});
           request.signal.addEventListener("abort", leave, { once: true });
-          // An answer begins with its first message, as over a socket. Until then the handler may still set headers.
+          // A response begins with its first message, as over a socket. Until then the handler may still set headers.
           const first = await iterator.next();
           return {
             stream: true,
@@ -169,7 +169,7 @@ function limitOf(timeoutMs: number | undefined): number | undefined {
   return timeoutMs === undefined || timeoutMs <= 0 ? undefined : timeoutMs;
 }
 
-/** Returns a function that returns the remaining milliseconds of a timeout that begins now. */
+/** Returns a function that computes the remaining milliseconds of a timeout that begins now. */
 function remaining(timeoutMs: number | undefined, clock: Clock): () => number | undefined {
   const limitMs = limitOf(timeoutMs);
   if (limitMs === undefined) return () => undefined;

@@ -13,7 +13,7 @@ const SUPPORTED = COMPRESSIONS.map(({ name }) => name).join(",");
 const MAX_NAME_CHARS = 64;
 
 /**
- * Refuses a request in an unsupported encoding before its body is read. The answer's header names the supported
+ * Refuses a request in an unsupported encoding before its body is read. A header of the response names the supported
  * encodings. (gRPC "Compression", Connect "Unary-Request")
  *
  * @throws ConnectError UNSUPPORTED_ENCODING

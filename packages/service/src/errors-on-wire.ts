@@ -23,7 +23,7 @@ import type { ErrorNote, NotedError } from "./service-manners.ts";
 export function toWire(error: DeputeError, info?: NotedError["info"]): ConnectError {
   const code = statusOf(error.reason) as number as Code;
   const fitted = fitError(error);
-  // Connect answers UNAUTHENTICATED with HTTP's 401, which names the ways to authenticate.
+  // Connect sends UNAUTHENTICATED as HTTP status 401, whose response must name the ways to authenticate.
   const headers = code === Code.Unauthenticated ? CHALLENGE : undefined;
   return new ConnectError(
     fitted.message,
@@ -35,7 +35,7 @@ export function toWire(error: DeputeError, info?: NotedError["info"]): ConnectEr
 }
 
 /**
- * Converts a refusal to a google.rpc.Status inside an answer, with the same content as toWire. Batch methods
+ * Converts a refusal to a google.rpc.Status inside a response, with the same content as toWire. Batch methods
  * need this form, because each item may be refused separately.
  */
 export function toStatus(error: DeputeError): Status {
@@ -155,7 +155,7 @@ function fromErrorInfo(error: ConnectError): DeputeError | undefined {
   });
 }
 
-/** Returns the refusal for an error that came without a reason of `ErrorReason`. */
+/** Returns the DeputeError for a Connect error that has no reason of `ErrorReason`. */
 function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
   const { rawMessage } = error;
   const max = reason === ErrorReason.LIMIT_EXCEEDED ? TOO_LONG.exec(rawMessage)?.[1] : undefined;

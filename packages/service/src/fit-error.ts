@@ -11,7 +11,7 @@ const MAX_DETAIL_BYTES = 4000;
 /** Bytes to reserve for the tags and lengths around one value. */
 const AROUND_BYTES = 12;
 
-/** The parts of a refusal that are sent to the client. */
+/** The members of an error that are sent to the client. */
 export type FittedError = Pick<DeputeError, "message" | "metadata" | "violations">;
 
 /**

@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 
-/** The header in which trusted proxies name the addresses of a request's way. */
+/** The header in which trusted proxies list the addresses through which a request passed. */
 export type ForwardedHeader = "x-forwarded-for" | "forwarded";
 
-/** Greatest number of addresses that are read, counted from the last one. */
+/** Maximum number of addresses that are read, counted from the last address. */
 const MAX_HOPS = 32;
 
 /**
@@ -42,7 +42,7 @@ export function bareAddress(text: string): string {
 
 /**
  * Returns the address of a request's client: the nearest address that is no trusted proxy. If a trusted proxy names no
- * address, the answer is the address of that proxy.
+ * address, returns the address of that proxy.
  *
  * @param peer the address of the connection's other end
  * @param hops the addresses that proxies name, the nearest first

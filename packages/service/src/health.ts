@@ -6,8 +6,8 @@ import {
 import { DeputeError, ErrorReason } from "@depute/core";
 
 /**
- * The states of a service's parts, by name. A part that does not serve is reported, and does not make the service unready:
- * a replica with the same part would fail alike.
+ * The states of the parts on which a service depends, by name. The health report shows a failed part. The service stays
+ * ready, because the same part would fail for every replica.
  */
 export class HealthParts {
   readonly #states = new Map<string, boolean>();

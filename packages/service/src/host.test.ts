@@ -130,7 +130,7 @@ function secrets(): Partial<CommonSettings> {
 }
 
 // The response's encoding header shows which path served the call: only the adapter sends this header for an
-// uncompressed answer.
+// uncompressed response.
 it.each([
   [[], undefined],
   [["--fast-path=false"], "gzip"],

@@ -15,7 +15,7 @@ import { closingHeaders, endAnswer } from "./unread-body.ts";
 
 const NO_BYTES = new Uint8Array();
 
-/** Answers with a JSON document. */
+/** Sends a response with a JSON document. */
 export function sendJson(
   response: HttpResponse,
   status: number,
@@ -25,7 +25,7 @@ export function sendJson(
   sendText(response, status, JSON.stringify(body), { "content-type": "application/json", ...headers });
 }
 
-/** Answers with a text; the headers name its content type. */
+/** Sends a response with a text; the headers name its content type. */
 export function sendText(
   response: HttpResponse,
   status: number,
@@ -35,7 +35,7 @@ export function sendText(
   sendBytes(response, status, Buffer.from(text), headers);
 }
 
-/** Answers with bytes; the headers name their content type. */
+/** Sends a response with bytes; the headers name their content type. */
 export function sendBytes(
   response: HttpResponse,
   status: number,
@@ -73,7 +73,7 @@ export function sendWhole(
   endAnswer(response, bytes);
 }
 
-/** Answers with a refusal in the Connect protocol's JSON form and its HTTP status. */
+/** Sends a refusal in the Connect protocol's JSON form and with its HTTP status. */
 export function sendError(
   response: HttpResponse,
   error: ConnectError,
@@ -160,7 +160,7 @@ export function errorAnswer(thrown: unknown, requestId: string): { status: numbe
   return { status, body: errorToJson(error, undefined) as JsonValue };
 }
 
-/** Answers an exception of a route. If the response has begun, the connection is closed instead. */
+/** Sends the error response for an exception of a route. If the response has begun, closes the connection instead. */
 export function sendThrown(response: HttpResponse, thrown: unknown, requestId: string): ConnectError {
   const error = toConnectError(thrown, requestId);
   if (response.headersSent) response.destroy();

@@ -8,7 +8,7 @@ import type { HttpRequest } from "./http-routes.ts";
 /** The bounds of a request's body. */
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Whether the body is an envelope as in gRPC: a flag, a length, and a message of maximum `maxBytes` bytes. */
+  /** Whether the body is an envelope as in gRPC: a flag, a length, and a message of at most `maxBytes` bytes. */
   readonly isEnveloped?: boolean;
   /** The name of the size limit in refusals; `body_bytes` when absent. */
   readonly name?: "body_bytes" | "message_bytes";
@@ -117,21 +117,21 @@ export function mediaTypeOf(contentType: string | undefined): string {
   return contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-/** Returns the refusal of a media type. */
+/** Returns the error for a body whose media type the route does not accept. */
 export function wrongMediaType(types: readonly string[], message: string): DeputeError {
   return new DeputeError(ErrorReason.INVALID_REQUEST, message, {
     metadata: { accepted_types: types.join(", ") },
   });
 }
 
-/** Returns the refusal of a body that is too long. */
+/** Returns the error for a body that is too long. */
 function bodyTooLong(maxBytes: number, limit: string): DeputeError {
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the body is longer than ${maxBytes} bytes`, {
     metadata: { limit, max: String(maxBytes) },
   });
 }
 
-/** Returns the refusal of a body that takes too long. */
+/** Returns the error for a body that takes too long to arrive. */
 export function bodyTooSlow(timeoutMs: number): DeputeError {
   return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the body did not come within ${timeoutMs} ms`, {
     metadata: { limit: "body_ms", max: String(timeoutMs) },

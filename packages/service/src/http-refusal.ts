@@ -3,7 +3,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 /** A refusal with an HTTP status of its own, decided before any service is called. */
 export class HttpRefusal extends DeputeError<typeof ErrorReason.INVALID_REQUEST> {
   readonly status: 404 | 405 | 406;
-  /** Headers of the answer, such as `allow`. */
+  /** Headers of the response, such as `allow`. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
@@ -36,7 +36,7 @@ export function methodNotAllowed(allow: readonly string[]): HttpRefusal {
   });
 }
 
-/** Returns the error for an `accept` header that names none of the answer's media types. (RFC 9110 section 15.5.7) */
+/** Returns the error for an `accept` header that names none of the response's media types. (RFC 9110 section 15.5.7) */
 export function notAcceptable(types: readonly string[]): HttpRefusal {
   const message = `accept: must allow ${types.join(" or ")}`;
   return new HttpRefusal(406, ErrorReason.INVALID_REQUEST, message, {

@@ -23,8 +23,8 @@ export type PathParameters = Readonly<Record<string, string>>;
 /** One plain HTTP route, which a server has in addition to its RPCs. */
 export interface HttpRoute {
   /**
-   * HTTP methods that the route answers; other methods get 405. A route without methods only claims its paths:
-   * requests to these paths get 404 through `refuse`. A route of GET also answers HEAD, without a body.
+   * HTTP methods that the route serves; other methods get 405. A route without methods only claims its paths:
+   * requests to these paths get 404 through `refuse`. A route of GET also serves HEAD, without a body.
    */
   readonly methods: readonly string[];
   /** Media types of the body that the route reads; absent when it reads none. */
@@ -39,8 +39,8 @@ export interface HttpRoute {
    */
   readonly refuse?: Refuse;
   /**
-   * Answers the request. If the function throws a DeputeError, the answer is that error as JSON. Any other
-   * exception is answered as INTERNAL and logged.
+   * Serves the request. If the function throws a DeputeError, the response is that error as JSON. Any other
+   * exception is reported as INTERNAL and logged.
    */
   readonly handle: (
     request: HttpRequest,

@@ -3,7 +3,7 @@ import { refuses_unknown_fields } from "@depute/contracts/depute/rpc/v1/method_o
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 
 /**
- * Options for messages in JSON. The registry is needed for refusals within answers, whose details are `Any` messages.
+ * Options for messages in JSON. The registry is needed for refusals within responses, whose details are `Any` messages.
  */
 export const LENIENT = {
   registry: createRegistry(ErrorInfoSchema, BadRequestSchema),
@@ -22,7 +22,7 @@ export function refusesUnknownFields(method: DescMethod): boolean {
   return getOption(method, refuses_unknown_fields);
 }
 
-/** Returns the JSON options for a method's requests and answers. */
+/** Returns the JSON options for a method's requests and responses. */
 export function jsonOptionsOf(method: DescMethod): JsonOptions {
   return refusesUnknownFields(method) ? STRICT : LENIENT;
 }

@@ -8,7 +8,7 @@ const BATCH = 50;
 
 /** Milliseconds until a failed delivery is retried. The wait doubles each time, up to LONGEST_WAIT_MS. */
 const FIRST_WAIT_MS = 250;
-/** The maximum wait, which is also the longest time between two reads of the rows. */
+/** Maximum wait after a failed delivery, and maximum time between two reads of the rows, in milliseconds. */
 const LONGEST_WAIT_MS = 30_000;
 /** The longest time between two reads of rows that other replicas write, because their wake-ups may be lost. */
 const LONGEST_SHARED_WAIT_MS = 2_000;

@@ -7,7 +7,7 @@ import type { Timers } from "@depute/core";
 import { ownHeaders } from "./calls.ts";
 import { pause } from "./stream-follower.ts";
 
-/** Milliseconds before a peer that did not answer is asked again. */
+/** Milliseconds between the end of one health watch and the start of the next. */
 const RETRY_MS = 250;
 
 export interface PeerWatchOptions {

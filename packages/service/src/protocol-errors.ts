@@ -57,7 +57,7 @@ function bareRefusal(
   return bareError(status, withNote(toWire(wrongMediaType(RPC_TYPES, text)), note));
 }
 
-/** The media types of the three protocols. Some methods accept only a part of them. */
+/** The media types of the three protocols. Some methods accept only some of these types. */
 const RPC_TYPES = [
   "application/json",
   "application/proto",
@@ -180,7 +180,8 @@ function parse(bytes: Uint8Array): ConnectError | undefined {
 }
 
 /**
- * Creates the error anew as an error of this server. An error parsed from an answer would count as another server's.
+ * Creates the error anew as an error of this server. Otherwise an error that was parsed from a response would count as
+ * an error of another server.
  */
 function reasoned({ code, rawMessage }: ConnectError): ConnectError {
   const unknown = code === Code.InvalidArgument ? UNKNOWN_FIELD.exec(rawMessage)?.[1] : undefined;

@@ -90,7 +90,7 @@ function answer(index: Index, { messageRequest: ask }: ServerReflectionRequest):
   }
 }
 
-/** Answers with a file and all of its imports, so that one answer is enough to build the file's descriptors. */
+/** Returns a file and all of its imports, so that one response is enough to build the file's descriptors. */
 function files(file: DescFile | undefined, requestedName: string): Answer {
   if (file === undefined) return notFound(requestedName);
   const filesByName = new Map<string, DescFile>();

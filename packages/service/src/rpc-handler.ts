@@ -34,7 +34,7 @@ export const COMPRESS_MIN_BYTES = 8192;
 export interface RpcHandlerOptions {
   routes: (router: ConnectRouter) => void;
   interceptors: Interceptor[];
-  /** Largest request message in bytes, after decompression. */
+  /** Maximum size of a request message in bytes, after decompression. */
   maxRequestBytes: number;
   /**
    * Milliseconds in which the whole body of a call must arrive. The limit applies to methods whose request is
@@ -54,7 +54,7 @@ export interface RpcHandlerOptions {
   manners?: Manners;
 }
 
-/** Answers RPCs over gRPC, gRPC-Web and Connect. Returns false for a path that is no RPC. */
+/** Serves RPCs over gRPC, gRPC-Web and Connect. Returns false for a path that is no RPC. */
 export type RpcHandler = (request: HttpRequest, response: HttpResponse, path: string) => boolean;
 
 /** Serves implementations by Connect's own adapter. */
@@ -160,11 +160,10 @@ async function answer(
     ...(isHead && { method: "GET" }),
     body: wholeBody(() => readBody(request, limits), note),
   });
-  // Answers to GET must not be cached: a cache could give an answer to other callers, or give an outdated
-  // state.
+  // Responses to GET must not be cached. A cache could return a response to other callers, or return an outdated one.
   if (isHead || request.method === "GET") answered.header = withoutStorage(answered.header);
-  // An answer to HEAD has no body, so the answer is sent as a whole. An answer that leaves the request's body
-  // unread is a refusal, and is sent as a whole too.
+  // A response to HEAD has no body, so it is sent as a whole. A response that leaves the request's body unread is a
+  // refusal, and is sent as a whole too.
   if (isHead || isBodyUnread(request)) return sendWhole(response, answered.status, await gathered(answered));
   await universalResponseToNodeResponse(answered, response);
 }
@@ -175,7 +174,7 @@ function withoutStorage(header = new Headers()): Headers {
   return header;
 }
 
-/** Yields a body for the adapter. A refusal of the body is thrown, and the adapter answers in the call's protocol. */
+/** Yields a body for the adapter. If the body is refused, throws the refusal, so that the adapter can send it. */
 export async function* wholeBody(
   read: () => Promise<Buffer>,
   note: ErrorNote | undefined,

@@ -63,7 +63,7 @@ describe.each([
     return { server, trace, stopping };
   }
 
-  /** Sends a request over HTTP/2 with prior knowledge; returns the answer. */
+  /** Sends a request over HTTP/2 with prior knowledge; returns the response. */
   function overHttp2(
     url: string,
     headers: Record<string, string>,

@@ -78,7 +78,7 @@ export interface ServerOptions {
   place: Place;
   /** A second address, which other processes may share. */
   sharedPlace?: Place | undefined;
-  /** Answers RPCs. The server tries this handler before the routes. */
+  /** Serves RPCs. The server tries this handler before the routes. */
   rpc: RpcHandler;
   /**
    * The first handler of HTTP/2 streams. The other handlers serve a stream that the first handler declines, and
@@ -89,7 +89,7 @@ export interface ServerOptions {
   upgrades?: readonly UpgradeRoute[];
   /** Checks the head of every request before its handler runs. The default refuses requests of all pages. */
   door?: Door;
-  /** Origins of pages that may read answers; none when absent. The Door must admit these pages too. */
+  /** Origins of pages that may read responses; none when absent. The Door must admit these pages too. */
   origins?: readonly string[];
   maxConnections: number;
   maxConcurrentStreams: number;
@@ -164,7 +164,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   http2.on("stream", (stream, headers, flags, rawHeaders) => {
     if (
       options.fast !== undefined &&
-      // Requests from pages are served by the adapter, because their answers need additional headers.
+      // Requests from pages are served by the adapter, because their responses need additional headers.
       headers.origin === undefined &&
       bytesOf(rawHeaders) <= MAX_HEADER_BYTES &&
       door({ headers, rawHeaders, httpVersion: 2 }) === undefined &&

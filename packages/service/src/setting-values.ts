@@ -1,4 +1,4 @@
-/** The parsers of settings, one for each type. A parser throws an Error that states the accepted form. */
+/** Milliseconds of each unit of a duration. Each parser in this file throws an Error that states the accepted form. */
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 

@@ -100,7 +100,7 @@ function transportOver(
   };
 }
 
-/** Each new connection reads the getter, so that changed certificates are used. */
+/** Returns session options whose secure context is read for each new connection, so that it can change. */
 function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClientSessionOptions | undefined {
   if (secureContext === undefined) return undefined;
   return {

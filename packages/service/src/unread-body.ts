@@ -5,7 +5,7 @@ import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 
 /**
  * Limits, in bytes and in milliseconds, for discarding the unread bytes of a refused body. A connection that is
- * closed with unread bytes is reset, and the client may lose the answer (RFC 9112 section 9.6).
+ * closed with unread bytes is reset, and the client may lose the response (RFC 9112 section 9.6).
  */
 export const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
 export const MAX_DISCARD_MS = 1000;
@@ -20,7 +20,7 @@ export function isBodyUnread(request: HttpRequest): boolean {
   return encoding !== undefined || length !== "0";
 }
 
-/** Headers of an answer that leaves a body unread. HTTP/1.1 must close its connection; HTTP/2 needs no header. */
+/** Headers of a response that leaves a body unread. HTTP/1.1 must close its connection; HTTP/2 needs no header. */
 export function closingHeaders(response: HttpResponse): Record<string, string> {
   return !("stream" in response) && isBodyUnread(response.req) ? { connection: "close" } : {};
 }
@@ -42,7 +42,7 @@ export function endAnswer(response: HttpResponse, bytes: Uint8Array): void {
     discardStream(stream, request);
     return;
   }
-  // The answer has a declared length. Therefore the client has the complete answer before the connection closes.
+  // The response has a declared length. Therefore the client has the complete response before the connection closes.
   if (body.length > 0) response.write(body);
   else response.flushHeaders();
   discard(request, () => response.end());

@@ -59,7 +59,7 @@ export function createUpgrades(routes: readonly UpgradeRoute[], door: Door, log:
   };
 }
 
-/** Answers a request for an upgrade with an HTTP status, and closes the connection. */
+/** Refuses a request for an upgrade with an HTTP status, and closes the connection. */
 export function refuseUpgrade(socket: Duplex, status: number): void {
   const headers = { connection: "close", "content-length": "0", ...(status === 401 ? CHALLENGE : {}) };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);

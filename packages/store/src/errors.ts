@@ -36,10 +36,10 @@ export class StoreLostError extends DeputeError<typeof ErrorReason.DEPENDENCY_UN
   }
 }
 
-/** Thrown when the connection broke after COMMIT was sent and before its answer arrived. */
+/** Thrown when the connection broke after COMMIT was sent and before the database's response arrived. */
 export class UnknownCommitError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "UnknownCommitError";
-  /** Returns whether the transaction committed. The promise rejects while the database does not answer. */
+  /** Returns whether the transaction committed. The promise rejects while the database does not respond. */
   readonly outcome: () => Promise<boolean>;
 
   constructor(outcome: () => Promise<boolean>, cause: unknown) {

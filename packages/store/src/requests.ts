@@ -2,11 +2,11 @@ import { requestIdReused } from "@depute/core";
 import { bytes, row, text } from "./row.ts";
 import type { ReadTx, WriteTx } from "./store.ts";
 
-/** Milliseconds for which the answer to a mutating call is stored. A replay of the request id gets this answer. */
+/** Milliseconds for which the response of a mutating call is stored. A replay of the request id gets this response. */
 export const REQUEST_RETENTION_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Number of old answers that are deleted with each new answer. The number is above one, so that the table
+ * Number of old responses that are deleted with each new response. The number is above one, so that the table
  * shrinks after a busy time.
  */
 const DELETED_AT_ONCE = 10;
@@ -39,7 +39,7 @@ export function requestTableSql(table: string): string {
       CREATE INDEX ${table}_by_time ON ${table} (create_time)`;
 }
 
-/** Stores the answers of mutating calls, so that a repeated request id gets the first answer. */
+/** Stores the responses of mutating calls, so that a repeated request id gets the first response. */
 export class RequestMemory {
   readonly #find: string;
   readonly #insert: string;
@@ -53,7 +53,7 @@ export class RequestMemory {
   }
 
   /**
-   * Returns the earlier answer to this request; undefined for a new request.
+   * Returns the stored response to this request; undefined for a new request.
    *
    * @throws DeputeError REQUEST_ID_REUSED when the caller used the id for another request
    */
@@ -63,7 +63,7 @@ export class RequestMemory {
     throw requestIdReused(requestId);
   }
 
-  /** Stores an answer at the time `now`, in epoch milliseconds. Also deletes a few answers whose retention is over. */
+  /** Stores a response at the time `now`, in epoch milliseconds. Also deletes a few responses whose retention is over. */
   async remember(tx: WriteTx, key: RequestKey, answer: Uint8Array, now: number): Promise<void> {
     await tx.run(this.#insert, [key.caller, key.requestId, key.digest, answer, now]);
     await tx.run(this.#expire, [now - REQUEST_RETENTION_MS, DELETED_AT_ONCE]);

@@ -56,9 +56,9 @@ export class Authorities {
   }
 
   /**
-   * Whether the domain of an agent's authority publishes the agent's key. The method may call the domain over
-   * HTTP, so no transaction may be open meanwhile. Only hosts in the configuration are called, and only for a
-   * key without a grant.
+   * Whether the domain of the agent's authority publishes the agent's key. Calls the domain over HTTP only if the
+   * configuration allows its host and the key has no grant yet. The caller must not hold an open transaction
+   * during the HTTP call.
    *
    * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does
    * not answer)
@@ -75,8 +75,8 @@ export class Authorities {
   }
 
   /**
-   * Assigns the card's URI to its agent, in the transaction of its registration. A key gets a grant if the domain
-   * publishes it, or if it registers the first agent below the authority.
+   * Assigns the URI of an agent's card to the agent, in the transaction of the registration. The agent's key gets a
+   * grant if the domain publishes the key, or if the key registers the first agent below the authority.
    *
    * @param isProven the result of `prove`
    * @throws DeputeError CALLER_NOT_ALLOWED (the key does not hold the authority), AGENT_EXISTS (another agent has the
@@ -139,8 +139,8 @@ export class Authorities {
   }
 
   /**
-   * Gives the new key the authority grant of a replaced key. The old key loses only a grant of first registration; a
-   * grant from an operator or the domain stays with both keys.
+   * Gives the authority grant of a replaced key to the new key. The old key loses its grant only if the grant came
+   * from a first registration. A grant from an operator or the domain stays with both keys.
    */
   async replace(tx: WriteTx, { card }: Agent, from: string, to: string): Promise<void> {
     const authority = card === undefined ? undefined : authorityOf(card.agentId);

@@ -13,10 +13,11 @@ export interface AuthorityKeys {
   listKeys(authority: string, signal: AbortSignal): Promise<readonly string[]>;
 }
 
-/** Stands for the authority in the configured address. */
+/** The placeholder in the configured address. The name of the authority replaces it. */
 export const PLACEHOLDER = "{authority}";
 /**
- * Limits for the domain's answer: IDLE_MS is the maximum silence in milliseconds, MAX_BYTES the maximum size in bytes.
+ * Limits on a domain's HTTP response: IDLE_MS is the maximum time without data in milliseconds, MAX_BYTES is the
+ * maximum size in bytes.
  */
 const IDLE_MS = 5_000;
 const MAX_BYTES = 65_536;

@@ -11,17 +11,17 @@ const MAX_DEPTH = 256;
 /** The idempotency record of one mutating call. */
 export interface IdempotentCall<Answer extends DescMessage> {
   /**
-   * Reads the answer of an earlier identical call. Returns undefined for a first call. Throws DeputeError
-   * REQUEST_ID_REUSED.
+   * Reads the stored response to an earlier identical call. Returns undefined for a first call. Throws
+   * DeputeError REQUEST_ID_REUSED.
    */
   findAnswer(tx: ReadTx): Promise<MessageShape<Answer> | undefined>;
-  /** Stores the answer in the transaction of the change. */
+  /** Stores the response, in the same transaction as the change. */
   storeAnswer(tx: WriteTx, answer: MessageShape<Answer>, now: number): Promise<void>;
 }
 
 /**
- * Makes a call idempotent: a second call with the same request id gets the first answer. The digest of a request uses
- * canonical JSON, because encoders may order map members differently.
+ * Makes a call idempotent: a second call with the same request id gets the first response. The digest of a
+ * request uses canonical JSON, because encoders may order map members differently.
  *
  * @throws DeputeError INVALID_REQUEST when the request has no JSON form
  */

@@ -9,10 +9,10 @@ import { writeLastUp } from "./store/registry-state.ts";
 const CHECK_INTERVAL_MS = 1_000;
 /** Milliseconds between writes of the time at which the registry last ran. */
 export const MARK_INTERVAL_MS = 10_000;
-/** Maximum number of leases that one transaction marks. */
+/** Maximum number of leases that one transaction marks as ended. */
 const BATCH_SIZE = 200;
 
-/** Checks the leases of agents periodically while the registry runs. An agent's lease shows that it is alive. */
+/** The periodic check of agents' leases while the registry runs. An agent with a current lease counts as alive. */
 export interface LeaseWatch {
   /** Waits for the current check, and writes the time at which the registry last ran. */
   stop(): Promise<void>;

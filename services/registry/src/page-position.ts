@@ -6,9 +6,10 @@ type Values<Parts extends readonly Part[]> = {
 };
 
 /**
- * Decodes the position in a page token whose parts have exactly these types. Returns undefined for the first page.
+ * Decodes the position in a page token. Returns undefined for the first page.
  *
- * @throws DeputeError PAGE_TOKEN_INVALID
+ * @param parts the required types of the position's elements, in order
+ * @throws DeputeError PAGE_TOKEN_INVALID if the position has other elements
  */
 export function readPosition<const Parts extends readonly Part[]>(
   token: string,

@@ -8,8 +8,8 @@ import { countLeases } from "./store/leases.ts";
 const COUNT_INTERVAL_MS = 1_000;
 
 /**
- * Supplies the reference time of liveness checks. The guard counts leases on demand, at most once a second. So
- * the guard covers even the first answer after many leases expired at once.
+ * Supplies the reference time of liveness checks. The guard counts the current leases when a caller needs the time,
+ * at most once a second. So even the first call after many leases expired at once uses a fresh count.
  */
 export class RemovalGuard {
   readonly #clock: Clock;
@@ -40,7 +40,10 @@ export class RemovalGuard {
     return this.#viewAt(now);
   }
 
-  /** The liveness view that the last count of leases allows; undefined if a new count is due, which reads the store. */
+  /**
+   * The liveness view according to the last count of leases. Undefined if that count is too old; a new count
+   * reads the store.
+   */
   get cachedView(): LivenessView | undefined {
     const now = this.#clock.now();
     return this.#isCounted(now) ? this.#viewAt(now) : undefined;

@@ -30,7 +30,7 @@ const FAULTS_OF_THE_SCHEMA: readonly ErrorReason[] = [
   ErrorReason.INVALID_REQUEST,
 ];
 
-/** Has the verifier compile users' schemas, because the verifier can stop a compilation that takes too long. */
+/** Checks users' schemas by calls to the verifier. The verifier can stop a compilation that takes too long. */
 export interface SchemaChecker {
   /**
    * Compiles each schema and checks its examples.

@@ -11,7 +11,7 @@ export const AUDIT_TOPIC = "tokens.audit";
 
 /** Maximum number of decisions in one write. */
 const BATCH = 1024;
-/** Maximum number of waiting decisions while the store is unavailable. */
+/** Maximum number of decisions that wait in memory while the store is unavailable. */
 const MAX_WAITING = 100_000;
 
 /** The name of this service in its records. */
@@ -84,7 +84,7 @@ export class AuditLog {
     return this.#batches.close();
   }
 
-  /** Adds the time and the call that this code serves. */
+  /** Adds the current time and the current call to a decision. */
   #inCall(decision: Decision): AuditedDecision {
     const call = currentCall();
     const time = this.#options.clock.now();

@@ -5,7 +5,7 @@ import { DeadlineLoop, type Logger, Outbox, ownHeaders } from "@depute/service";
 import type { Store } from "@depute/store";
 import { readUnloggedSeals, type SealRow, sealPastDay, setSealLogged } from "./store/audit-rows.ts";
 
-/** Milliseconds between two looks whether a day is over. */
+/** Milliseconds between two checks for the end of a day. */
 const EVERY_MS = 60_000;
 
 export interface AuditSealerOptions {
@@ -17,8 +17,8 @@ export interface AuditSealerOptions {
 }
 
 /**
- * Seals each day of the audit log when it is over, and has the verifier append the seal to the transparency log. The
- * first record of a new day seals the day before; the loop does it for a day without a successor.
+ * Seals each day of the audit log after its end. The verifier appends the seal to the transparency log. The first
+ * record of a new day seals the day before. If no record follows, the sealer's own loop seals the day.
  */
 export class AuditSealer {
   readonly #options: AuditSealerOptions;
@@ -44,7 +44,7 @@ export class AuditSealer {
       ...{ timers, log, failureMessage: "delivery of an audit seal to the transparency log failed" },
       first: (limit) => store.read((tx) => readUnloggedSeals(tx, limit)),
       tell: (seal, signal) => this.#append(seal, signal),
-      // The stored place takes the seal out of the outbox.
+      // Nothing to delete: `#append` stores the seal's log position, which removes the seal from the outbox.
       drop: async () => {},
     });
   }
@@ -54,7 +54,7 @@ export class AuditSealer {
     this.#outbox.start();
   }
 
-  /** Notes that a day was sealed. */
+  /** Starts the delivery of a new seal. */
   wake(): void {
     this.#outbox.wake();
   }

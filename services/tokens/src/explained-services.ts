@@ -3,14 +3,14 @@ import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 
-/** The services that know tasks, attestations and the transparency log. */
+/** The clients of the services that know tasks, attestations and the transparency log. */
 export interface ExplainedServices {
   readonly tasks: Client<typeof TaskService>;
   readonly attestations: Client<typeof AttestationService>;
   readonly log: Client<typeof LogService>;
 }
 
-/** Returns the clients of the services that know the subjects of explanations. */
+/** Creates the clients of the services whose records an explanation of authority needs. */
 export function explainedServices(connect: (name: "tasks" | "verifier") => Transport): ExplainedServices {
   return {
     tasks: createClient(TaskService, connect("tasks")),

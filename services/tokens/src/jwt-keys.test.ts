@@ -43,7 +43,7 @@ describe("the signing keys", () => {
     clock.advance(PUBLISHED_AHEAD_MS - 1);
     const last = await sign();
     clock.advance(1);
-    // A key of the set that was read an hour before signs now.
+    // Since now, the successor signs. The server has read this key an hour before, with the set `early`.
     const successor = await verify(await sign(), early);
     expect(successor.protectedHeader.kid).toBe(early[1]?.kid);
     expect((await verify(last, await keys.published())).protectedHeader.kid).toBe(first);

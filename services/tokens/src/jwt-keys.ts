@@ -14,7 +14,7 @@ import {
 import { dueKeys, signingKey } from "./rules/jwt-keys.ts";
 import { forgetJwtKey, insertJwtKey, type JwtKeyRow, readJwtKeys } from "./store/jwt-key-rows.ts";
 
-/** The algorithm of projected tokens: the one that resource servers commonly verify. (RFC 7518 section 3.4) */
+/** The signature algorithm of projected tokens, which resource servers commonly verify. (RFC 7518 section 3.4) */
 export const PROJECTION_ALGORITHM = "ES256";
 /** The type of projected tokens. (RFC 9068 section 2.1) */
 const TYPE = "at+jwt";
@@ -55,7 +55,7 @@ export class JwtKeys {
       .sign(key);
   }
 
-  /** Returns all keys, after the due work. */
+  /** Creates a due successor key, deletes expired keys, and returns all remaining keys. */
   async #current(): Promise<JwtKeyRow[]> {
     const { store, clock, maxAgeMs } = this.#options;
     const keys = await store.read(readJwtKeys);
@@ -64,7 +64,7 @@ export class JwtKeys {
     if (due.create === undefined && due.forget.length === 0) return keys;
     const made = due.create === undefined ? undefined : await this.#make(due.create);
     return store.write(async (tx) => {
-      // Another call may have done the work meanwhile.
+      // Another call may have created or deleted keys since the first read.
       const { create, forget } = dueKeys(await readJwtKeys(tx), now, maxAgeMs);
       if (create !== undefined && made !== undefined) await insertJwtKey(tx, made);
       for (const kid of forget) {

@@ -8,7 +8,7 @@ import { isKnownPrincipal } from "./store/block-rows.ts";
 const TIMEOUT_MS = 2000;
 
 interface KnownKeysOptions {
-  /** Trusted roots and minters. */
+  /** The principals of the trusted roots and minters in the settings. */
   readonly configured: ReadonlySet<string>;
   /** Whether a configured credential belongs to this principal. */
   readonly hasCredential: (principal: string) => boolean;
@@ -29,7 +29,10 @@ export class KnownKeys {
     return isKnownPrincipal(tx, key);
   }
 
-  /** Whether a setting, a credential or an agent's card contains the key; false if the registry does not answer. */
+  /**
+   * Whether a setting, a credential or an agent's card contains the key. False if the registry does not
+   * respond.
+   */
   async isNamed(key: string): Promise<boolean> {
     const { configured, hasCredential, agents, log } = this.#options;
     if (configured.has(key) || hasCredential(key)) return true;

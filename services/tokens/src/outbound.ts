@@ -1,9 +1,9 @@
-/** Largest accepted size of an answer, in bytes. */
+/** Maximum accepted size of a response, in bytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 export type Fetch = typeof globalThis.fetch;
 
-/** The answer of another platform. */
+/** The response of another platform. */
 export interface OutboundAnswer {
   readonly status: number;
   readonly text: string;
@@ -13,7 +13,7 @@ export interface OutboundAnswer {
  * Sends one request to an address from the settings. A redirect is an error, because its target is not in the
  * settings.
  *
- * @throws Error when there is no answer, or when the answer is longer than {@link MAX_BYTES}
+ * @throws Error if no response arrives, or if the response is longer than {@link MAX_BYTES}
  */
 export async function request(
   fetch: Fetch,

@@ -18,7 +18,7 @@ import {
   type LoggedRevocation,
 } from "./store/revocation-rows.ts";
 
-/** The result if the entry must wait, and other services must first say whether the revoker's key is known. */
+/** The result if an entry must wait, and other services must first report whether the revoker's key is known. */
 const NEEDS_LOOKUP = Symbol("unplaced");
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -42,10 +42,10 @@ interface LogOptions {
 }
 
 /**
- * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has its own entry. So no entry
- * prevents another entry with a different right or a wider scope. An entry that adds nothing to the log is not
- * written again. Depute's choice: an entry with a wider scope is logged as well, because readers of the log
- * must then also stop the work below the block.
+ * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has an entry of its own, so an entry
+ * never prevents the entry of another revoker. An entry that adds nothing to the log is not written again. Depute's
+ * choice: a later entry with a wider scope is logged as well, because readers of the log must then also stop the work
+ * below the block.
  */
 export class RevocationLog {
   readonly #options: LogOptions;
@@ -58,7 +58,7 @@ export class RevocationLog {
    * Records an entry with a valid signature, durably.
    *
    * @param chain blocks of the verified token in the request; empty if the request has no token
-   * @returns undefined while the entry waits for a chain that proves the revoker's right
+   * @returns undefined while the entry waits for a chain that proves that the revoker is rightful
    * @throws DeputeError NOT_AUTHORIZED_TO_REVOKE, LIMIT_EXCEEDED when too many entries wait
    */
   async record(
@@ -133,12 +133,12 @@ export class RevocationLog {
     return logged;
   }
 
-  /** Records an entry within a transaction. The revoker's right is already proven. */
+  /** Records an entry within a transaction. The caller has already proven that the revoker is rightful. */
   async recordWithin(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
     return (await findCovering(tx, entry)) ?? this.#append(tx, entry, caller);
   }
 
-  /** Logs the waiting entries whose revoker's right a verified chain now proves. */
+  /** Logs the waiting entries whose revokers a verified chain now proves to be rightful. */
   async settle(chain: readonly Block[], caller: string): Promise<void> {
     await this.#options.store.write(async (tx) => {
       for (const { revocationId } of chain) {
@@ -183,7 +183,7 @@ export class RevocationLog {
     );
   }
 
-  /** Logs the earlier waiting entries of a revoker whose right is now proven. */
+  /** Logs the waiting entries of a revoker that is now proven to be rightful. */
   async #settle(
     tx: WriteTx,
     key: Pick<RevocationEntry, "revocationId" | "revokedBy">,

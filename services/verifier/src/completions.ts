@@ -34,7 +34,7 @@ const TIMEOUT_MS = 10_000;
 /** Maximum length of a failure message in characters. */
 const MAX_MESSAGE = 2000;
 
-/** Refusals after which the outbox tries again; every other refusal is final. */
+/** Errors after which the outbox tries again; every other error is final. */
 const RETRYABLE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.DEPENDENCY_UNAVAILABLE,
   ErrorReason.SHUTTING_DOWN,
@@ -180,8 +180,8 @@ export class Completions {
     } catch (thrown) {
       const refusal = fromConnectError(thrown);
       if (!hasEnded || RETRYABLE.has(refusal.reason)) throw refusal;
-      // The attestation ended the task while another call revoked the delegation. So the delegation has already ended,
-      // and its stored status is the answer.
+      // The attestation ended the task while another call revoked the delegation. The delegation has already ended, so its
+      // stored status is returned.
       const { delegation } = await delegations.getDelegation(key, options);
       return delegation?.status ?? DelegationStatus.UNSPECIFIED;
     }

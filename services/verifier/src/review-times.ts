@@ -4,7 +4,7 @@ import type { Reviews } from "./reviews.ts";
 
 /** Maximum number of reviews in one transaction. */
 const BATCH = 100;
-/** Maximum sleep in milliseconds, so that the loop notices when the clock jumps. */
+/** Maximum milliseconds that the loop sleeps, so that it notices when the clock jumps. */
 const MAX_WAIT_MS = 1000;
 
 export interface ReviewTimesOptions {

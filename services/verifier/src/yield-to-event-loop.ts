@@ -1,6 +1,6 @@
 import type { Clock, Timers } from "@depute/core";
 
-/** Time slice in milliseconds. A slice may be longer by the work between two reads of the clock. */
+/** Time slice in milliseconds. The clock is read only between pieces of work, so a slice may last somewhat longer. */
 const TURN_MS = 2;
 
 /** Yields to the event loop once the time slice is used up. */

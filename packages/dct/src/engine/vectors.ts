@@ -1,4 +1,4 @@
-/** A signature with the required answer of every engine. Keys, messages and signatures are hexadecimal. */
+/** A signature, and whether every engine must accept it. Keys, messages and signatures are hexadecimal. */
 export interface SignatureVector {
   readonly name: string;
   readonly valid: boolean;

@@ -31,10 +31,10 @@ export class HolderSession {
   }
 
   /**
-   * Checks the proof of one call, as checkProof does for a standalone proof. The method never throws and
-   * changes no state. If the proof is accepted, the caller must pass the call's number to `use`. The denial for
-   * a missing proof is proof_required, and for a number that was used or is too old replayed_proof. Any other
-   * fault of the proof gives invalid_proof with the fault, and a faulty expectation internal_context.
+   * Checks the proof of one call, as checkProof does for a standalone proof. The method never throws and changes no
+   * state. If the proof is accepted, the caller must pass the call's number to `use`. A missing proof is denied as
+   * proof_required. A number that was used or is too old is denied as replayed_proof. Any other fault of the proof is
+   * denied as invalid_proof with the fault, and a faulty expectation as internal_context.
    */
   check(
     engine: CryptoEngine,

@@ -8,7 +8,7 @@ import type { Keypair } from "../types.ts";
 import { HolderSession } from "./holder-session.ts";
 import { type SessionTerms, sessionKey, termsBytes } from "./terms.ts";
 
-/** A verifier's answer to a session request: JSON, without secrets. */
+/** The verifier's response to a session request: JSON, without secrets. */
 export interface SessionGrant {
   id: string;
   /** When the session expires, in milliseconds since 1970. */

@@ -13,9 +13,9 @@ export type SessionRequestParams = Pick<ProofClaims, "htm" | "htu" | "token" | "
   audience: string;
 };
 
-/** A request for a session, usable once. The holder sends `proof` to the verifier and passes the answer to `accept`. */
+/** A request for a session, usable once. The holder sends `proof` to the verifier, and passes the grant to `accept`. */
 export interface SessionRequest {
-  /** A holder proof in the usual form, with a key for this session. */
+  /** The DPoP proof that opens the session. It contains a new public key for the session's key agreement. */
   readonly proof: string;
   /**
    * Accepts the session that a verifier granted. If `verifier` names the verifier's principal, the grant must

@@ -2,7 +2,7 @@ import { MAX_SESSIONS, MAX_SESSIONS_OF_ONE } from "../limits.ts";
 import type { HolderSession } from "./holder-session.ts";
 
 const ID_CHARS = 22;
-/** While the table is full, milliseconds between two removals of expired sessions. */
+/** Milliseconds between two removals of expired sessions while the table is full. */
 const SWEEP_MS = 1000;
 
 /**

@@ -7,7 +7,7 @@ const { sha256 } = nativeEngine;
 const utf8 = new TextEncoder();
 const line = (sequence: number) => utf8.encode(`{"sequence":"${sequence}"}`);
 
-/** Seals of days with these last sequences, over unchanged records. */
+/** Returns seals for days whose last records have these sequences. The records are unchanged. */
 function sealed(...ends: readonly number[]): AuditSeal[] {
   let head: Uint8Array = FIRST_AUDIT_HEAD;
   let sequence = 0;

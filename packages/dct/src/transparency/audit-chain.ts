@@ -1,11 +1,11 @@
 import { encodeBase64Url } from "@depute/core";
 import { type AuditSeal, nextAuditHead } from "./audit-seal.ts";
 
-/** What the records of an export say about one sealed day. */
+/** The verdict on one sealed day of an exported audit log. */
 export type AuditDayVerdict =
   /** Every record of the day is there and unchanged. */
   | { readonly kind: "valid"; readonly seal: AuditSeal }
-  /** The export has no record of the day, or begins within it: the others were deleted or not exported. */
+  /** The export has no record of the day, or begins within the day. Other records were deleted or not exported. */
   | { readonly kind: "incomplete"; readonly seal: AuditSeal }
   /** A record is missing or changed, or the seal does not follow the seal before. */
   | { readonly kind: "altered"; readonly seal: AuditSeal; readonly fault: string };
@@ -43,7 +43,7 @@ export class AuditChain {
       }
       const expected = this.#reached === undefined ? seal.firstSequence : this.#reached.sequence + 1;
       if (sequence !== expected) {
-        // Before the first line of a day, a later begin shows that the export begins within the day.
+        // If no line of this day was read yet, a higher sequence means that the export begins within the day.
         if (this.#reached !== undefined) this.#end(this.#altered(seal, `record ${expected} is missing`));
         return;
       }

@@ -1,6 +1,6 @@
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
 
-/** The format of the log document for a day of the audit log. */
+/** The format name of an audit seal, the transparency-log document for one day of the audit log. */
 export const AUDIT_SEAL_FORMAT = "depute-audit-seal/1";
 
 /** The head of an audit log's hash chain before its first record: 32 zero bytes. */
@@ -35,7 +35,7 @@ export function nextAuditHead(
   return sha256(input);
 }
 
-/** Returns the canonical JSON of a seal's document, whose digest is a leaf of the transparency log. */
+/** Returns the canonical JSON of a seal. Its digest is a leaf of the transparency log. */
 export function auditSealBytes({
   day,
   firstSequence,

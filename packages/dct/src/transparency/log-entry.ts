@@ -1,6 +1,6 @@
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
 
-/** The kind of a leaf's document. */
+/** The kind of the document whose digest a leaf contains. */
 export type LogEntryKind =
   | "attestation"
   | "verification_result"
@@ -9,8 +9,8 @@ export type LogEntryKind =
   | "audit_seal";
 
 /**
- * One leaf. A leaf contains the digest of a document and not the document's id. The log is public, and an
- * attestation's id is sufficient to read the attestation.
+ * One leaf of the transparency log. A leaf contains the digest of a document and not the document's id. The log is
+ * public, and an attestation's id is sufficient to read the attestation.
  */
 export interface LogEntry {
   kind: LogEntryKind;

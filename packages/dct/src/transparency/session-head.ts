@@ -1,6 +1,6 @@
 import { canonicalBytes } from "@depute/core";
 
-/** The format of the log document for a session's head. */
+/** The format name of a session head, the transparency-log document for an ASP session. */
 export const SESSION_HEAD_FORMAT = "asp-session-head/0.1";
 
 /**
@@ -17,7 +17,7 @@ export interface SessionHead {
   readonly recordHash: string;
 }
 
-/** Returns the head as a document, whose digest is a leaf of the log. */
+/** Returns the document for a session head. The document's digest is a leaf of the transparency log. */
 export function sessionHeadDocument({ sessionId, length, lastHash, recordHash }: SessionHead) {
   return { format: SESSION_HEAD_FORMAT, lastHash, length, recordHash, sessionId };
 }

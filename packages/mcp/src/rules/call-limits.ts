@@ -20,14 +20,14 @@ export function taskLimits({ taskRequestsPerMinute, argumentBytes }: CallLimits)
   };
 }
 
-/** An allowance that returns at a constant rate, up to its capacity. */
+/** An allowance that refills at a constant rate, up to its capacity. */
 export interface Allowance {
   readonly remaining: number;
-  /** The time of `remaining`, in milliseconds since the Unix epoch. */
+  /** The time for which `remaining` was computed, in milliseconds since the Unix epoch. */
   readonly atMs: number;
 }
 
-/** The rate of an allowance: its capacity returns within the period. */
+/** The rate of an allowance: an empty allowance is full again after the period. */
 export interface AllowanceRate {
   readonly capacity: number;
   readonly periodMs: number;
@@ -75,7 +75,7 @@ function remainingAt(
   nowMs: number,
 ): number {
   if (allowance === undefined) return capacity;
-  // A clock that was set back takes nothing away.
+  // If the clock was set back, the allowance does not shrink.
   const earned = (Math.max(0, nowMs - allowance.atMs) * capacity) / periodMs;
   return Math.min(capacity, allowance.remaining + earned);
 }

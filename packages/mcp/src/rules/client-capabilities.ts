@@ -39,8 +39,8 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Returns the capabilities in a form of which only some dozens exist, so that callers can make no more sets. Otherwise
- * like {@link shownCapabilities}.
+ * Returns the same as {@link shownCapabilities} in a reduced form that has only a few dozen different values. So
+ * callers cannot cause an unlimited number of connections.
  */
 export function bridgedCapabilities(
   declared: Declared | undefined,

@@ -50,7 +50,7 @@ const USUAL: Readonly<Record<string, string>> = {
 };
 
 /**
- * Drafts a tool map from a server's lists, for a person to review. A tool with an unclear name gets a right of
+ * Drafts a tool map from a server's lists, for a person to review. A tool with an unclear name requires a capability of
  * its own, `compute:execute` on `{server}/{tool}`, so that an unreviewed draft grants little. A drafted rule is
  * read-only only if the tool declares that it only reads.
  *

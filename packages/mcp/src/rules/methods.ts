@@ -3,17 +3,17 @@ import type { CallRule, ToolMap } from "./tool-map.ts";
 
 /** How the proxy treats a client's request. */
 export type Treatment =
-  /** Passes: the request concerns only the connection, and no resource. */
+  /** The request is allowed without a check, because it concerns only the connection, and no resource. */
   | { readonly kind: "plain" }
-  /** Lists: entries that the token does not grant are left out of the answer. */
+  /** The request lists entries. Entries that the token does not grant are left out of the response. */
   | { readonly kind: "list"; readonly list: List }
-  /** Needs the right that the rule of the request names. */
+  /** The request needs the capability that its rule names. */
   | { readonly kind: "authorised" }
-  /** Begins or ends the session's subscription to a resource; its beginning needs a right. */
+  /** The request begins or ends the session's subscription to a resource. Only the beginning needs a capability. */
   | { readonly kind: "subscription"; readonly isBegin: boolean }
-  /** Concerns a task of the server; needs the rights of the call that began the task. */
+  /** The request concerns a task of the server. It needs the capabilities of the call that began the task. */
   | { readonly kind: "task" }
-  /** Passes without a check, because configuration allows it. */
+  /** The request is allowed without a check, because configuration allows it. */
   | { readonly kind: "passed" }
   | { readonly kind: "refused" };
 
@@ -79,7 +79,7 @@ export function gatedRequestOf(
 ): GatedRequest {
   if (method !== TOOLS_CALL) {
     const { _meta, ...args } = params;
-    // The right to read a resource includes the right to be notified of its changes.
+    // The capability to read a resource includes notifications of its changes.
     const rule = map.methods.get(method) ?? (method === SUBSCRIBE ? map.methods.get(READ) : undefined);
     return { rule, args, name: method };
   }

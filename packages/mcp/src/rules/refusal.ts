@@ -18,7 +18,7 @@ export const LIMIT_REACHED = -32056;
 export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 
-/** A JSON-RPC error with which a request is answered. */
+/** Thrown to refuse a request with a JSON-RPC error. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly code: number;
@@ -72,14 +72,14 @@ export function upstreamFailed(
   return new Refusal(INTERNAL_ERROR, "the MCP server failed", { reason, detail, budget: { ...budget } });
 }
 
-/** The error for an answer of the server that is larger than the proxy's limit. */
+/** Returns the error for a response of the server that is larger than the proxy's limit. */
 export function upstreamTooLong(detail: string, maxBytes: number, budget: BudgetState): Refusal {
   const metadata = { limit: "upstream_message_bytes", max: String(maxBytes) };
   const data = { reason: "LIMIT_EXCEEDED", detail, metadata, budget: { ...budget } };
   return new Refusal(INTERNAL_ERROR, "the MCP server failed", data);
 }
 
-/** Shortens a right to the limits of an error message, so that a long argument does not cause a second error. */
+/** Shortens a capability to the limits of an error message, so that a long argument does not cause a second error. */
 function rightOf({ namespace, action, resource }: Right) {
   return create(CapabilitySchema, { namespace, action, resource: resource.slice(0, 64) });
 }

@@ -1,8 +1,8 @@
-/** Milliseconds before the third start in a row; each further failure doubles them. */
+/** The delay before a start after two failures in a row, in milliseconds. Each further failure doubles the delay. */
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 30_000;
 
-/** A connection that lasted this long ends the row of failures. */
+/** Milliseconds after which a connection counts as stable. The number of failures then starts again at 0. */
 export const STABLE_MS = 60_000;
 
 /**

@@ -46,13 +46,13 @@ export function runsOnlyAsTask(definition: unknown): boolean {
   return isObject(execution) && execution.taskSupport === "required";
 }
 
-/** Returns the id of the task with which a server answered a call; undefined for a result. */
+/** Returns the id of the task that a server created for a call; undefined if the server returned a result. */
 export function createdTaskId(era: Era, result: Result): unknown {
   if (era === "modern") return result.resultType === "task" ? result.taskId : undefined;
   return isObject(result.task) ? result.task.taskId : undefined;
 }
 
-/** Returns an answer of a server about a task, with another id of the task. The result of the tool stays as it is. */
+/** Returns a server's response about a task, with the task's id replaced. The result of the tool is not changed. */
 export function withTaskId(method: string, answer: Result, taskId: string): Record<string, unknown> {
   const related = relatedTo(answer, taskId);
   const { inputRequests, task } = related;
@@ -73,13 +73,13 @@ function askRelatedTo(request: unknown, taskId: string): unknown {
   return { ...request, params: relatedTo(request.params, taskId) };
 }
 
-/** Returns the id of the task that a message names as its own; undefined for none. */
+/** Returns the id of the task to which a message belongs, by its `_meta`; undefined for none. */
 export function relatedTaskId({ _meta: meta }: Result): unknown {
   const related = isObject(meta) ? meta[RELATED_TASK] : undefined;
   return isObject(related) ? related.taskId : undefined;
 }
 
-/** Returns a message with another id of the task that it names as its own. */
+/** Returns a message with the id of its task in `_meta` replaced. */
 export function relatedTo(message: Result, taskId: string): Result {
   const { _meta: meta } = message;
   if (!isObject(meta) || !isObject(meta[RELATED_TASK])) return message;
@@ -90,7 +90,8 @@ export function relatedTo(message: Result, taskId: string): Result {
 const CARRIED = "depute.dev/carried-task";
 
 /**
- * Makes the answer to a call that is a task pass through the SDK's client. `carriedTask` restores it.
+ * Wraps a task that a server returned for a call, so that the SDK's client accepts it as a result. `carriedTask`
+ * unwraps it.
  *
  * @param message a message of the server; it is changed in place
  */

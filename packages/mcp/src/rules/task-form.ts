@@ -13,7 +13,7 @@ export type ToolResult = {
   readonly isError?: true;
 };
 
-/** A task in MCP's terms, for both of its forms. */
+/** A task of MCP, independent of the two forms in which MCP revisions write tasks. */
 export interface McpTask {
   readonly taskId: string;
   readonly status: "working" | "input_required" | "completed" | "cancelled";
@@ -28,10 +28,10 @@ export interface McpTask {
   readonly result?: ToolResult;
 }
 
-/** Milliseconds between two reads of a task that a client should keep. */
+/** The interval in milliseconds at which a client should read a task. */
 const POLL_MS = 1_000;
 
-/** Returns the result of a tool whose value a model reads. */
+/** Returns a tool result with a value as structured content, and as text for a model. */
 export function toolResult(value: JsonObject, isError = false): ToolResult {
   const content = [{ type: "text", text: JSON.stringify(value) }];
   return { content, structuredContent: value, ...(isError && { isError }) };

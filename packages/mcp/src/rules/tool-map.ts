@@ -1,7 +1,7 @@
 import type { CallLimits } from "./call-limits.ts";
 
 /**
- * The right and the cost of a call of one tool, as the configuration states them. Clients cannot influence
+ * The capability and the cost of a call of one tool, as the configuration states them. Clients cannot influence
  * either value (DelegateOS 10.1 step 7, 11.3).
  */
 export interface CallRule {
@@ -61,11 +61,14 @@ export interface CostRule {
 export interface ToolMap {
   /** The rules for tools, by tool name. */
   readonly tools: ReadonlyMap<string, CallRule>;
-  /** The rules for other requests that need a right, by method, for example `resources/read`. */
+  /** The rules for other requests that need a capability, by method, for example `resources/read`. */
   readonly methods: ReadonlyMap<string, CallRule>;
-  /** Methods without a rule that configuration allows without a check. */
+  /** Methods without a rule that the configuration allows without a check. */
   readonly passed: ReadonlySet<string>;
 }
 
-/** Stands for every resource. Only a token for every resource grants such a request. */
+/**
+ * The resource pattern that matches every resource. A request for this pattern needs a token that grants every
+ * resource.
+ */
 export const EVERY_RESOURCE = "*";

@@ -5,12 +5,12 @@ import { resourceOf } from "./resource.ts";
 import { runsOnlyAsTask } from "./server-task.ts";
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
-/** A right, or a pattern of rights. */
+/** A capability for one resource, or for a pattern of resources. */
 export type Right = Pick<Capability, "namespace" | "action" | "resource">;
 
 /**
- * Returns the list entries that a token could allow. Rights that are known without arguments are matched as the
- * verifier matches them. The verifier checks every use independently of the list (DelegateOS 11.3).
+ * Returns the list entries that a token could allow. If the required capability is known without arguments, it is
+ * matched as the verifier matches it. The verifier checks every use independently of the list (DelegateOS 11.3).
  *
  * @param granted the grants of the token; undefined for a caller that needs no token
  * @param hasTasks whether the caller can run tools as tasks of the server; otherwise tools that run only as tasks are
@@ -47,7 +47,7 @@ function couldGrant(right: Right, rule: CallRule, list: List, name: string): boo
   return found.ok && found.resources.every((resource) => grants(right, { namespace, action, resource }));
 }
 
-/** Whether a granted right covers a required right, by the verifier's rules. (DelegateOS 10.2) */
+/** Whether a granted capability covers a required capability, by the verifier's rules. (DelegateOS 10.2) */
 export function grants(
   { namespace, action, resource: pattern }: Right,
   { resource, ...requested }: Right,

@@ -66,7 +66,7 @@ export class FakeAuthoriser implements Authoriser {
   }
 }
 
-/** Seals values by keeping them, so that nothing else opens. */
+/** Keeps values in memory instead of encrypting them. It opens only values that it sealed itself. */
 export class FakeSeal implements Seal {
   readonly #sealed = new Map<string, Uint8Array>();
 
@@ -98,7 +98,7 @@ export const tool = (name: string, description = "does it") => ({
   inputSchema: { type: "object" },
 });
 
-/** Creates a proxy in front of an SDK server in this process, which gives the listed answers. */
+/** Creates a proxy in front of an SDK server in this process. The server returns the given responses. */
 export function bench(
   answers: Readonly<Record<string, Answer>>,
   upstream: object = {},
@@ -208,17 +208,17 @@ const MAP = {
   },
 };
 
-/** The answer of every server to tools/list. */
+/** The response of every server to tools/list. */
 export const LIST = {
   "tools/list": () => ({
     tools: ["fixed", "paid", "metered", "named", "unmapped"].map((name) => tool(name)),
   }),
 };
 
-/** Creates an answer of a tool. */
+/** Creates the response of a tool. */
 export const text = (text: string) => ({ content: [{ type: "text", text }] });
 
-/** Returns the refusal of a call. */
+/** Returns the Refusal with which a call rejects. */
 export async function refusal(call: Promise<unknown>): Promise<Refusal & { data: Json }> {
   const outcome = await call.then(
     (result) => new Error(`not refused: ${JSON.stringify(result)}`),

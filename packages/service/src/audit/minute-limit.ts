@@ -2,7 +2,7 @@ import type { Clock } from "@depute/core";
 
 const MINUTE_MS = 60_000;
 
-/** Admits a number of events per minute. */
+/** Admits a maximum number of events per minute. */
 export class MinuteLimit {
   readonly #max: number;
   readonly #clock: Clock;

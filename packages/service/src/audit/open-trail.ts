@@ -10,7 +10,7 @@ import { migrations } from "./outbox-rows.ts";
  *
  * @param trails receives the opened trail, so that it is closed
  * @returns undefined for a module that needs none
- * @throws as explainStore returns it
+ * @throws the error that explainStore returns
  */
 export async function openTrailOf(
   { name, audit }: ServiceModule,

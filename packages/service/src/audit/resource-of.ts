@@ -3,12 +3,12 @@ import { type DescField, type DescMessage, type Message, ScalarType } from "@buf
 /** Maximum number of characters of a resource's name. */
 const MAX_NAME = 256;
 
-/** The id of a repeated call, which names no record. */
+/** Fields whose ids name no record. */
 const NOT_RESOURCES: ReadonlySet<string> = new Set(["request_id"]);
 
 /**
- * Returns the name of the record that a call is about, e.g. `tasks/t-1`: the first id in the request; else the id of the
- * record in the answer, or in the request.
+ * Returns the name of the record that a call is about, e.g. `tasks/t-1`: the first id in the request. Without an id,
+ * returns the id of the record in the response or in the request.
  *
  * @param answer absent for a refused call and for a stream
  * @returns empty if the messages name no record

@@ -2,14 +2,14 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { reasonName } from "@depute/core";
 import { reasonOf } from "../errors-on-wire.ts";
 
-/** The decision on authority that the end of a call shows. */
+/** The decision on authority that follows from the end of a call. */
 export interface AuditVerdict {
   readonly decision: "allowed" | "denied";
-  /** The reason of a denial, in lower case; of an allowed call, how it ended if not with an answer. */
+  /** The reason of a denial, in lower case. For an allowed call without a response, the error that ended the call. */
   readonly reason: string;
 }
 
-/** Codes of refusals on authority. */
+/** Status codes that deny authority. */
 const DENIED: ReadonlySet<Code> = new Set([Code.PermissionDenied, Code.Unauthenticated]);
 
 /** Codes of calls whose effect the caller does not know. */
@@ -22,9 +22,9 @@ const UNCERTAIN: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * Returns the decision that the end of a call shows.
+ * Returns the decision on authority that follows from the end of a call.
  *
- * @param thrown the exception of the call; undefined for an answer
+ * @param thrown the exception of the call; undefined for a response
  * @returns undefined for a call that was refused for other reasons, and therefore changed nothing
  */
 export function verdictOf(thrown: unknown): AuditVerdict | undefined {

@@ -8,7 +8,7 @@ export interface Protocol {
   /** The protocol's name, as handlers see it. */
   readonly name: string;
   readonly binary: boolean;
-  /** The initial fields of an answer's header and trailer. */
+  /** The initial fields of a response's header and trailer. */
   readonly header: Readonly<Record<string, string>>;
   readonly trailer: Readonly<Record<string, string>>;
   /** Whether the protocol lets the fast path serve a request with this head. */
@@ -27,9 +27,9 @@ export interface Protocol {
   limitOf(chunks: readonly Uint8Array[], length: number, maxBytes: number): number | undefined;
   /** Returns the message in a complete body; undefined when the adapter must handle the call. */
   messageOf(body: Uint8Array, limit: number | undefined): Uint8Array | undefined;
-  /** Makes an answer with a message. */
+  /** Makes a response with a message. */
   answer(headers: IncomingHttpHeaders, answer: AnswerHead, message: Uint8Array): Answer | Promise<Answer>;
-  /** Makes an answer with an error. */
+  /** Makes a response with an error. */
   refuse(headers: IncomingHttpHeaders, answer: AnswerHead, error: ConnectError): Answer | Promise<Answer>;
 }
 
@@ -38,7 +38,7 @@ export interface AnswerHead {
   readonly trailer: Headers;
 }
 
-/** The parts of an answer, in the order in which they are sent. */
+/** The parts of a response, in the order in which they are sent. */
 export interface Answer {
   readonly status: number;
   readonly header: Headers;
@@ -46,7 +46,7 @@ export interface Answer {
   readonly trailer: Headers | undefined;
 }
 
-/** A call whose head has arrived. */
+/** A call whose headers have arrived. */
 export interface Call {
   readonly headers: IncomingHttpHeaders;
   /** The called URL, in the form that Connect's adapter gives to handlers. */
@@ -56,8 +56,8 @@ export interface Call {
   /** The caller's deadline in epoch milliseconds. */
   readonly due: number | undefined;
   readonly clock: Clock;
-  /** The SPIFFE id of the connection's client, as `clientCertificateKey` has it. */
+  /** The SPIFFE id of the connection's client, in the form of `clientCertificateKey`. */
   readonly certificate: string | undefined;
-  /** The address of the connection's client, as `clientAddressKey` has it. */
+  /** The address of the connection's client, in the form of `clientAddressKey`. */
   readonly address: string;
 }

@@ -11,7 +11,7 @@ import { exchange, type RawAnswer, type RawRequest } from "../testing/exchange.t
 
 /**
  * Maximum size of a request to both servers, in bytes. The tests compare the fast path with Connect's adapter: both
- * must send the same bytes for every answer.
+ * must send the same bytes for every response.
  */
 
 const MAX_BYTES = 1000;
@@ -47,7 +47,7 @@ beforeEach(() => {
   trace.ended = [];
 });
 
-/** Sends a request to both servers, and returns the answers of the adapter and of the fast path. */
+/** Sends a request to both servers, and returns the responses of the adapter and of the fast path. */
 async function both(request: RawRequest, to = sessions): Promise<RawAnswer[]> {
   return (await Promise.all(to.map((session) => exchange(session, request)))).map(withoutChance);
 }

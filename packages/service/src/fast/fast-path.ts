@@ -20,7 +20,7 @@ import { collectMethods, type FastMethod } from "./methods.ts";
 import { PlainHeaders, toNodeHeaders } from "./plain-values.ts";
 import { headOf, refusalOf, replace, sendStream, write } from "./send.ts";
 
-/** Answers a stream of HTTP/2. Returns false for a stream that the handler leaves untouched. */
+/** Handles an HTTP/2 stream. Returns false for a stream that the handler leaves untouched. */
 export type StreamHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => boolean;
 
 // The fast path's protocols by content type. The adapter serves other spellings of these content types.
@@ -74,7 +74,7 @@ function urlOf(authority: string, method: FastMethod): string {
   return method.last.url;
 }
 
-/** Reads the message of a call, calls the method, and writes the answer. */
+/** Reads the message of a call, calls the method, and writes the response. */
 export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: RpcHandlerOptions): void {
   const tooSlow = () => Promise.reject(bodyTooSlow(options.bodyTimeoutMs));
   // Node.js keeps a closed stream and its listeners in memory for a long time. The listeners share this one variable,
@@ -157,7 +157,7 @@ function handlePlainCall(stream: ServerHttp2Stream, open: Open): void {
   else void follow(stream, open, message);
 }
 
-/** Sends the answers of a streaming method. The promise never rejects: a failure ends the stream. */
+/** Sends the response messages of a streaming method. The promise never rejects: a failure ends the stream. */
 async function follow(stream: ServerHttp2Stream, open: Open, message: Message): Promise<void> {
   const { call, end, options } = open;
   try {
@@ -172,7 +172,7 @@ async function follow(stream: ServerHttp2Stream, open: Open, message: Message): 
   }
 }
 
-/** Sends the answer of a unary method. The promise never rejects: a failure ends the stream. */
+/** Sends the response of a unary method. The promise never rejects: a failure ends the stream. */
 async function complete(stream: ServerHttp2Stream, open: Open, answering: Promise<Answer>): Promise<void> {
   try {
     const answer = await answering;
@@ -199,7 +199,8 @@ async function answer({ call, end, options }: Open, message: Message): Promise<A
 }
 
 /**
- * Checks the size of an answer. The limit applies to protobuf's binary form, so a JSON answer is measured in that form.
+ * Checks the size of a response. The limit applies to protobuf's binary form, so a JSON response is measured in that
+ * form.
  */
 function checkWritten({ method: { spec }, protocol }: Call, message: Message, written: Uint8Array): void {
   const bytes = protocol.binary ? written.length : bytesOf(spec.method.output, message);

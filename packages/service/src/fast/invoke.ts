@@ -49,7 +49,7 @@ export function invoke(
 }
 
 /**
- * Calls as `invoke` does, for a method that answers with a stream.
+ * Calls as `invoke` does, for a method whose response is a stream.
  *
  * @throws the errors of the interceptors or the implementation before the first message
  */

@@ -29,7 +29,7 @@ export class PlainHeaders {
   }
 
   /**
-   * Wraps the headers of an answer.
+   * Wraps the headers of a response.
    *
    * @param fields the wrapped object, which writes change
    */

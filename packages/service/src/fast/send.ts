@@ -9,7 +9,7 @@ import type { AnswerHead, Call, Protocol } from "./call.ts";
 import { invokeStream } from "./invoke.ts";
 import { PlainHeaders, toNodeHeaders } from "./plain-values.ts";
 
-/** Creates the initial header and trailer of an answer. */
+/** Creates the initial header and trailer of a response. */
 export function headOf({ header, trailer }: Protocol): AnswerHead {
   return { header: PlainHeaders.toSend({ ...header }), trailer: PlainHeaders.toSend({ ...trailer }) };
 }
@@ -28,7 +28,7 @@ export function refusalOf(thrown: unknown): ConnectError {
     : new ConnectError("internal error", Code.Internal, undefined, undefined, thrown);
 }
 
-/** Encodes the answer of a call as its protocol requires. */
+/** Encodes the response of a call as its protocol requires. */
 export function write({ method, protocol }: Call, message: Message): Uint8Array {
   if (protocol.binary) return toBinary(method.spec.method.output, message);
   return method.serialization.getO(false).serialize(message as never);

@@ -1,7 +1,7 @@
 import { Ajv } from "ajv";
 import { IDENTITIES_SCHEMA, type RoleName } from "./identities-schema.ts";
 
-/** The largest token that an identity may get in exchange; see IDENTITIES_SCHEMA for the defaults. */
+/** The bounds of the tokens that an identity may get in exchange. IDENTITIES_SCHEMA has the defaults. */
 export interface MintBounds {
   readonly capabilities: readonly {
     readonly namespace: string;
@@ -22,7 +22,7 @@ export interface IdentityHolder {
   readonly mint?: MintBounds;
 }
 
-/** Tokens of one subject, or of the subjects with a prefix. */
+/** The holder of the tokens of one subject, or of all subjects with a prefix. */
 export interface TokenIdentity extends IdentityHolder {
   /** The claim `sub`; a final `*` stands for any further characters. */
   readonly subject: string;
@@ -56,7 +56,7 @@ export interface IdentitiesFile {
 const MAX_FILE_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum number of characters of a principal. */
 const MAX_PRINCIPAL = 256;
-/** In a principal, the place of the token's subject. */
+/** The placeholder in a principal that is replaced by the token's subject. */
 const SUBJECT = "{subject}";
 const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
 

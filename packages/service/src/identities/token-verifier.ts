@@ -62,12 +62,15 @@ function assertionOf(
   return { issuer, jti, expiresAt: (exp + clockSkewSeconds) * 1000 };
 }
 
-/** The form of a signed JSON Web Token. (RFC 7515 section 3.1) An empty signature is in it, so that alg none is refused. */
+/**
+ * The form of a signed JSON Web Token (RFC 7515 section 3.1). It allows an empty signature, so that a token with `alg`
+ * none is recognized as a token and refused.
+ */
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
 
 interface Verified {
   readonly holder: IdentityHolder;
-  /** Epoch milliseconds between which the result counts. A clock that steps out of them causes a new verification. */
+  /** The period in epoch milliseconds in which the result counts. At any other time, the token is verified again. */
   readonly from: number;
   readonly until: number;
 }
@@ -77,7 +80,7 @@ export function isJwt(credential: string): boolean {
   return COMPACT.test(credential);
 }
 
-/** Verifies tokens of trusted issuers. It remembers verified tokens, by digest, and none beyond its expiry. */
+/** Verifies tokens of trusted issuers. The class caches verified tokens by digest, at most until their expiry. */
 export class TokenVerifier {
   readonly #issuers: ReadonlyMap<string, TrustedIssuer>;
   readonly #clock: Clock;
@@ -172,7 +175,8 @@ export class TokenVerifier {
     if (typeof sub !== "string" || sub === "") throw identityRefused("claim");
     if (typeof iat === "number" && iat > this.#clock.now() / 1000 + clockSkewSeconds)
       throw identityRefused("not_yet_valid");
-    // Without the proof of its key, such a token would count as less than its issuer demands. (RFC 7800, RFC 9449)
+    // The issuer demands proof of the token's key. Nothing here proves the key, so the token is refused. (RFC 7800,
+    // RFC 9449)
     if (claims.cnf !== undefined) throw identityRefused("sender_constrained");
     const holder = holderOfClaims(identities, sub, claims);
     if (holder === undefined) throw identityRefused("not_mapped");

@@ -15,7 +15,7 @@ import { type Request, withHooks } from "./outcome.ts";
 
 export interface AuditOptions {
   readonly trail: Pick<AuditTrail, "assertRoom" | "add">;
-  /** Methods whose allowed calls are not recorded, because a recorded call gave the right to them. */
+  /** Methods whose allowed calls are not recorded, because an earlier recorded call already allowed them. */
   readonly quiet: ReadonlySet<DescMethod>;
   /** Whether another service decides on calls that pass authentication, and records them. */
   readonly isForwarding: boolean;
@@ -102,7 +102,7 @@ interface Ended {
   readonly answer: Message | undefined;
 }
 
-/** Adds a decision to the trail. A full trail loses a denial, which the caller gets in any case. */
+/** Adds a decision to the trail. If the trail is full, a denial is lost, but the caller still gets the error. */
 function record({ trail, log }: AuditOptions, request: Request, { verdict, message, answer }: Ended): void {
   const { method, contextValues } = request;
   const output = answer && { desc: method.output, message: answer };

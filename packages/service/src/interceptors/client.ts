@@ -34,8 +34,8 @@ export function clientInterceptors({
 }
 
 /**
- * Names the called service in the error of a call that the service did not answer. Refusals with a reason stay
- * unchanged.
+ * Names the called service in the error of a call to which the service did not respond. Errors that have a
+ * reason stay unchanged.
  */
 function unavailableInterceptor(service: string): Interceptor {
   return (next) => (request) =>

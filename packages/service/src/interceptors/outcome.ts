@@ -19,7 +19,7 @@ export type Next = Parameters<Interceptor>[0];
 export type Request = UnaryRequest | StreamRequest;
 type Response = Awaited<ReturnType<Next>>;
 
-/** Functions that observe one call, which may have one answer or a stream of answers. */
+/** Functions that observe one call, which may have one response or a stream of responses. */
 export interface CallHooks {
   /** Runs each step of the call, for example in an async context. */
   run?<T>(step: () => Promise<T>): Promise<T>;

@@ -12,7 +12,7 @@ import { isPublicAddress } from "./public-address.ts";
 
 /** Default maximum number of simultaneous connections to one host. */
 const MAX_CONNECTIONS = 64;
-/** Maximum size of an answer's headers, the same as for the platform's own. */
+/** Maximum size of a response's headers, the same as for the platform's own. */
 const MAX_HEADER_BYTES = 32 * 1024;
 
 /** Looks up the addresses of a name, with the result of `dns.lookup` with the option `all`. */
@@ -39,9 +39,9 @@ export interface OutboundRequest {
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string | Uint8Array;
-  /** Aborts the request and the reading of its answer. */
+  /** Aborts the request and the reading of its response. */
   readonly signal: AbortSignal;
-  /** Maximum wait in milliseconds until the answer begins, and between two pieces of the answer. */
+  /** Maximum wait in milliseconds until the response begins, and between two pieces of the response. */
   readonly idleMs: number;
   /** Maximum number of bytes of a body that is read. */
   readonly maxBytes: number;
@@ -68,7 +68,7 @@ export interface PinnedTarget {
 }
 
 /**
- * Sends requests to addresses that other parties state, such as an agent's endpoint or a callback. The class
+ * Sends requests to addresses that callers or agents state, such as an agent's endpoint or a callback. The class
  * calls only configured hosts. The IP address of a name is checked at connection time, so a name that later
  * resolves to another address does not evade the check. A redirect is returned as a response and not followed.
  */

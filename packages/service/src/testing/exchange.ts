@@ -9,7 +9,7 @@ export interface RawRequest {
   open?: boolean;
 }
 
-/** All parts of an answer that a client sees. */
+/** All parts of a response that a client sees. */
 export interface RawAnswer {
   headers: IncomingHttpHeaders;
   /** The body in base64. */

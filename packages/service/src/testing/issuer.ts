@@ -27,7 +27,7 @@ export interface TestIssuer {
   readonly keys: IssuerKey[];
   /** The requests that arrived, with the path and the `authorization` header. */
   readonly requests: { path: string; authorization: string | undefined }[];
-  /** Functions that answer single paths in place of the issuer. */
+  /** Functions that serve single paths in place of the issuer. */
   readonly answers: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
   /** Signs a token with the last key. Members of `claims` and `header` that are undefined leave the default out. */
   sign(

@@ -1,7 +1,7 @@
 import { type FieldViolation, reasonName } from "@depute/core";
 import { fromConnectError } from "../errors-on-wire.ts";
 
-/** The refusal of a call: the reason's name, its metadata, and the invalid fields. */
+/** The error of a refused call: the reason's name, its metadata, and the invalid fields. */
 export interface Refusal {
   readonly reason: string;
   readonly metadata: Record<string, string>;
@@ -9,7 +9,7 @@ export interface Refusal {
   readonly violations: FieldViolation[];
 }
 
-/** Returns the refusal of a call or stream. The test fails if the call succeeds. */
+/** Returns the error of a refused call or stream. The test fails if the call succeeds. */
 export async function refusal(call: Promise<unknown> | AsyncIterable<unknown>): Promise<Refusal> {
   const completion: Promise<unknown> = Symbol.asyncIterator in call ? collect(call) : call;
   const answer = await completion.then(

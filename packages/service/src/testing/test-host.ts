@@ -169,7 +169,7 @@ export async function startTestHost<Time extends Clock = ManualClock>(
   };
 }
 
-/** Returns the call options with which a principal calls. */
+/** Returns call options that authenticate the caller as a principal. */
 export function as(principal: string): CallOptions {
   return { headers: { authorization: `Bearer ${principal}` } };
 }

@@ -9,8 +9,8 @@ const SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/[A-Za-z0-9._-]+)+$/;
 const MAX_SPIFFE_ID = 2048;
 
 /**
- * The member of a socket with the SPIFFE id of its client. A member, because the socket of an HTTP/2 session is a proxy
- * that passes members on and is another object.
+ * The member of a socket that stores the SPIFFE id of its client. A map by socket would not work, because an HTTP/2
+ * session returns a proxy object instead of the socket. The proxy forwards members.
  */
 const CERTIFICATE: unique symbol = Symbol("client certificate");
 
@@ -32,7 +32,8 @@ export function rememberCertificate(socket: TLSSocket): void {
  * @param names as Node.js prints them, e.g. `DNS:host, URI:spiffe://example.org/worker`
  */
 export function spiffeIdIn(names: string | undefined): string {
-  // Node.js quotes names with separators, and only such names. A certificate with one could imitate a list.
+  // Node.js puts a name in quotes only if the name contains a separator. Such a name could imitate a list of names, so
+  // the certificate has no SPIFFE id.
   if (names === undefined || names.includes('"')) return "";
   const uris = names.split(", ").filter((name) => name.startsWith("URI:"));
   const id = uris.length === 1 ? (uris[0] ?? "").slice("URI:".length) : "";
@@ -44,12 +45,12 @@ export function certificateOfSocket(socket: Duplex | undefined): string | undefi
   return (socket as WithCertificate | undefined)?.[CERTIFICATE];
 }
 
-/** Returns the same for the connection of an HTTP/2 stream. */
+/** Returns the SPIFFE id of the client of an HTTP/2 stream, as {@link certificateOfSocket} does. */
 export function certificateOfStream(stream: Http2Stream | ServerHttp2Stream): string | undefined {
   return certificateOfSocket(stream.session?.socket);
 }
 
-/** Returns the same for the connection of a request. */
+/** Returns the SPIFFE id of the client of a request, as {@link certificateOfSocket} does. */
 export function certificateOfRequest(request: HttpRequest): string | undefined {
   return "stream" in request ? certificateOfStream(request.stream) : certificateOfSocket(request.socket);
 }

@@ -85,7 +85,7 @@ async function start(changes: Partial<TlsSettings> = {}, more: Partial<ServerOpt
   return { server, certificates, save };
 }
 
-/** Calls GET /version over HTTP/1.1, and returns the answer's text. */
+/** Calls GET /version over HTTP/1.1, and returns the response's text. */
 function overHttp1(url: string, options: RequestOptions = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const send = url.startsWith("https:") ? httpsRequest : httpRequest;
@@ -103,7 +103,7 @@ function overHttp1(url: string, options: RequestOptions = {}): Promise<string> {
   });
 }
 
-/** Calls GET /version over HTTP/2, and returns the answer's text. */
+/** Calls GET /version over HTTP/2, and returns the response's text. */
 function overHttp2(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const session = http2Connect(url, { ca: authority.certificate });
@@ -182,7 +182,7 @@ describe("a listener with TLS", () => {
     const socket = connect(server.port, "127.0.0.1");
     const ended = new Promise((resolve) => socket.once("close", resolve));
     await new Promise((resolve) => socket.once("connect", resolve));
-    // The answer shows that the server has accepted the earlier connection too.
+    // The response shows that the server has accepted the earlier connection too.
     await overHttp1(server.url);
     await server.close(60_000);
     await ended;

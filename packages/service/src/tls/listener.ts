@@ -39,8 +39,8 @@ export interface Listener {
 }
 
 /**
- * Listens with TLS if the certificates have one for listeners, else in clear text. A UNIX socket has no TLS, because the
- * rights of its file protect it.
+ * Listens with TLS if a certificate for listeners is configured, else in clear text. A UNIX socket has no TLS, because
+ * the permissions of its file protect it.
  *
  * @throws the errors of listen, e.g. EADDRINUSE
  */

@@ -1,8 +1,8 @@
 /**
- * Returns a warning where the public URL and the address of the listener disagree; else undefined. Holder proofs are
+ * Returns a warning if the public URL and the address of the listener disagree; else undefined. Holder proofs are
  * bound to the public URL, so the platform refuses proofs for another address.
  *
- * @param publicUrl the setting; empty where the listener's address is public
+ * @param publicUrl the setting; empty if the listener's address is public
  * @param listenerUrl the address that the gateway listens on
  */
 export function publicUrlWarning(publicUrl: string, listenerUrl: string): string | undefined {

@@ -10,7 +10,7 @@ type LockName = "owner" | "setup" | "turn";
 
 /** Returns the SQL expression for the number of a lock. Advisory locks belong to one database. */
 function numberOf(lock: LockName, schema: string): string {
-  // The owner's number is the oldest: programs of earlier versions exclude each other by it.
+  // The lock `owner` has no prefix, because earlier versions of the program use this number.
   const prefix = lock === "owner" ? "" : `${lock} `;
   return `hashtextextended('depute ${prefix}' || current_database() || ' ${schema}', 0)`;
 }

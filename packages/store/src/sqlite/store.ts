@@ -108,7 +108,7 @@ export async function openSqliteFile(
     const connection = writing;
     enableIncrementalVacuum(writing, settings.onError);
     writing.exec("PRAGMA journal_mode = WAL");
-    // SQLite flushes only checkpoints. GroupCommit flushes commits before any caller gets an answer, because SQLite's
+    // SQLite flushes only checkpoints. GroupCommit flushes commits before any caller gets its result, because SQLite's
     // own flush (FULL) would stop the event loop.
     writing.exec("PRAGMA synchronous = NORMAL");
     writing.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);

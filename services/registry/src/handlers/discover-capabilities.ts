@@ -32,7 +32,7 @@ import {
 } from "../store/capabilities.ts";
 import type { Place } from "../store/key-walk.ts";
 
-/** A search: the members of the request, with defaults for absent ones. */
+/** The members of a search request, with defaults for absent members. */
 interface Search extends CapabilityFilter {
   readonly keys: readonly string[];
   readonly health: AgentHealth;
@@ -130,8 +130,8 @@ function readSearch(request: DiscoverCapabilitiesRequest): Search {
 }
 
 /**
- * Lists capabilities by id and agent. `served` is the number of entries on earlier pages, because top_k counts all
- * pages.
+ * Lists capabilities by id and agent. `served` is the number of entries on earlier pages. The function needs it
+ * because `top_k` limits the total of all pages.
  */
 async function listPage(
   tx: ReadTx,

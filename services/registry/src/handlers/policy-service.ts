@@ -51,8 +51,8 @@ async function decideDelegation(
   const now = registry.clock.now();
   const { from, fromFacts, delegate } = await registry.store.read(async (tx) => {
     const from = await findParty(tx, fromId, viewer);
-    // A delegator must see the agent that it delegates to. So the lookup uses the visibility rights of the
-    // delegator, not the rights of the caller.
+    // A delegator must see the agent that it delegates to. So the lookup finds the agents that the delegator may
+    // see, even if the caller may see others.
     const sight =
       from === undefined || from.record.principal === "" ? viewer : { principal: from.record.principal };
     return {
@@ -111,8 +111,8 @@ function decideByManifest(
 
 /**
  * Decides whether a key may delegate. At least one of the manifests that bind the key must allow the
- * delegation. If no manifest allows the delegation, the answer reports the refusal of the first manifest that
- * names the target. If no manifest names the target, the answer reports the refusal of the first manifest.
+ * delegation. Otherwise the response reports the refusal of the first manifest that names the target. If no
+ * manifest names the target, the response reports the refusal of the first manifest.
  */
 async function decideDelegationForKey(
   registry: RegistryContext,
@@ -186,7 +186,7 @@ function taskFacts(task: DelegatedWork | undefined): PredicateFacts["task"] {
   return facts;
 }
 
-/** Requires that the caller is a party, or may act for a party, because answers reveal the content of manifests. */
+/** Requires that the caller is a party, or may act for a party, because the response reveals parts of manifests. */
 function checkIsParty(
   { orchestrators }: RegistryContext,
   identity: Identity,

@@ -19,7 +19,7 @@ import { schemasToCheck } from "../rules/schema-checks.ts";
 import { putState } from "../store/agents.ts";
 import { publishedBy, replaceCapabilities } from "../store/capabilities.ts";
 
-/** Number of bytes of the answer that are reserved for version hashes. */
+/** Number of bytes of the response that are reserved for version hashes. */
 const ROOM_FOR_HASHES = 32 * 1024;
 
 const SCHEMAS = { request: PublishCapabilitiesRequestSchema, answer: PublishCapabilitiesResponseSchema };
@@ -67,7 +67,7 @@ export async function publishCapabilities(
 }
 
 /**
- * Limits the size of the request, because the answer repeats the whole request in one message.
+ * Limits the size of the request, because the response repeats the whole request in one message.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */

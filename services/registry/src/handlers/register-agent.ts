@@ -142,8 +142,8 @@ function recordDigestOf(agent: Agent): string {
 }
 
 /**
- * Checks that the owner has the agent's key. Either the caller is the key's principal, or the request has a statement
- * that the key signed.
+ * Requires proof that the registrant holds the agent's key. Either the caller is the key's principal, or the request
+ * contains a statement that the key signed.
  */
 function checkPossession(
   registry: RegistryContext,

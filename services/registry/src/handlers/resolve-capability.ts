@@ -22,7 +22,7 @@ import {
   loadFull,
 } from "../store/capabilities.ts";
 
-/** Maximum number of candidates in the answer to an ambiguous name. More may exist. */
+/** Maximum number of candidates in the response for an ambiguous name. More candidates may exist. */
 const MAX_CANDIDATES = 20;
 
 /** Implements DiscoveryService.ResolveCapability. */

@@ -26,8 +26,8 @@ export interface Parties {
 }
 
 /**
- * The assessment of the witness of a piece of evidence. The witness's standing scales gains. The sources of the
- * evidence serve to count repeated gains.
+ * The assessment of the witness of a piece of evidence. The witness's standing scales gains. Repeated gains from one
+ * source count less, so the assessment also contains the sources of the evidence.
  */
 export interface WitnessAssessment {
   readonly standing: number;

@@ -81,7 +81,7 @@ const FREE_WORK = {
   tags: ["free-work"],
 };
 
-/** The credentials that the platform takes over A2A. (A2A 4.5) */
+/** The kinds of credentials that the platform accepts over A2A. (A2A 4.5) */
 const SECURITY: JsonObject = {
   securitySchemes: {
     bearer: {

@@ -9,10 +9,10 @@ const FIELD = "agent.a2a_card";
 const MAX_CARD_BYTES = 16_384;
 
 /**
- * Checks the card that an agent publishes elsewhere, and returns the address at which the platform calls the agent. (A2A
- * 8.3)
+ * Checks the A2A card that an agent publishes at its own address. Returns the address at which the platform calls the
+ * agent. (A2A 8.3)
  *
- * @returns undefined without a card
+ * @returns undefined if the agent publishes no card
  * @throws DeputeError INVALID_REQUEST
  */
 export function requireA2aInterface({

@@ -36,8 +36,8 @@ export interface VersionIdentity {
 }
 
 /**
- * Registers an agent at `now`: a new one, or a replacement of `known`. A replacement keeps the capabilities, the time
- * of creation and the last heartbeat. The agent becomes active, and its lease begins.
+ * Returns the record of an agent that registers at `now`. A registration of a known agent keeps its
+ * capabilities, creation time and last heartbeat. The agent becomes active, and its lease begins.
  *
  * @param base the record of the base, for an instance
  */
@@ -160,7 +160,7 @@ export function healthAt(
   return expireTime > asOf ? AgentHealth.SUSPECT : AgentHealth.LOST;
 }
 
-/** The principal whose visibility rights apply to a read. `all` stands for the platform, which sees every agent. */
+/** The principal on whose behalf a read is made. `all` stands for the platform, which sees every agent. */
 export type Viewer = "all" | { readonly principal: string };
 
 /** The members of a record that decide its visibility. */

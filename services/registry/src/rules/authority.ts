@@ -8,8 +8,8 @@ export interface Grant {
 }
 
 /**
- * The assignment of an authority without grants: to the first principal that registers an agent below it, or only by
- * grant.
+ * Decides who gets an authority that has no grants: the first principal that registers an agent below it
+ * (`first`), or no principal until a grant exists (`granted`).
  */
 export type AuthorityPolicy = "first" | "granted";
 

@@ -1,16 +1,16 @@
 /** The age in milliseconds at which an outcome has half of its weight. (DelegateOS 14.1, published reference code) */
 export const HALF_LIFE_MS = 7 * 86_400_000;
-/** The maximum duration in milliseconds that gets the full speed score. */
+/** The longest duration in milliseconds of work that still gets the full speed score. */
 const QUICK_MS = 60_000;
 /** The score of an agent without outcomes (PRIOR). That score weighs as much as PRIOR_WEIGHT outcomes. */
 const PRIOR = 0.5;
 const PRIOR_WEIGHT = 1;
-/** The number of outcomes from which confidence is full. */
+/** The number of outcomes at which confidence reaches its maximum. */
 const CONFIDENT_AT = 10;
 
 /** The weight of an outcome. The weight depends on the witness. */
 export interface OutcomeWorth {
-  /** The witness's standing, from 0 to 1. The standing scales the part of a value above one half. */
+  /** The witness's standing, from 0 to 1. If an outcome's value exceeds 0.5, the standing scales the excess. */
   readonly standing: number;
   /** The number of earlier good outcomes from the same source. */
   readonly repeats: number;
@@ -47,8 +47,8 @@ export interface Outcome {
 
 /**
  * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source
- * counts less. The witness's standing scales good values. So many outcomes from strangers (see
- * STRANGER_STANDING) raise the score no further than one such outcome.
+ * weighs less. If a value exceeds PRIOR, the witness's standing scales the excess. So no number of outcomes
+ * from strangers (see STRANGER_STANDING) raises the score above the value of one such outcome.
  */
 export function addOutcome(
   state: BayesianState,

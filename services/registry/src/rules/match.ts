@@ -5,7 +5,7 @@ const FIELD_WEIGHTS = [
   ["description", 0.6],
 ] as const;
 
-/** The weight of a match, by the part of the word that matches. */
+/** The weight of a match: with a whole word, with the start of a word, or within a word. */
 const WHOLE_WORD = 1;
 const WORD_START = 0.75;
 const WITHIN_WORD = 0.5;
@@ -39,12 +39,12 @@ export function searchText(capability: { id: string; category: string; descripti
 }
 
 /**
- * The score of a capability for a query: 0 (no match) to 1 (each query word is a word of the id). Each word counts
- * once, in its best field, and the score is their mean. Capabilities with more of the words, or with words in the id,
- * score higher. Equal inputs give equal scores on every machine.
+ * The score of a capability for a query: 0 (no match) to 1 (each query word is a word of the id). Each query
+ * word gets the weight of its best match. The score is the mean of these weights. Equal inputs give equal
+ * scores on every machine.
  *
- * @param words of {@link queryWords}
- * @param text of {@link searchText}
+ * @param words the result of {@link queryWords}
+ * @param text the result of {@link searchText}
  */
 export function score(words: readonly string[], text: string): number {
   if (words.length === 0) return 0;

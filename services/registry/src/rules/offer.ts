@@ -114,7 +114,7 @@ export function offerDigest(offer: Offer, sha256: Sha256Hex): string {
   return sha256(canonicalBytes(toJson(OfferSchema, content), MAX_DEPTH));
 }
 
-/** Whether a version is for sale at a time. The end time itself is no longer part of the sale. */
+/** Whether a version is for sale at a time. The sale ends just before the end time. */
 export function isOpen(
   offer: { readonly withdrawn: boolean; readonly validFrom: number; readonly validUntil: number },
   now: number,

@@ -5,8 +5,8 @@ import { baseOf } from "./registration.ts";
 export const MAX_OVERSEERS = 64;
 
 /**
- * Refuses a cycle of overseers, because the agent's results would wait for the agent's own approval. An overseer that
- * is an instance counts as its base. (CAP "Quality control")
+ * Refuses a chain of overseers that leads back to the agent, because its results would wait for its own
+ * approval. An overseer that is an instance counts as its base. (CAP "Quality control")
  *
  * @param overseerOf the registered overseer of an agent; undefined if the agent is unknown or has none
  * @throws DeputeError INVALID_REQUEST

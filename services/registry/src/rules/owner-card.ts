@@ -86,7 +86,7 @@ function isSignedBy(
   return verify(bytes, new TextEncoder().encode(`${header}.${encodeBase64Url(payload)}`), key);
 }
 
-/** The addresses in a card, which its readers call. (A2A `AgentCard`) */
+/** Returns the addresses in a card that the card's readers may call. (A2A `AgentCard`) */
 function addressesOf({ url, additionalInterfaces }: JsonObject): string[] {
   const more = Array.isArray(additionalInterfaces) ? additionalInterfaces : [];
   const urls = [url, ...more.map((each) => (isObject(each) ? each.url : undefined))];

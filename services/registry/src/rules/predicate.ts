@@ -112,7 +112,7 @@ function shorten(text: string): string {
   return Array.from(text).slice(0, MAX_FAILURE).join("");
 }
 
-/** Checks every node. A predicate has at most {@link MAX_PARTS} nodes. */
+/** Checks every node of a predicate. A predicate has at most {@link MAX_PARTS} nodes. */
 function checkParts(root: Expr): void {
   const waiting: (Expr | undefined)[] = [root];
   let parts = 0;

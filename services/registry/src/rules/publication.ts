@@ -21,15 +21,15 @@ export interface ReadCapability {
   readonly digest: string;
 }
 
-// Matches ids of capabilities that are refused. A capability id becomes part of `agent/capability`, of lists, and of a
-// token's resource. In resources, `*` is a pattern, `-` means work without a capability, and `.`, `..`, `%` and
-// backslash are refused.
+// Matches the ids that no capability may have. A capability id becomes part of names (`agent/capability`), of
+// lists, and of the resources in tokens. In a resource, `*` is a pattern and `-` means work without a
+// capability. Tokens refuse a resource with `.`, `..`, `%` or a backslash.
 const UNFIT_FOR_IDS = /[\p{C}\p{Z}/\\*%]|^(?:-|\.|\.\.)$/u;
 
 /**
- * Reads the set of capabilities that an agent publishes. (NEKTE 1) These rules add to the contract's limits.
- * Each id is unique and valid in a resource. A category and both schemas are required: the version hash covers
- * them, and calls are checked against them. JSON members are well-formed.
+ * Reads the set of capabilities that an agent publishes. (NEKTE 1) The function checks more than the contract's
+ * limits. Each id must be unique and valid in a resource. A category and both schemas are required, because the
+ * version hash covers them and calls are checked against them. JSON members must be well-formed.
  *
  * @throws DeputeError INVALID_REQUEST with every fault of every capability
  */

@@ -54,8 +54,8 @@ export function checkOwnership(
 }
 
 /**
- * Checks that the card's signing key is the principal. Readers of the card trust messages that the key signs, and only
- * for the principal has possession been proven.
+ * Checks that the card's signing key is the agent's principal. Readers of the card trust messages with this
+ * key's signature. The registrant has proven possession only of the principal's key.
  *
  * @throws DeputeError INVALID_REQUEST
  */

@@ -1,12 +1,12 @@
-/** Leases that end within this period count together for the guard, in milliseconds. */
+/** The period over which the guard counts ended leases, in milliseconds. */
 export const WINDOW_MS = 60_000;
 /** Minimum number of ended leases at which the guard can trip. */
 export const MIN_VANISHED = 10;
 /** If the ended leases exceed this share of all leases, the guard trips. */
 export const TRIP_SHARE = 0.3;
 /**
- * The guard releases when few ended leases have not been extended again. Few means fewer than `MIN_VANISHED`,
- * or at most this share of all leases.
+ * The guard releases when at most this share of all leases, or fewer than `MIN_VANISHED` leases, have ended and
+ * were not extended again.
  */
 export const RELEASE_SHARE = 0.15;
 /** Maximum time for which the guard holds, in milliseconds. Agents that are still missing then count as lost. */
@@ -41,7 +41,7 @@ export function countStart(state: GuardState, now: number): number {
   return state.holds ? state.asOf : now - WINDOW_MS;
 }
 
-/** Returns how far running leases must be counted. A higher count would not change the guard's decision. */
+/** Returns the number of running leases at which counting may stop. A higher count would not change the decision. */
 export function maxRunningCounted(vanished: number): number {
   return vanished < MIN_VANISHED ? 0 : Math.ceil(vanished / Math.min(TRIP_SHARE, RELEASE_SHARE));
 }

@@ -15,7 +15,7 @@ export interface ExpectedReplacement {
   readonly audience: string;
   /** Current time in epoch ms. */
   readonly now: number;
-  /** Time of the record's last change in epoch ms; undefined if the record does not change any more. */
+  /** Time of the record's last change in epoch ms. An older statement is refused. Undefined omits this check. */
   readonly recordTime: number | undefined;
 }
 

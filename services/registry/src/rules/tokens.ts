@@ -5,7 +5,7 @@ import type {
   CostHint,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 
-/** Number of characters that count as one token, the same as in NEKTE's library. */
+/** A capability at one of the three levels of detail: reference, summary or full. */
 const CHARACTERS_PER_TOKEN = 4;
 
 /** A capability at one of the three levels. */
@@ -17,8 +17,8 @@ export type LevelledCapability =
 const utf8 = new TextDecoder();
 
 /**
- * The number of tokens that capabilities take in a reader's context: a quarter of the characters of the JSON list,
- * rounded up. The actual answer is measured, not estimated. (NEKTE 1; NEKTE library)
+ * The number of language-model tokens that capabilities use: a quarter of the characters of their JSON list,
+ * rounded up. The function measures the JSON of the response itself. (NEKTE 1; NEKTE library)
  */
 export function countTokens(capabilities: readonly LevelledCapability[]): number {
   const characters = capabilities.reduce((sum, capability) => sum + nekteJson(capability).length, 0);

@@ -99,7 +99,7 @@ class World {
     return trustScore(this.#trust.get(agentId) ?? unknownTrust(true, NOW));
   }
 
-  /** Gives all kinds of positive evidence from one agent to another. */
+  /** Records all kinds of positive evidence about one agent, with another agent as the witness. */
   praise(subject: Affiliation, counterpart: Affiliation): void {
     const staked = (result: SessionResult) => create(SessionOutcomeSchema, { result, staked: true });
     const { COMPLETED, FULFILLED, PAID } = SessionResult;
@@ -120,7 +120,7 @@ class World {
     }
   }
 
-  /** Lets every agent give positive evidence to another. */
+  /** Lets every agent give positive evidence about another agent. */
   play(sessions: number): void {
     const { length } = this.#agents;
     for (let i = 0; i < sessions; i++) {

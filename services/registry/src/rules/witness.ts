@@ -4,8 +4,9 @@ import { type Component, type Effect, IDLE_HALF_LIFE_MS, type Worth } from "./tr
 /** The standing of a stranger: an agent without a proven organization and without earned trust. */
 export const STRANGER_STANDING = 0.1;
 /**
- * Maximum component value to which strangers' gains lead. Keys are free, so this limits the effect of many keys.
- * Strangers raise the total score by at most 8, from 10 to 18: less than a quarter of the way to level 2.
+ * Maximum value to which gains from strangers raise a component. Anyone can create keys at no cost, so this
+ * limits the effect of many keys. Strangers raise the total score by at most 8, from 10 to 18: less than a
+ * quarter of the way to level 2.
  */
 export const STRANGER_CEILING = 10;
 
@@ -18,7 +19,7 @@ export interface Witness {
 
 /**
  * The standing of a witness, from 0 to 1. Depute's choice: proven organizations and earlier trust count, because
- * strangers can fake neither. An agent from level 2 on counts by its score.
+ * strangers can fake neither. From level 2 on, the standing is the witness's score divided by 100.
  *
  * @param established the score at which level 2 begins
  */

@@ -163,7 +163,7 @@ async function putKeys(tx: WriteTx, record: Agent, before: Agent | undefined): P
   );
 }
 
-/** Updates the columns beside the record: the status, the ids of the capabilities, and the update time. */
+/** Updates an agent's status, capability ids and update time, but not the column with its record. */
 export async function putState(tx: WriteTx, memory: AgentMemory, agent: StoredAgent): Promise<void> {
   memory.recent.forget(tx, agent.record.id);
   await tx.run(
@@ -268,7 +268,7 @@ async function agentsAt(
   return rows.map(toStored);
 }
 
-/** Returns the id of the last of the next `WALK` rows; undefined if fewer remain. */
+/** Returns the id at which the next `WALK` rows end, counted from `after`; undefined if fewer rows remain. */
 async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<string | undefined> {
   const [id, table, condition, params] = walkBy(filter);
   const row = await tx.get(
@@ -279,7 +279,7 @@ async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<
   return row?.id;
 }
 
-/** Chooses the table and the condition by whose index a list reads its rows. */
+/** Chooses the table and the SQL condition by which a list reads its rows in the order of an index. */
 function walkBy(filter: AgentFilter): [id: string, table: string, condition: string, params: SqlValue[]] {
   const { capabilityId, organization, principal, status } = filter;
   if (capabilityId !== "") return ["agent_id", "capabilities", "id = ?", [capabilityId]];
@@ -331,8 +331,8 @@ function agentConditions(filter: AgentFilter, view: LivenessView, viewer: Viewer
 }
 
 /**
- * Returns the FROM clause. It begins with the table whose index fits the narrowest filter; a cross join makes SQLite
- * keep this order.
+ * Returns the FROM clause. It begins with the table whose index selects the fewest rows. A cross join makes
+ * SQLite keep this order.
  */
 function tablesFor(filter: AgentFilter): [tables: string, id: string] {
   if (filter.capabilityId !== "") {

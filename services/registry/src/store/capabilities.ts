@@ -222,7 +222,10 @@ async function walkCapabilities(
   return { rows: capabilityRows, stoppedAt: after };
 }
 
-/** Returns the place of the last of the next `WALK` rows; undefined if fewer remain. */
+/**
+ * Returns the place at which the next `WALK` rows end, counted from `after`; undefined if fewer rows
+ * remain.
+ */
 async function walkEnd(tx: ReadTx, filter: CapabilityFilter, after: Place): Promise<Place | undefined> {
   // The capabilities of one agent are fewer than `WALK`, so one statement reads them all.
   if (filter.agentId !== undefined) return undefined;
@@ -247,10 +250,10 @@ export interface TextMatchList {
 }
 
 /**
- * Finds capabilities that have the filter's keys and a word that begins with a query word, in no order. The caller then
- * filters them by health, trust and visibility with `capabilitiesAt`.
+ * Finds capabilities that have the filter's keys and a word that begins with a query word. The order is
+ * undefined. The caller then filters them by health, trust and visibility with `capabilitiesAt`.
  *
- * @param words of the query, at least one; letters and digits only
+ * @param words the words of the query, at least one; letters and digits only
  */
 export async function searchCapabilities(
   tx: ReadTx,

@@ -122,7 +122,7 @@ function scanAll(world: World, { resource, keys, id }: KeyQuery): Place[] {
     const foundAgents = agents.filter(({ later }) => has(keysOf(later)));
     return foundAgents.map(({ agentId }) => ({ id: "", agentId }));
   }
-  // NAMES is already in the order of code points, as the answer must be.
+  // NAMES is already in the order of code points, and the result must have this order.
   return NAMES.filter((name) => id === undefined || name === id).flatMap((name) =>
     agents.flatMap(({ agentId, later, capabilities }) => {
       const ownCapability = capabilities.find((each) => each.id === name);

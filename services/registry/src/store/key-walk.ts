@@ -46,15 +46,15 @@ export interface SearchBounds {
 const BOUNDS: SearchBounds = { walk: 1_000, maxWalks: 3, maxMatches: 1_000 };
 
 /**
- * Maximum number of rows that are counted for a key during the choice of the rarest key. The rows of a more
- * frequent key soon fill a page, so its exact count does not matter.
+ * Maximum number of rows that are counted for each key to find the rarest key. A more frequent key fills a page
+ * after few reads, so its exact count does not matter.
  */
 const MAX_COUNTED = 1_000;
 
 /**
- * Returns the first `limit` places after `after` that have all keys, in the order of the answer. The search reads the
- * rows of the rarest key, a limited number per statement. If the first statement does not fill the page, few
- * capabilities have all keys. Then the text index intersects the keys instead.
+ * Returns the first `limit` places after `after` that have all keys, in the order by id and agent. The search
+ * reads the rows of the rarest key, a limited number per statement. If the first statement does not fill the
+ * page, few capabilities have all keys. Then the text index intersects the keys instead.
  */
 export async function findPlaces(
   tx: ReadTx,
@@ -103,7 +103,10 @@ export function walkQuery(
   };
 }
 
-/** Returns the place of the last of the next `rows` rows with a key; undefined if fewer remain. */
+/**
+ * Returns the place at which the next `rows` rows with the key `walked` end, counted from `after`;
+ * undefined if fewer rows remain.
+ */
 async function walkEnd(tx: ReadTx, query: KeyQuery, walked: string, after: Place, rows: number) {
   const { sql, params } = walkQuery({ ...query, keys: [walked] }, walked, after, undefined);
   return tx.get(PLACE_ROW, `${sql} LIMIT 1 OFFSET ?`, [...params, rows - 1]);

@@ -33,9 +33,9 @@ const POSTGRES_TEXT = `
         USING gin (name, category, description, whole, keys)`;
 
 /**
- * Times are milliseconds since the Unix epoch. Both SQLite and Postgres accept the names of the column types. A lease
- * has a row of its own, because heartbeats are the most frequent write: a heartbeat rewrites two numbers instead of a
- * manifest.
+ * The registry's database schema. Times are milliseconds since the Unix epoch. Both SQLite and Postgres accept
+ * the names of the column types. A lease has a row of its own, because heartbeats are the most frequent write:
+ * a heartbeat rewrites two numbers instead of a manifest.
  */
 export const migrations: readonly Migration[] = [
   {

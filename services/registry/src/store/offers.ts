@@ -209,7 +209,10 @@ export interface OfferFilter {
 
 /** Maximum rows that one SQL statement of a list reads. */
 const WALK = 1_000;
-/** Maximum SQL statements of one list. The list then stops early, and the next page continues. */
+/**
+ * Maximum number of SQL statements for one list. At this maximum, the list stops early and the next page
+ * continues.
+ */
 const MAX_WALKS = 2;
 
 /** The offers of a list. `stoppedAt` is the last offer that was read if the list stopped early. */
@@ -240,7 +243,10 @@ export async function listOffers(
   return { offers, stoppedAt: after };
 }
 
-/** Returns the id of the last of the next `WALK` offers; undefined if fewer remain. */
+/**
+ * Returns the id at which the next `WALK` offers end, counted from `after`; undefined if fewer offers
+ * remain.
+ */
 async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<string | undefined> {
   const { table, condition, params } = walkBy(filter);
   const row = await tx.get(
@@ -251,7 +257,7 @@ async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<
   return row?.id;
 }
 
-/** Chooses the table and the condition by whose index a list reads its rows. */
+/** Chooses the table and the SQL condition by which a list reads its rows in the order of an index. */
 function walkBy({ word, sellerId, organization }: OfferFilter) {
   if (word !== "") return { table: "offer_words", condition: "word = ?", params: [word] };
   const current = "is_current = 1";

@@ -65,7 +65,10 @@ function vectorsOf({ name, category, description, keys }: TextDocument): string[
   return [...fields, keys.map(keyToken)].map((words) => words.map(lexeme).join(" "));
 }
 
-/** Returns the queries by rank: all words before one word, names before descriptions, whole words before prefixes. */
+/**
+ * Returns the queries in the order of their rank. Queries for whole words come first, then queries for prefixes.
+ * In each group, the query for all words comes first. Then come the queries for one word, by field.
+ */
 function queriesFor(words: readonly string[]): { column: string; query: string }[] {
   const lexemes = words.flatMap(wordsOf).map(lexeme);
   return ["", ":*"].flatMap((beginning) => {

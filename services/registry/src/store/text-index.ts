@@ -121,9 +121,10 @@ export const fts5: TextIndex = {
 };
 
 /**
- * Returns the queries by rank: all words before one word, names before descriptions. FTS5's own bm25 would rank
- * every document that has a word, for each query. Whole words come before prefixes, because FTS5 streams the
- * documents of a whole word up to the limit. For a prefix FTS5 first collects all documents.
+ * Returns the queries in the order of their rank: all words before one word, names before descriptions. FTS5's
+ * function bm25 is not used, because it would rank every matching document in each query. Whole words come
+ * before prefixes, because FTS5 streams the documents of a whole word up to the limit. For a prefix, FTS5 first
+ * collects all documents.
  */
 function queriesFor(words: readonly string[]): string[] {
   return ["", " *"].flatMap((beginning) => {

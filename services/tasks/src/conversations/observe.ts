@@ -3,13 +3,13 @@ import type { TaskChange, TaskEventName } from "../core/index.ts";
 import { insertConversation, insertPlace, updateConversation } from "./store/rows.ts";
 import { noteEvent } from "./store/webhook-rows.ts";
 
-/** The events that contain a message of the delegator or of the worker. */
+/** The events that contain a message from the delegator or the worker. */
 const SAID: ReadonlySet<TaskEventName> = new Set(["created", "inputRequired", "inputProvided"]);
 
 /**
- * Keeps the rows of a conversation in step with its task. Other tasks have no such rows.
+ * Updates the rows of a conversation when its task changes. Does nothing for a task without a conversation.
  *
- * @param wakeSender wakes the deliveries to webhooks
+ * @param wakeSender wakes the sender, which delivers events to webhooks
  */
 export async function noteChange(
   tx: WriteTx,

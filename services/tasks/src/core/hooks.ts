@@ -33,5 +33,5 @@ export type ResultCheck = (
 /** Called in the transaction that purges a task to a tombstone. */
 export type PurgeListener = (tx: WriteTx, taskId: string) => Promise<void>;
 
-/** Whether a task may be dispatched although a context that it carries is gone. */
+/** Whether a task may be dispatched although a context that it carries can no longer be read. */
 export type MissingContextRule = (tx: ReadTx, taskId: string) => Promise<boolean>;

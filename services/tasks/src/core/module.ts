@@ -33,7 +33,7 @@ export interface OpenModule {
   close(): Promise<void>;
 }
 
-/** Defines a module. The function only keeps the exact types of its settings. */
+/** Returns the module unchanged. The call gives TypeScript the exact types of the module's settings. */
 export function defineModule<Table extends SettingsTable>(module: TasksModule<Table>): TasksModule<Table> {
   return module;
 }

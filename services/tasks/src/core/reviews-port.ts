@@ -12,7 +12,7 @@ export interface Decision {
 
 /** Called in the transactions that change reviews. */
 export interface ReviewListener {
-  /** Runs before a decision applies. With `isOwn`, the caller of the decision notifies the parties itself. */
+  /** Runs before a decision applies. If `isOwn` is true, the caller that decides notifies the parties itself. */
   deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void>;
   /** Runs when a reviewer has asked a question at the queue. */
   inquired(tx: WriteTx, record: TaskRecord, text: string): Promise<void>;

@@ -1,6 +1,6 @@
 import type { ResultReviews } from "./reviews-port.ts";
 
-/** Passes calls to the reviews of the module that provides them, once that module is open. */
+/** Forwards calls to the module that provides the reviews of results, once that module is open. */
 export class ReviewsSlot implements ResultReviews {
   #provided: ResultReviews | undefined;
 

@@ -8,7 +8,7 @@ import { assignmentOf, claim } from "./queue/claim.ts";
 import { agentsWithWork, heldBy } from "./store/queue-rows.ts";
 import { readTask } from "./store/task-rows.ts";
 
-/** The authority for workers in this process: every call counts as the platform's own. */
+/** The authority for workers in this process. It treats every call as a call of the platform itself. */
 const OWN: Authority = {
   identify: async () => ({ principal: LOCAL_PRINCIPAL, local: true, organization: "" }),
   authorise: async () => ({ principal: LOCAL_PRINCIPAL, local: true, organization: "", blocks: [] }),

@@ -66,8 +66,8 @@ export interface FakeAttestation {
 }
 
 /**
- * Fakes of the services that the tasks service calls. The fake schemas support only the keyword `type`. A token is any
- * key of `tokens`.
+ * Fakes of the services that the tasks service calls. The fake schemas support only the keyword `type`. A call may
+ * present any token text that is a key of the map `tokens`.
  */
 export class Fakes {
   readonly agents = new Map<string, FakeAgent>([
@@ -270,7 +270,7 @@ export class Fakes {
   }
 }
 
-/** An empty viewer is the platform itself, which sees every agent. */
+/** Whether a viewer sees an agent. An empty viewer is the platform itself, which sees every agent. */
 function sees(viewer: string, { principal, visibleTo }: FakeAgent): boolean {
   if (viewer === "" || viewer === "local" || visibleTo === undefined) return true;
   return viewer === principal || visibleTo.includes(viewer);

@@ -38,7 +38,8 @@ export type DelegatorCall =
   | "turn down";
 
 /**
- * Milliseconds of grace for a cancelled worker (MODEL_GRACE), and by which a delegator moves a deadline (MODEL_MOVE).
+ * MODEL_GRACE is the time in milliseconds that a worker has after a cancellation. MODEL_MOVE is the number of
+ * milliseconds by which a delegator moves a deadline.
  */
 export const MODEL_GRACE = 3000;
 export const MODEL_MOVE = 20_000;

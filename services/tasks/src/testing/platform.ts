@@ -10,8 +10,8 @@ import { ALICE, BOB, Fakes } from "./fakes.ts";
 export { as, collect, type Refusal, refusal } from "@depute/service/testing";
 
 /**
- * Starts the tasks service on a free port, with fakes of the other services in the same process. ALICE and BOB have
- * secrets.
+ * Starts the tasks service on a free port, with fakes of the other services in the same process. ALICE and BOB can
+ * authenticate with secrets.
  *
  * @param dataDir the folder for the service's files; if absent, a temporary folder, which is removed at the end
  */

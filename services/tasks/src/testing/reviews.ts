@@ -17,7 +17,7 @@ export async function until<T>(bench: Bench, find: () => Promise<T | undefined>)
   throw new Error("it has not come");
 }
 
-/** Returns the newest review of a task, as soon as the verifier has it. */
+/** Waits until the verifier has a review of the task. Returns the newest review. */
 export function reviewOf(bench: Bench, taskId: string): Promise<Review> {
   return until(bench, async () =>
     [...bench.fakes.reviews.all.values()].findLast(({ subject }) => subject === taskId),

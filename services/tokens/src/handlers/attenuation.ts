@@ -138,7 +138,7 @@ function append(
   }
 }
 
-/** Constructs a block. Errors of the construction become the refusal of an invalid block. */
+/** Creates a block. Converts an error of the creation to the error for an invalid block. */
 function asAttenuationError<T>(make: () => T): T {
   try {
     return make();

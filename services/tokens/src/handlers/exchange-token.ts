@@ -15,8 +15,8 @@ import { mintOfExchange } from "../rules/exchange.ts";
 import { mintAs } from "./mint-token.ts";
 
 /**
- * Mints a token for the key of a holder proof, in exchange for a token of an issuer (RFC 8693). The proof counts first, so
- * that a token of an issuer cannot be tried with a stolen proof.
+ * Mints a token for the key of a holder proof, in exchange for a token of an issuer (RFC 8693). The proof is verified
+ * first, so that a caller with a stolen proof cannot find out whether an issuer's token is valid.
  */
 export async function exchangeToken(
   tokens: TokensContext,
@@ -32,10 +32,10 @@ export async function exchangeToken(
   });
   const { principal, organization = "", roles = [], mint: bounds } = holder;
   const isMinter = roles.includes("minter") || minters.has(principal);
-  // The proof counts once, so its digest identifies the exchange.
+  // A proof can be used only once, so its digest identifies the exchange.
   const requestId = encodeBase64Url(engine.sha256(new TextEncoder().encode(request.proof)));
   const mint = mintOfExchange(request, { bounds, isMinter }, { delegatee, requestId, maxLifetimeMs });
-  // A request that is refused for its scope does not use the assertion up.
+  // A request that is refused for its scope must not mark the assertion as used.
   if (assertion !== undefined) await tokens.usedAssertions.use(assertion);
   const minted = await mintAs(tokens, mint, { principal, organization, local: false }, root, {
     subjectIssuer: issuer,

@@ -40,7 +40,7 @@ export async function mintToken(
 }
 
 /**
- * Mints a token like mintToken, without a check of the caller's right.
+ * Mints a token like mintToken, without a check of the caller's permission.
  *
  * @param subject the identity for which the token is minted; absent for none
  */
@@ -104,7 +104,7 @@ function assertLifetime({ minLifetimeMs, maxLifetimeMs }: TokensContext, request
   throw invalid("lifetime", `is not ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
 }
 
-/** Constructs a token. Errors of the construction become refusals of the request. */
+/** Creates a token. Converts an error of the creation to the error for an invalid request. */
 function checked<T>(make: () => T): T {
   try {
     return make();

@@ -90,8 +90,8 @@ async function provenHolder(
 }
 
 /**
- * Returns the denial by the recorded limits of the blocks. Outside the platform nothing counts uses or tenants, so a block
- * with such a limit is not projected.
+ * Returns the denial of a projection because of recorded limits of the blocks; otherwise undefined. A single-use block
+ * is never projected, because a resource server outside the platform cannot count its uses.
  */
 async function limitDenial(
   { notes }: TokensContext,

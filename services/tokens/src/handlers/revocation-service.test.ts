@@ -211,7 +211,7 @@ describe("an entry without a chain for an unknown block (R1)", () => {
     const { token, block } = await unrecorded();
     await platform.revocations.revokeToken({ entry: revocation(platform, block, alice, "chain") });
     const again = { entry: revocation(platform, block, alice, "block"), token };
-    // The answer contains the wider of the two scopes.
+    // The response contains the wider of the two scopes.
     const { revocation: answered } = await platform.revocations.revokeToken(again);
     expect(answered?.entry?.scope).toBe(RevocationScope.CHAIN);
     expect((await platform.revocations.revokeToken(again)).revocation).toEqual(answered);

@@ -63,7 +63,7 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/** Builds the answer of VerifyProof. */
+/** Builds the response of VerifyProof. */
 function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
   return create(VerifyProofResponseSchema, { result: toVerdict(result) });
 }

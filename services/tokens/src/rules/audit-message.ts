@@ -45,7 +45,7 @@ function wellFormed<Texts extends object>(texts: Texts): Texts {
 
 const utf8 = new TextEncoder();
 
-/** Returns the line of a decision, which its seal covers: canonical JSON of its record, in UTF-8. */
+/** Returns the text of a decision that the day's seal covers: the canonical JSON of its record, in UTF-8. */
 export function auditLine(entry: AuditEntry): Uint8Array {
   return utf8.encode(lineOf(toRecord(entry)));
 }
@@ -55,7 +55,7 @@ export function lineOf(record: AuditRecord): string {
   return canonicalJson(toJson(AuditRecordSchema, record));
 }
 
-/** The members of a delivered record that state its call. */
+/** The members of a record from another service that describe the call. */
 const CALL_TEXTS = [
   "organization",
   "address",

@@ -16,7 +16,7 @@ export function isBinding({ audiences, tenants, singleUse }: Binding): boolean {
   return audiences.length > 0 || tenants.length > 0 || singleUse;
 }
 
-/** The facts about a call. */
+/** The facts about a call that a binding restricts. */
 export interface CallPlace {
   /** The address of the call; empty if the call has no proof. */
   readonly target: string;

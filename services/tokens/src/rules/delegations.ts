@@ -68,7 +68,7 @@ export interface RecordedLink {
 
 /**
  * Returns the reason why the last delegatee of a chain may no longer attest; undefined while the delegatee may
- * attest. With each scope, the revocation of a block ends the authority of every block below (DelegateOS 4.2,
+ * attest. With either scope, the revocation of a block ends the authority of every block below (DelegateOS 4.2,
  * 10.1 steps 2 and 5).
  *
  * @param chain root first
@@ -90,7 +90,7 @@ export function lapsedAuthority(
 /** The recorded end of a delegation. */
 export interface End {
   readonly state: DelegationState;
-  /** The attestation of the end; empty without one. */
+  /** The id of the attestation that documents the end; empty for none. */
   readonly attestationId: string;
 }
 

@@ -32,7 +32,7 @@ export function toDenialReason({ type, detail, requested, granted, max, actual }
 /** The principal of a valid proof, or the denial. */
 export type ProofResult = { ok: true; principal: string } | { ok: false; denial: Denial };
 
-/** Converts the result to the form of VerifyProof's answer. */
+/** Converts the result to the form of VerifyProof's response. */
 export function toVerdict(result: ProofResult): VerifyProofResponse["result"] {
   return result.ok
     ? { case: "principal", value: result.principal }

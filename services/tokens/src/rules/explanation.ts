@@ -34,13 +34,13 @@ export interface ExplainedLink {
   readonly delegation: RecordedDelegation;
   /** The block as canonical JSON; empty if the row has no content. */
   readonly document: string;
-  /** The record of the block's first revocation, or of its signer's key; undefined for none. */
+  /** The time at which the first revocation of the block or of its signer's key was recorded; undefined for none. */
   readonly revokeTime: number | undefined;
-  /** Whether the service denies the block now, also for a revocation that waits for its proof. */
+  /** Whether the service denies the block now. A revocation that waits for proof of its revoker also counts. */
   readonly isRevokedNow: boolean;
 }
 
-/** Returns the stated blocks of a chain, the root first. */
+/** Returns the blocks of a chain with their validity, as an explanation states them. The root comes first. */
 export function statedBlocks(chain: readonly ExplainedLink[], then: number, now: number): StatedBlock[] {
   return chain.map((link) => {
     const { delegation, document } = link;
@@ -57,7 +57,7 @@ export function statedBlocks(chain: readonly ExplainedLink[], then: number, now:
   });
 }
 
-/** As in the verification of tokens, a block is still valid in the millisecond in which it expires. */
+/** Returns a block's validity at a time. A block is still valid in the millisecond in which it expires, as for tokens. */
 function validity(
   { delegation, revokeTime, isRevokedNow }: ExplainedLink,
   at: number,
@@ -75,7 +75,7 @@ const VALIDITIES = {
   revoked: BlockValidity.REVOKED,
 } as const;
 
-/** What a block leaves to its delegatee. */
+/** The authority that a block grants to its delegatee. */
 interface Grant {
   readonly capabilities: readonly Capability[];
   readonly budget: number;
@@ -113,7 +113,7 @@ export function toExplanation(statement: AuthorityStatement): AuthorityExplanati
   });
 }
 
-/** Returns what a block leaves; undefined if the content of the block or of one above is unknown. */
+/** Returns the authority that a block grants; undefined if the content of the block or of one above is unknown. */
 function grantOf(block: Authority | Attenuation | undefined, above: Grant | undefined): Grant | undefined {
   if (block === undefined) return undefined;
   if ("issuer" in block) {
@@ -137,7 +137,7 @@ function narrowedBy(
   const isLess = {
     capabilities: textOf(grant?.capabilities) !== textOf(above?.capabilities),
     budget: grant !== undefined && above !== undefined && grant.budget < above.budget,
-    // Each block takes one step of the depth, so only a further reduction is the block's own choice.
+    // Each block reduces the depth by one. Only a further reduction counts as the block's own attenuation.
     depth: grant !== undefined && above !== undefined && grant.depth < above.depth - 1,
     lifetime: block.expireTime !== stated?.expireTime,
     contract: block.contractId !== stated?.contractId,

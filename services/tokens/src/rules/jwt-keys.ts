@@ -1,8 +1,8 @@
-/** Longest life of a projected token, in milliseconds. */
+/** Maximum lifetime of a projected token, in milliseconds. */
 export const MAX_PROJECTION_MS = 300_000;
 /** How long a key is published before it signs, so that resource servers have read it. In milliseconds. */
 export const PUBLISHED_AHEAD_MS = 3_600_000;
-/** How long a replaced key stays published: the life of its last token, and a difference of clocks. In milliseconds. */
+/** Milliseconds for which a replaced key stays published: the lifetime of its last token, and some clock skew. */
 export const PUBLISHED_AFTER_MS = MAX_PROJECTION_MS + 300_000;
 
 /** The life of a signing key. Times are milliseconds since 1970. */
@@ -12,7 +12,7 @@ export interface JwtKeyLife {
   readonly activateTime: number;
 }
 
-/** The work that is due on the signing keys. */
+/** The due changes of the set of signing keys. */
 export interface DueKeys {
   /** The time from which a new key signs; undefined if no key is due. */
   readonly create: number | undefined;
@@ -21,7 +21,7 @@ export interface DueKeys {
 }
 
 /**
- * Returns the due work on the keys.
+ * Returns the due changes of the set of signing keys.
  *
  * @param keys all keys, in the order of activation
  * @param maxAgeMs the time after which a key is replaced

@@ -25,10 +25,11 @@ export interface ProjectedChain {
 }
 
 /**
- * Returns the claims of a projected token (RFC 9068 section 2.2). The subject is the identity behind the root block, else
- * the first delegatee. `act` has the present holder outermost, and the delegatees above it nested.
+ * Returns the claims of a projected token (RFC 9068 section 2.2). The subject is the identity behind the
+ * root block, else the first delegatee. `act` has the present holder outermost, and the delegatees above it
+ * nested.
  *
- * @param lifetimeMs the requested life; 0 for the longest
+ * @param lifetimeMs the requested lifetime in milliseconds; 0 for the maximum
  */
 export function projectedClaims(chain: ProjectedChain, lifetimeMs: number, now: number) {
   const { issuer, audience, delegatees, onBehalfOf, capabilities, delegationId, jti } = chain;

@@ -92,9 +92,9 @@ const MEMBERS = `position, chain_id AS chainId, delegation_id AS id, parent_dele
   subject_principal AS subjectPrincipal`;
 
 /**
- * Records the delegations of a chain for a caller; known ones stay unchanged.
+ * Records the delegations of a chain for a caller. Known delegations stay unchanged.
  *
- * @param caller its organization owns new delegations, and its subject stands beside a new root
+ * @param caller the caller's organization owns new delegations; the caller's subject is stored with a new root
  */
 export async function recordLinks(
   tx: WriteTx,
@@ -225,7 +225,7 @@ export async function listDelegations(
   const select = (more: string) =>
     `SELECT ${MEMBERS} FROM delegations WHERE ${more}${conditions.join(" AND ")} ORDER BY position LIMIT ?`;
   if (principal === undefined) return tx.all(STORED_DELEGATION_ROW, select(""), [...params, limit]);
-  // Each half of the UNION uses its own index, in the order of the answer. A single SELECT with OR would use no index.
+  // Each half of the UNION uses its own index, in the order of the result. A single SELECT with OR would use no index.
   return tx.all(
     STORED_DELEGATION_ROW,
     `SELECT * FROM (SELECT * FROM (${select("from_principal = ? AND ")}) AS given

@@ -3,8 +3,9 @@ import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
 const SEQUENCE_ROW = row({ sequence: integer });
 
 /**
- * `push`: the position in this service's log up to which a peer has received entries. `poll`: the position in a
- * source's list up to which this service has read entries.
+ * The kinds of positions in the exchange of revocations with another platform. `push` is the position in this service's
+ * log up to which a peer has received entries. `poll` is the position in a source's list up to which this service has
+ * read entries.
  */
 export type PeerKind = "push" | "poll";
 

@@ -23,7 +23,7 @@ export interface LoggedRevocation extends LogPlace {
   readonly entry: RevocationEntry;
 }
 
-/** One entry of the log: a block's revocation, a key's, or the remainder of a pruned one. */
+/** One entry of the log: the revocation of a block or a key. Of a pruned entry, only the position and digest remain. */
 export interface LogPlace {
   readonly sequence: number;
   readonly entry?: RevocationEntry;
@@ -195,7 +195,7 @@ function values({ revocationId, revokedBy, scope, revokedAt, signature }: Revoca
   return [revocationId, revokedBy, scope, revokedAt, signature];
 }
 
-/** Whether the log contains any of these blocks. */
+/** Whether the log revokes any of these blocks. */
 export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[]): Promise<boolean> {
   const row = await tx.get(
     FOUND,

@@ -7,7 +7,7 @@ import type { Platform } from "./platform.ts";
 
 export const engine = nativeEngine;
 
-/** Keys of holders outside the platform. */
+/** Keypairs of holders outside the platform. */
 export const [alice, bob, carol, mallory, otherRoot] = [11, 12, 13, 14, 15].map((n) => {
   return keypairFromSeed(engine, new Uint8Array(32).fill(n));
 }) as [Keypair, Keypair, Keypair, Keypair, Keypair];
@@ -17,7 +17,7 @@ export const id = ({ principal }: Keypair): string => principal.id;
 export const CONTRACT = "ct_a1b2c3d4e5f6";
 export const READ = { namespace: "docs", action: "read", resource: "/project/**" };
 export const SEARCH = { namespace: "web", action: "search", resource: "*" };
-/** What most tests ask for. */
+/** Returns the capability that most tests request: reading one resource. */
 export const readFile = (resource = "/project/plan") => ({ ...READ, resource });
 
 /** The call for which most proofs are made. */

@@ -39,12 +39,12 @@ import {
 import type { Verifier } from "../verifier.ts";
 import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
-/** Maximum number of parts of one contract over all its plans. */
+/** Maximum number of sub-contracts of one contract over all its plans. */
 const MAX_PARTS = 10_000;
 
 const MODES = { sequential: DecompositionMode.SEQUENTIAL, parallel: DecompositionMode.PARALLEL } as const;
 
-/** Splits a contract into parts (DelegateOS 14.3). Either all parts are stored or none. */
+/** Splits a contract into sub-contracts (DelegateOS 14.3). Either all sub-contracts are stored or none. */
 export async function decomposeContract(
   verifier: Verifier,
   request: DecomposeContractRequest,
@@ -82,7 +82,7 @@ export async function decomposeContract(
     if ((await lineageOf(tx, parent.id)).length + 1 >= MAX_LINEAGE) throw tooMany("lineage", MAX_LINEAGE);
     for (const [i, document] of documents.entries()) {
       const { contract } = parts[i] as Part;
-      // A part must be a new contract, so that no contract is its own ancestor.
+      // A sub-contract must be a new contract, so that no contract is its own ancestor.
       if ((await getContract(tx, document.id)) !== undefined) throw contractExists(document);
       const owned = { ...document, organization: owningOrganization(identity, { organization }) };
       await insertContract(tx, owned, contract.issuer);
@@ -101,7 +101,7 @@ export async function decomposeContract(
 }
 
 /**
- * Requires that the caller may issue the parts. The caller must be the parent's issuer, or a token must
+ * Requires that the caller may issue the sub-contracts. The caller must be the parent's issuer, or a token must
  * delegate the parent's work to the caller.
  */
 async function assertMayDecompose(
@@ -162,7 +162,7 @@ export async function listSubContractsOf(
   };
 }
 
-/** Converts a part to its message. The part's owner is the owner of its parent. */
+/** Converts a sub-contract to its message. Its owner is the owner of its parent. */
 function toMessage(
   { contractId, parentId, planId, mode, dependsOn, budget }: SubContractRow,
   { organization }: Owned,
@@ -184,7 +184,7 @@ function planIdOf({ engine }: Verifier, { parent, mode, parts }: Plan, documents
   return `plan_${encodeHex(engine.sha256(canonicalBytes(body))).slice(0, 12)}`;
 }
 
-/** Adds the part's position to the field that a contract's error names. */
+/** Adds the sub-contract's position to the field that an error of the contract names. */
 function withPartField<T>(i: number, validate: () => T): T {
   try {
     return validate();

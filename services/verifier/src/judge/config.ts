@@ -4,7 +4,7 @@ import { textOfFile } from "@depute/service";
 /** One configured endpoint of a model provider. */
 export interface JudgeEndpoint {
   models: readonly string[];
-  /** The API whose request and response format the endpoint speaks. */
+  /** The API whose request and response format the endpoint uses. */
   style: "openai" | "anthropic";
   url: URL;
   /** The API key; empty if the endpoint needs none. */

@@ -1,15 +1,15 @@
 import { DeputeError, ErrorReason, invalid, parseTime } from "@depute/core";
 import type { TaskContract } from "./documents.ts";
 
-/** Maximum depth of nested parts. */
+/** Maximum number of levels of nested sub-contracts. */
 export const MAX_LINEAGE = 32;
 
 export type DecompositionMode = "sequential" | "parallel";
 
-/** One part of a plan. */
+/** One sub-contract of a plan. */
 export interface Part {
   contract: TaskContract;
-  /** Ids of the parts that must be completed before this part begins. */
+  /** Ids of the sub-contracts that must be completed before this sub-contract begins. */
   dependsOn: readonly string[];
 }
 
@@ -20,12 +20,12 @@ export interface Plan {
 }
 
 /**
- * Checks that a plan lies within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so
- * Depute applies the rules of attenuation. The parts share the parent's budget, time, capabilities and chain
- * depth. Each part reduces the depth by one, as a delegation does. The deadline of a part is not before the
- * deadlines of its dependencies.
+ * Checks that a plan lies within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so Depute
+ * applies the rules of attenuation. The sub-contracts share the parent's budget, time, capabilities and chain depth.
+ * Each sub-contract reduces the depth by one, as a delegation does. Its deadline must not be before the deadlines of
+ * its dependencies.
  *
- * @returns the dependencies of each part by its id
+ * @returns the dependencies of each sub-contract by its id
  * @throws DeputeError INVALID_REQUEST, naming the faulty field, BUDGET_EXCEEDED
  */
 export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonly string[]> {
@@ -59,7 +59,7 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
 }
 
 /**
- * Checks that the parts fit into the parent's remaining budget.
+ * Checks that the budgets of the sub-contracts fit into the parent's remaining budget.
  *
  * @param plannedBudget microcents of the parent's budget that earlier plans use
  * @throws DeputeError BUDGET_EXCEEDED

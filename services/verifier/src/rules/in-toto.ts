@@ -28,8 +28,8 @@ export function inTotoStatement(
   const blake2b = bytes === undefined ? decodeBase64Url(outputHash ?? "") : engine.blake2b256(bytes);
   const digest = {
     ...(blake2b !== undefined && blake2b.length > 0 && { blake2b_256: encodeHex(blake2b) }),
-    // SHA-256 is added for tools that support nothing else. SHA-256 needs the output itself, not only the
-    // output's hash in the attestation.
+    // SHA-256 is added for tools that support no other hash. It needs the output itself, so it is absent if the attestation
+    // has only the output's hash.
     ...(bytes !== undefined && { sha256: encodeHex(engine.sha256(bytes)) }),
   };
   const subject = [

@@ -46,9 +46,9 @@ const KEY_ROW = row({ id: text, time: integer, size: integer });
 type Key = RowOf<typeof KEY_ROW>;
 
 /**
- * Reads a page: first the keys, then as many documents as fit, but at least one.
+ * Reads a page: first the keys, then the documents up to MAX_PAGE_CHARS and MAX_PAGE_VALUES, but at least one document.
  *
- * @param keysSql selects id, time and size of `size + 1` documents, in the list's order
+ * @param keysSql selects the id, time and length of one document more than the page holds, in the list's order
  * @param readOne reads a document by its id
  */
 export async function readPage(

@@ -135,7 +135,7 @@ export async function updateReview(tx: WriteTx, review: Review): Promise<void> {
   await appendChange(tx, review.id);
 }
 
-/** Lists reviews whose escalation or time-out is due, longest due first. */
+/** Lists reviews whose escalation or timeout is due, the longest overdue first. */
 export async function dueReviews(tx: ReadTx, now: number, limit: number): Promise<StoredReview[]> {
   const rows = await tx.all(
     ROW,

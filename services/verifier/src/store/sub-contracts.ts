@@ -12,7 +12,7 @@ export interface SubContractRow {
   /** JSON array of the ids of the sub-contracts that must be completed before this one. */
   dependsOn: string;
   budget: number;
-  /** Position among the parts of the parent, starting at 1. */
+  /** Position among the sub-contracts of the parent, starting at 1. */
   place: number;
 }
 
@@ -41,7 +41,7 @@ export function getSubContract(tx: ReadTx, contractId: string): Promise<SubContr
   return tx.get(SUB_CONTRACT_ROW, `SELECT ${COLUMNS} FROM sub_contracts WHERE contract_id = ?`, [contractId]);
 }
 
-/** Returns the number of a contract's parts and the microcents of its budget that they use. */
+/** Returns the number of a contract's sub-contracts, and the microcents of its budget that they use. */
 export async function partsOf(tx: ReadTx, parentId: string): Promise<{ count: number; budget: number }> {
   const row = await tx.get(
     COUNT_BUDGET_ROW,
@@ -51,7 +51,7 @@ export async function partsOf(tx: ReadTx, parentId: string): Promise<{ count: nu
   return row ?? { count: 0, budget: 0 };
 }
 
-/** Lists a contract's parts in the order of their storage. */
+/** Lists the sub-contracts of a contract in the order of their storage. */
 export function listSubContracts(
   tx: ReadTx,
   parentId: string,
@@ -66,7 +66,7 @@ export function listSubContracts(
 }
 
 /**
- * Returns the contract's ancestors, starting with its parent. Each part has one parent, which was stored
+ * Returns the contract's ancestors, starting with its parent. Each sub-contract has one parent, which was stored
  * earlier, so the walk ends.
  */
 export async function lineageOf(tx: ReadTx, contractId: string): Promise<string[]> {

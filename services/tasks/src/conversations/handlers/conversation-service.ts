@@ -110,7 +110,7 @@ async function messagesOf(
   return events.reverse();
 }
 
-/** Maximum total size of the preliminary results in an answer, in bytes. */
+/** Maximum total size of the preliminary results in a response, in bytes. */
 const MAX_PARTIALS_BYTES = 1024 * 1024;
 
 /** Returns the newest preliminary results of a task that has not completed, in order. */

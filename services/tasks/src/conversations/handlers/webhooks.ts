@@ -46,11 +46,11 @@ export interface WebhookContext {
   readonly deliveries: WebhookDeliveries | undefined;
 }
 
-/** The parts of the module that deliver. */
+/** The components that deliver events to webhooks. */
 export interface WebhookDeliveries {
   readonly outbound: Outbound;
   readonly seal: WebhookSeal;
-  /** Looks for new events of webhooks. */
+  /** Makes the sender check now for new events to deliver. */
   wake(): void;
 }
 
@@ -130,7 +130,7 @@ export function webhookCalls(
   };
 }
 
-/** @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, and the refusals of the caller */
+/** @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, or an error of authentication */
 async function admitted(
   { authority, deliveries }: WebhookContext,
   context: HandlerContext,
@@ -158,7 +158,7 @@ async function ownTask(
 }
 
 /**
- * A config as callers read it. The secrets of the config never leave the platform again, except to the
+ * Returns a webhook's config without its secrets. The platform sends these secrets only to the webhook's
  * receiver.
  */
 function withoutSecrets(config: TaskPushNotificationConfig): TaskPushNotificationConfig {

@@ -1,6 +1,9 @@
 import type { Migration } from "@depute/store";
 
-/** The tasks that began with an A2A message, in the order of their last change, and the places of their messages. */
+/**
+ * The tables of the conversations, which are the tasks that began with an A2A message, and of the log positions
+ * of their messages.
+ */
 const CONVERSATIONS = `
 CREATE TABLE conversations (
   task_id TEXT PRIMARY KEY,
@@ -20,7 +23,10 @@ CREATE TABLE conversation_messages (
 );
 `;
 
-/** Webhooks of conversations. The column `has_webhooks` spares tasks without webhooks a search in this table. */
+/**
+ * The table of the webhooks of conversations. If the column `has_webhooks` of a conversation is 0, a change of its
+ * task needs no query of this table.
+ */
 const WEBHOOKS = `
 ALTER TABLE conversations ADD COLUMN has_webhooks BIGINT NOT NULL DEFAULT 0;
 
@@ -42,14 +48,14 @@ CREATE INDEX conversation_webhooks_due ON conversation_webhooks (next_ms, task_i
 `;
 
 /**
- * A column that states whether the worker waits for an authorization, so that a list by this state reads no
- * tasks. A task that waited before this migration counts as waiting for input, until its next change.
+ * The column that states whether the worker waits for an authorization. A list with this filter then need not
+ * read the tasks. For a task that waited before this migration, the column stays 0 until the task changes.
  */
 const AUTHORIZATIONS = `
 ALTER TABLE conversations ADD COLUMN awaits_authorization BIGINT NOT NULL DEFAULT 0;
 `;
 
-/** The places of the preliminary results in the log of a task. */
+/** The table of the log positions of a task's preliminary results. */
 const PARTIALS = `
 CREATE TABLE conversation_partials (
   task_id TEXT NOT NULL,

@@ -49,10 +49,10 @@ function updateMs({ updateTime }: Task): number {
   return updateTime === undefined ? 0 : fromTimestamp(updateTime);
 }
 
-/** The tables of the places of a task's events: those that hold messages, and preliminary results. */
+/** The tables that store log positions of a task's events: of events with messages, or of preliminary results. */
 export type PlacesTable = "conversation_messages" | "conversation_partials";
 
-/** Records the place of an event in a task's log. */
+/** Stores the position of an event in a task's log. */
 export async function insertPlace(
   tx: WriteTx,
   table: PlacesTable,
@@ -62,7 +62,7 @@ export async function insertPlace(
   await tx.run(`INSERT INTO ${table} (task_id, sequence) VALUES (?, ?)`, [taskId, sequence]);
 }
 
-/** The sequences of a task's newest events in a table, the newest first. */
+/** Returns the sequences of a task's newest events in one of the tables, newest first. */
 export async function newestPlaces(
   tx: ReadTx,
   table: PlacesTable,
@@ -98,13 +98,13 @@ export interface ConversationFilter {
   readonly fromMs: number | undefined;
 }
 
-/** A place in a list, the latest change first. */
+/** A position in a list whose order is by last change, latest first. */
 export interface ConversationPlace {
   readonly taskId: string;
   readonly updateMs: number;
 }
 
-/** Up to `limit` conversations after a place. */
+/** Returns up to `limit` conversations after a position. */
 export async function listConversations(
   tx: ReadTx,
   filter: ConversationFilter,

@@ -9,7 +9,7 @@ export interface WebhookRow {
   readonly url: string;
   /** The scheme of the header `Authorization`; empty for none. */
   readonly scheme: string;
-  /** Token and credentials, sealed. */
+  /** The webhook's token and credentials, sealed. */
   readonly sealed: string;
   /** The sequence of the newest event that the receiver accepted. */
   readonly sentSequence: number;
@@ -88,7 +88,7 @@ export async function countWebhooks(tx: ReadTx, taskId: string): Promise<number>
   return counted?.number ?? 0;
 }
 
-/** Up to `limit` webhooks of a task whose ids follow `afterId`, by their ids. */
+/** Returns up to `limit` webhooks of a task whose ids follow `afterId`, in the order of their ids. */
 export async function listWebhooks(
   tx: ReadTx,
   taskId: string,
@@ -110,13 +110,13 @@ export async function deleteWebhooks(tx: WriteTx, taskId: string): Promise<void>
   await tx.run("DELETE FROM conversation_webhooks WHERE task_id = ?", [taskId]);
 }
 
-/** Notes a task's newest event for its webhooks. */
+/** Stores the sequence of a task's newest event in the rows of its webhooks. */
 export async function noteEvent(tx: WriteTx, taskId: string, sequence: bigint): Promise<void> {
   await tx.run("UPDATE conversation_webhooks SET known_sequence = ? WHERE task_id = ?", [sequence, taskId]);
 }
 
 /**
- * Up to `limit` webhooks with a delivery that is due, the longest overdue first.
+ * Returns up to `limit` webhooks with a delivery that is due, the longest overdue first.
  *
  * @param except delegators whose webhooks are left out
  */
@@ -147,7 +147,7 @@ export async function nextWebhook(tx: ReadTx, nowMs: number): Promise<number | u
   return found?.next_ms;
 }
 
-/** Notes that the receiver accepted every event up to a sequence. */
+/** Records that the receiver accepted every event up to a sequence. */
 export async function advanceWebhook(
   tx: WriteTx,
   { taskId, id }: WebhookRow,

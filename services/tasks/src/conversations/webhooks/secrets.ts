@@ -19,7 +19,7 @@ export class WebhookSeal {
     this.#secrets = new SealedSecrets(seed);
   }
 
-  /** Returns the secrets of a config, sealed for its webhook alone. */
+  /** Returns the secrets of a config in sealed form. They can be opened only for the same webhook. */
   seal({ taskId, id, token, authentication }: TaskPushNotificationConfig): string {
     const secrets: WebhookSecrets = { token, credentials: authentication?.credentials ?? "" };
     return this.#secrets.seal(Buffer.from(JSON.stringify(secrets)), contextOf(taskId, id));

@@ -65,7 +65,7 @@ function start(send: (url: string, request: OutboundRequest) => Promise<number>)
   sender.start();
 }
 
-/** Rejects when the signal aborts, as a request without an answer does. */
+/** Rejects when the signal aborts, like a request that gets no response. */
 function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 }

@@ -43,7 +43,7 @@ export interface Carrier {
 }
 
 /**
- * Makes those checks of a draft's contexts that need only the draft.
+ * Checks the contexts of a draft without any other data than the draft.
  *
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
@@ -60,7 +60,7 @@ export function checkContexts({ contextIds, contexts, inputFromContext, input }:
   for (const [number, envelope] of contexts.entries()) checkEnvelope(envelope, `draft.contexts[${number}]`);
 }
 
-/** The contexts of a draft, as found or built before the draft's task exists. */
+/** The contexts of a draft. They were found or built before the draft's task exists. */
 export interface Packed {
   /** All contexts, in the order of the draft: those that the draft names come first. */
   readonly all: readonly ContextRecord[];

@@ -141,7 +141,7 @@ export function dataOf({ data }: { readonly data: Uint8Array }): Value {
   return fromJson(ValueSchema, JSON.parse(new TextDecoder().decode(data)) as JsonValue);
 }
 
-/** Returns a context as an answer shows it. */
+/** Converts a context to its contract message, with or without its data. */
 export function toSharedContext(record: ContextRecord, data: "with its data" | "without"): SharedContext {
   const { id, externalId, owner, organization, envelope, readers, createMs, expireMs } = record;
   return create(SharedContextSchema, {

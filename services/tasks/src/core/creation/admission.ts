@@ -35,7 +35,7 @@ export interface Target {
 }
 
 /**
- * Checks the parts of a draft that depend on the draft alone.
+ * Checks the rules that concern only the draft itself, such as sizes and combinations of fields.
  *
  * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST
  */
@@ -231,7 +231,7 @@ async function admitInput(
 /** Length of an agent's key in the registry, in characters. */
 const KEY_CHARS = 43;
 
-/** Longest part of a description that is used as the justification, in characters. */
+/** Maximum number of characters of a description that the justification repeats. */
 const MAX_JUSTIFICATION = 4000;
 
 /** The facts of a task that the registry's predicates may use. */

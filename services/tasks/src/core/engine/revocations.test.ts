@@ -25,7 +25,10 @@ async function task(workerToken: string): Promise<string> {
 const statusOf = async (taskId: string) =>
   (await bench.tasks.getTask({ taskId }, asCaller(ALICE))).task?.status;
 
-/** Advances the fake clock until the check passes. The follower waits by this clock, so the test takes no real time. */
+/**
+ * Advances the fake clock until the check passes. The revocation follower waits by this clock, so the test takes no
+ * real time.
+ */
 const eventually = (check: () => Promise<void> | void) =>
   vi.waitFor(async () => {
     await bench.pass(250);

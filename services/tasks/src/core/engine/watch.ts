@@ -77,7 +77,7 @@ function purged({ id, lastSequence }: Task): DeputeError {
 interface Shared {
   readonly after: bigint;
   readonly limit: number;
-  /** Number of the task's wake-ups before the read. */
+  /** Number of wake-ups of the task before the read. */
   readonly version: number;
   readonly atMs: number;
   readonly events: Promise<TaskEvent[]>;
@@ -89,7 +89,8 @@ export interface SharedReadsOptions {
   readonly wakeUps: WakeUps;
   readonly clock: Clock;
   /**
-   * Longest time for which watchers share a read, in milliseconds. A lost wake-up delays a watcher by up to this time.
+   * Maximum time for which watchers share a read, in milliseconds. A lost wake-up delays a watcher by up to
+   * this time.
    */
   readonly maxAgeMs: number;
 }

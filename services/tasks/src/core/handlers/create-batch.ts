@@ -93,8 +93,8 @@ interface Aimed {
 }
 
 /**
- * Authorizes the caller for the right that all targets need. Without any target, the function verifies only the
- * identity that the caller claims.
+ * Requires that the caller's token grants the permission that all targets need. Without any target, the function
+ * verifies only the identity that the caller claims.
  */
 async function callerForAll(
   tasks: TasksContext,

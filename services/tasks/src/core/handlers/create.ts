@@ -44,10 +44,10 @@ export interface CreateOutcome {
 }
 
 /**
- * Creates a task, once for each request id and each external id of a caller. A holder proof can be used only once, so
- * the tokens service verifies it together with the right to the target. The earlier lookup of the target uses the
- * visibility rights of the token's claimed holder. If no target is found, the proof verifies only the caller, because
- * an earlier call may have created the task.
+ * Creates a task, once for each request id and each external id of a caller. The target is looked up first, as the
+ * token's claimed holder sees it. Then the tokens service verifies the holder proof together with the permission
+ * for the target, because a proof can be used only once. If no target is found, the proof verifies only the
+ * caller, because an earlier call may have created the task.
  */
 export async function createOnce(
   tasks: TasksContext,
@@ -95,7 +95,7 @@ export async function callerWithRight(
   return caller;
 }
 
-/** Returns the right to delegate to a target, and the bindings that its token must allow. */
+/** Returns the permission that a delegation to a target needs, and the bindings that the token must allow. */
 export function rightTo(target: Target): { right: Right; binding: Binding | undefined } {
   const { contract } = target;
   const binding = contract && {
@@ -105,7 +105,7 @@ export function rightTo(target: Target): { right: Right; binding: Binding | unde
   return { right: { ...DELEGATE_RIGHT, resource: resourceOf(target) }, binding };
 }
 
-/** Creates a task for a target, after the caller has proven its right to the target. */
+/** Creates a task for a target, after the caller has proven that it may delegate to the target. */
 export async function createForCaller(
   tasks: TasksContext,
   checked: CheckedDraft,
@@ -166,12 +166,12 @@ export interface Claim {
   readonly principal: string;
   /**
    * The proven identity. Absent for a caller with a token, because its holder proof is saved for the check of the
-   * right.
+   * permission.
    */
   readonly identity?: Identity;
   /**
-   * Uses the holder proof to verify the claim alone. Only a call that ends before the check of a right uses
-   * this method.
+   * Uses the holder proof to verify only the caller's identity. Call this method only if the request ends without
+   * a check of a permission.
    *
    * @returns the principal
    * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
@@ -215,7 +215,7 @@ export async function claimOf(tasks: TasksContext, context: HandlerContext): Pro
   };
 }
 
-/** Returns the refusal of a caller that is not the token's holder. */
+/** Returns the error for a caller that is not the token's holder. */
 export function notTheHolder(): DeputeError {
   return denied(DenialType.INVALID_PROOF, "jwk");
 }

@@ -7,7 +7,7 @@ import { countHeldByAgent, readDelegateLimits, writeDelegateLimits } from "../st
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Sets how many tasks the workers of an agent may hold together.
+ * Sets the maximum number of tasks that all workers of an agent together may hold.
  *
  * @throws DeputeError AGENT_NOT_FOUND, AGENT_BOUNDS_WIDENED, CALLER_NOT_ALLOWED
  */
@@ -38,7 +38,7 @@ export async function getDelegateLimits(tasks: TasksContext, agentId: string, co
   }));
 }
 
-/** Returns the caller, which is the agent or an operator of bounds. */
+/** Requires that the caller is the agent or an operator of bounds. Returns the caller's identity. */
 async function requireAgent(tasks: TasksContext, id: string, context: HandlerContext): Promise<Identity> {
   const identity = await tasks.authority.identify(context);
   const isOperator = tasks.boundsOperators.includes(identity);

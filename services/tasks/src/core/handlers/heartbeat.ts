@@ -20,14 +20,15 @@ import { readTask } from "../store/task-rows.ts";
 import { type ProvidedInputs, readProvidedInputs } from "../store/work-rows.ts";
 import { callerOf, type TasksContext, watchOptions } from "./context.ts";
 
-/** A task as the worker's heartbeat finds it. */
+/** The stored data that a heartbeat reads: the task's record, and answers to questions of the task's worker. */
 interface Found {
   readonly record: TaskRecord;
   readonly inputs: ProvidedInputs;
 }
 
 /**
- * Extends a lease and answers with a directive. With `wait`, the answer waits for a change.
+ * Extends a lease and returns a directive. With `wait`, the call returns only after a change or at the end of the
+ * wait.
  *
  * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST
  */
@@ -69,8 +70,8 @@ export async function heartbeat(
 }
 
 /**
- * Whether a waiting heartbeat should be answered now: there is an answer to the worker's question, the lease is lost,
- * or the directive is not CONTINUE.
+ * Whether a waiting heartbeat must return now: the worker's question has been answered, the lease is lost, or the
+ * directive is not CONTINUE.
  */
 function isWorthTelling({ record, inputs }: Found, lease: Lease, knownExpiry: number | undefined): boolean {
   return (

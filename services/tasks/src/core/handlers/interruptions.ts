@@ -29,7 +29,7 @@ import { readCheckpointDigest, writeCheckpoint } from "../store/work-rows.ts";
 import { callerOf, type TasksContext } from "./context.ts";
 import { wholeOf } from "./task-service.ts";
 
-/** Stores a checkpoint with its event. The same checkpoint again only extends the lease. */
+/** Stores a checkpoint with its event. A repeated call with the same checkpoint only extends the lease. */
 export async function saveCheckpoint(
   tasks: TasksContext,
   lease: Lease,
@@ -49,7 +49,7 @@ export async function saveCheckpoint(
   return directiveOf(record, lease);
 }
 
-/** Suspends the work at its worker's request. */
+/** Suspends a task at the request of its worker. */
 export async function suspendAssignment(
   tasks: TasksContext,
   lease: Lease,
@@ -72,7 +72,7 @@ export async function suspendAssignment(
   return wholeOf(tasks, suspendedNow);
 }
 
-/** Sends the worker's question to the delegator. The same question again changes nothing. */
+/** Sends the worker's question to the delegator. A repeated call with the same question changes nothing. */
 export async function requestInput(
   tasks: TasksContext,
   lease: Lease,
@@ -94,7 +94,7 @@ export async function requestInput(
   });
 }
 
-/** Records the worker's estimate. The same estimate again changes nothing. */
+/** Records the worker's estimate. A repeated call with the same estimate changes nothing. */
 export async function acceptAssignment(
   tasks: TasksContext,
   lease: Lease,

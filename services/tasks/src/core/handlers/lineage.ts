@@ -29,7 +29,7 @@ export async function lineageOf(
 }
 
 /**
- * Returns a page of the children of a task, or of all tasks below a root, newest first. The page has only the
+ * Returns a page of the children of a task, or of all tasks below a root, newest first. The page contains only
  * tasks that the caller may see.
  */
 export async function treePage(tasks: TasksContext, caller: Viewer, request: ListTasksRequest) {

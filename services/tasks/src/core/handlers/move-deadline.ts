@@ -15,7 +15,7 @@ import { command } from "./commands.ts";
 import { callerOf, callOptions, peekVisible, type TasksContext, taskIdOf } from "./context.ts";
 
 /**
- * Moves a task's deadline. The same time again changes nothing.
+ * Moves a task's deadline. A repeated call with the same deadline changes nothing.
  *
  * @returns the task after the call
  */

@@ -3,7 +3,8 @@ import { ErrorReason } from "@depute/core";
 import { fromConnectError, toConnectError, toStatus } from "@depute/service";
 
 /**
- * Returns the outcome of one item of a batch: its value as `answer` converts it, or its refusal.
+ * Returns the outcome of one item of a batch: the value, converted by `answer`, or the error of a refused
+ * item.
  *
  * @throws a fault of the platform, which fails the whole call; the call may be repeated
  */

@@ -8,7 +8,7 @@ import { ALICE } from "../../testing/fakes.ts";
 
 const ME = asCaller(ALICE);
 const VALUE = fromJson(ValueSchema, { n: 1 });
-/** A read of a task's own row, as `record` notes it. */
+/** The text by which `record` notes a read of a task's own row. */
 const ROW = "tasks by task_id";
 
 let bench: Bench;
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** Records the table and the searched column of every statement that reads. */
+/** Records the table and the search column of every statement that reads from the store. */
 function record(store: Store): void {
   const noting = <Tx extends ReadTx>(tx: Tx): Tx =>
     new Proxy(tx, {

@@ -10,7 +10,8 @@ import type { TasksContext } from "./context.ts";
 const DEFAULT_WAIT_MS = 20_000;
 
 /**
- * Takes assignments by long poll. Assignments whose earlier answer may be lost come first, then pending ones.
+ * Returns assignments by long poll. Assignments that an earlier, possibly lost response contained come first. Then
+ * come pending tasks.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */

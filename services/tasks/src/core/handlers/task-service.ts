@@ -24,7 +24,7 @@ import { listPage } from "./list.ts";
 import { moveDeadline } from "./move-deadline.ts";
 import { watchTasks } from "./watch-tasks.ts";
 
-/** Handles the calls of delegators. */
+/** Implements TaskService, the calls of delegators. */
 export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService> {
   const { engine } = tasks;
   return {
@@ -166,16 +166,16 @@ function cancelOnDisconnect(
   else signal.addEventListener("abort", cancel, { once: true });
 }
 
-/** A task whose events a stream sends. */
+/** The task of an event stream. */
 interface Followed {
   readonly record: Pick<TaskRecord, "task">;
   /** The stream starts after this sequence. */
   readonly after: bigint;
-  /** The first events, where this call has stored them. */
+  /** The task's first events, if this call has stored them. */
   readonly events?: readonly TaskEvent[] | undefined;
 }
 
-/** Yields a task's events after a cursor, and heartbeats while there are none. */
+/** Yields a task's events after a cursor. Yields heartbeats while no event arrives. */
 async function* eventsOf(
   tasks: TasksContext,
   context: HandlerContext,
@@ -195,7 +195,7 @@ async function* eventsOf(
   }
 }
 
-/** Returns the whole task for a record that the call already has. So the task's row is not read again. */
+/** Returns the whole task for a record that the call already has, so that the task's row is not read again. */
 export async function wholeOf({ engine }: TasksContext, record: TaskRecord): Promise<Task> {
   return engine.store.read((tx) => wholeTask(tx, record));
 }

@@ -27,7 +27,7 @@ const DONE = { full: fromJson(ValueSchema, "done") };
 let count = 0;
 type Draft = MessageInitShape<typeof TaskDraftSchema>;
 
-/** Creates a task for Bob with a unique description. The delegator is Alice if no other is given. */
+/** Creates a task for Bob with a unique description. By default, the delegator is Alice. */
 async function task(draft: Draft = {}, options = HER): Promise<string> {
   const requestId = `request ${++count}`;
   const request = { requestId, draft: { agentId: "bob", description: requestId, ...draft } };

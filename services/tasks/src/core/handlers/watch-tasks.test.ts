@@ -16,7 +16,7 @@ const createTask = async (caller = ALICE, agentId = "worker") => {
   return (await platform.tasks.createTask(request, as(caller))).task?.id ?? "";
 };
 
-/** A client of WatchTasks that keeps the list as the responses describe it. */
+/** A client of WatchTasks that keeps a list of tasks up to date from the responses. */
 function watch(filter: object, caller = ALICE) {
   const leaving = new AbortController();
   const options = { ...as(caller), signal: leaving.signal };

@@ -6,12 +6,12 @@ import { FollowedTasks, type ListChange } from "../rules/followed-tasks.ts";
 import { callerOf, type TasksContext } from "./context.ts";
 import { listPage } from "./list.ts";
 
-/** Shortest pause between two reads of one watch, in milliseconds. Changes within the pause come in one response. */
+/** Minimum pause between two reads of one watch, in milliseconds. One response contains all changes of the pause. */
 const PAUSE_MS = 250;
 
 /**
- * The shortest pause as a multiple of the last read's duration. With this pause, one watch takes a tenth of the
- * store's time.
+ * The minimum pause as a multiple of the last read's duration. With this pause, one watch uses at most a tenth of
+ * the store's time.
  */
 const PAUSE_PER_READ = 9;
 
@@ -24,8 +24,8 @@ interface Step {
 }
 
 /**
- * Implements TaskService.WatchTasks. Every wake-up of the caller's tasks leads to a read of the list; the difference
- * from the read before is the response. A lost wake-up therefore delays a change, and loses none.
+ * Implements TaskService.WatchTasks. After each wake-up for the caller's tasks, the watch reads the whole list. The
+ * response contains the differences from the previous read. So a lost wake-up delays a change, but no change is lost.
  */
 export async function* watchTasks(
   tasks: TasksContext,

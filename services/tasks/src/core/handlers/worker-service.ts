@@ -26,7 +26,7 @@ import { takeAssignments } from "./take.ts";
 import { wholeOf } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
-/** Handles the calls of workers. */
+/** Implements WorkerService, the calls of workers. */
 export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerService> {
   const { engine } = tasks;
   return {
@@ -147,7 +147,7 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
   };
 }
 
-/** Applies a step with which a worker ends its lease. A repeated call gets the same answer and changes nothing. */
+/** Applies a step that ends the lease at the worker's request. A repeated call gets the same response. */
 async function settle(
   tasks: TasksContext,
   lease: Lease,

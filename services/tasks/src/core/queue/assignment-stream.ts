@@ -39,7 +39,7 @@ export class AssignmentStream {
     return { next: () => this.#next() };
   }
 
-  /** Ends the stream after its queued assignments. */
+  /** Ends the stream after its queued assignments have been sent. */
   finish(): void {
     if (this.#isClosed || this.#isFinishing) return;
     this.#isFinishing = true;

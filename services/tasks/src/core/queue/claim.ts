@@ -75,8 +75,8 @@ export async function claim(
  * Dispatches tasks within a transaction, as {@link claim} does. The worker has room for the given number of
  * tasks.
  *
- * @param answer the bytes that remain in the one answer with all assignments. A task that exceeds them stays
- * pending for the worker's next call. Absent if each assignment is a message of its own.
+ * @param answer the remaining bytes of a response that contains all assignments. A task that does not fit stays
+ * pending for the worker's next call. Absent if each assignment is sent in a message of its own.
  */
 export async function claimWithin(
   tx: WriteTx,
@@ -216,7 +216,7 @@ export type AssignmentContents = TaskInput &
     "checkpoint" | "contexts" | "message" | "missingContextIds" | "providedInputs" | "providedMessages"
   >;
 
-/** Reads the contents of a leased task's assignment. */
+/** Reads the contents of the assignment for a leased task. */
 async function readContents(
   tx: ReadTx,
   { task, epoch }: TaskRecord,
@@ -243,7 +243,7 @@ export function messageOf(created: TaskEvent | undefined): Pick<AssignmentConten
   return message === undefined ? {} : { message };
 }
 
-/** Builds an assignment from its parts. */
+/** Builds the assignment message that a worker receives. */
 export function assignment(
   { task, epoch, hold }: TaskRecord,
   { input, workerToken, ...contents }: AssignmentContents,

@@ -3,8 +3,8 @@ import type { Timers } from "@depute/core";
 type Outcome<T> = { readonly got: IteratorResult<T> } | { readonly thrown: unknown };
 
 /**
- * Returns the items of a source, with `undefined` after each silence. One read of the source is open at a time; a
- * heartbeat does not start another.
+ * Returns the items of a source, and `undefined` after each period of silence. Only one read of the source is open
+ * at a time, because a heartbeat does not start a new read.
  *
  * @param everyMs milliseconds of silence; 0 for no heartbeats
  */
@@ -21,7 +21,7 @@ class Beating<T> implements AsyncIterator<T | undefined> {
   readonly #everyMs: number;
   readonly #timers: Timers;
   #isAsked = false;
-  /** An item that arrived without a waiting reader. */
+  /** An item that arrived while no reader waited. */
   #come: Outcome<T> | undefined;
   /** Resolves the waiting reader. */
   #settle: ((outcome: Outcome<T | undefined>) => void) | undefined;

@@ -10,7 +10,7 @@ import type { Dependencies } from "../dependencies.ts";
 export interface TokenQuestion {
   readonly token: string;
   readonly contractId: string;
-  /** The required rights, each as `namespace:action`. */
+  /** The capabilities that the token must grant, each as `namespace:action`. */
   readonly requiredCapabilities: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export interface SoundToken {
 const FINAL_DENIALS = new Set([denialWord(DenialType.REVOKED), denialWord(DenialType.EXPIRED)]);
 
 /**
- * Asks the tokens service whether a token is valid, bound to the contract, and sufficient for it.
+ * Asks the tokens service whether a token is valid, is bound to the contract, and grants all that the contract needs.
  *
  * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
  */
@@ -53,7 +53,7 @@ export async function inspectToken(
   };
 }
 
-/** Returns the refusal of a token that does not belong to the delegate. */
+/** Returns the error for a token whose delegatee is not the task's delegate. */
 export function notTheDelegates(): DeputeError {
   return deniedAs("delegatee_mismatch", undefined);
 }

@@ -17,7 +17,7 @@ import {
 /** The payload of an event, without the event's time and its position in the log. */
 export type TaskPayload = Exclude<TaskEvent["payload"], { case: undefined }>;
 
-/** The payloads that change the status, each with the new status. */
+/** The payloads that change a task's status, each with the new status. */
 const MOVES = {
   created: TaskStatus.PENDING,
   accepted: TaskStatus.ACCEPTED,
@@ -42,7 +42,7 @@ interface Note {
   readonly within: readonly TaskStatus[];
 }
 
-/** The payloads that do not change the status, each with the actors and statuses that allow the payload. */
+/** The payloads that leave a task's status unchanged, each with the actors and statuses that allow the payload. */
 const NOTES: Record<Exclude<TaskPayload["case"], keyof typeof MOVES>, Note> = {
   progress: { by: "worker", within: [TaskStatus.RUNNING] },
   partial: { by: "worker", within: [TaskStatus.RUNNING] },
@@ -81,8 +81,8 @@ export function nextEvent(task: Task, payload: TaskPayload, by: Actor, nowMs: nu
 }
 
 /**
- * Returns the task after an event. A task is the result of its log's events, applied in order to the fields
- * that creation fixes.
+ * Returns the task after an event. The state of a task is the result of all events in its log, starting from the
+ * fields that are set at creation.
  *
  * @throws DeputeError TASK_STATE_CONFLICT for an illegal transition; Error for an event out of order
  */
@@ -228,7 +228,7 @@ function mayCancel({ cancellation }: Task, by: Actor | undefined): boolean {
   return cancellation !== undefined || (by !== "worker" && by !== "clock");
 }
 
-/** Returns a failure whose reason is in the vocabulary of errors. */
+/** Creates a failure. An `ErrorReason` becomes its name. */
 export function failureOf(reason: ErrorReason | string, message: string, retryable = false) {
   const word = typeof reason === "string" ? reason : reasonName(reason);
   return create(TaskFailureSchema, { reason: word, message, retryable });

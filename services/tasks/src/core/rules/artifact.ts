@@ -59,7 +59,7 @@ export function newBytes({ written, size }: ArtifactRecord, offset: number, leng
   return Math.max(0, offset + length - written);
 }
 
-/** Returns the refusal of an artifact that does not exist, or that the caller may not see. */
+/** Returns the error for an artifact that does not exist, or that the caller may not see. */
 export function artifactNotFound(artifact: string): DeputeError {
   return new DeputeError(ErrorReason.ARTIFACT_NOT_FOUND, "no such artifact", { metadata: { artifact } });
 }

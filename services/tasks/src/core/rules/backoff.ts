@@ -1,4 +1,4 @@
-/** Largest number of attempts to send one message to an address of a caller. */
+/** Maximum number of attempts to send one message to an address of a caller. */
 export const MAX_ATTEMPTS = 12;
 
 const FIRST_MS = 1_000;

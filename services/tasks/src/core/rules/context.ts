@@ -2,7 +2,7 @@ import type { ContextEnvelope } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { Viewer } from "./visibility.ts";
 
-/** The longest lifetime of a context in milliseconds: 30 days. */
+/** Maximum lifetime of a context in milliseconds: 30 days. */
 export const MAX_CONTEXT_MS = 30 * 86_400_000;
 
 /** Maximum number of contexts that one task carries. */
@@ -35,7 +35,7 @@ export interface ContextRecord {
   /** The organization that owns the context; empty for none. */
   readonly organization: string;
   readonly requestId: string;
-  /** Digest of the request that shared the context. Empty if the data may not be persisted and is gone. */
+  /** Digest of the request that shared the context. Empty if the data was only in memory and is lost. */
   readonly digest: string;
   /** The envelope. Its data is empty if `dataIn` is `nowhere`. */
   readonly envelope: ContextEnvelope;
@@ -72,7 +72,7 @@ export function requireReader(viewer: Viewer, record: ContextRecord, nowMs: numb
   requireLasting(record, nowMs);
 }
 
-/** @throws DeputeError CONTEXT_EXPIRED */
+/** @throws DeputeError CONTEXT_EXPIRED if the context can no longer be used */
 export function requireLasting(record: ContextRecord, nowMs: number): void {
   const end = endOf(record, nowMs);
   if (end === undefined) return;
@@ -105,9 +105,9 @@ export function requireScope({ id, envelope }: ContextRecord, capabilityId: stri
 }
 
 /**
- * Refuses to send a context with a task if the context may not go to the delegate.
+ * Requires that a context may go to the delegate with a task.
  *
- * @throws DeputeError as requireReader and requireScope; CONTEXT_PERMISSION_DENIED if it may not be forwarded
+ * @throws DeputeError as requireReader and requireScope; CONTEXT_PERMISSION_DENIED if the context forbids forwarding
  */
 export function requireForward(
   viewer: Viewer,
@@ -125,7 +125,7 @@ export function requireForward(
 /**
  * Requires that a derived envelope neither allows more nor lasts longer than its source.
  *
- * @param expireMs when the new one expires, epoch milliseconds
+ * @param expireMs the time at which the derived context expires, epoch milliseconds
  * @throws DeputeError as requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation;
  * INVALID_REQUEST
  */
@@ -152,7 +152,7 @@ export function requireDerivation(
   if (isWithin !== true) throw invalid("envelope.scope", "is wider than that of what it is derived from");
 }
 
-/** Returns the refusal of a context that does not exist, or that the caller may not see. */
+/** Returns the error for a context that does not exist, or that the caller may not see. */
 export function contextNotFound(context: string): DeputeError {
   return new DeputeError(ErrorReason.CONTEXT_NOT_FOUND, "no such context", { metadata: { context } });
 }

@@ -5,8 +5,8 @@ export interface HeldBound {
 }
 
 /**
- * Whether a bound lets an agent hold more than the previous bound did. Pausing dispatch is the agent's own choice and
- * not a bound.
+ * Whether a bound lets an agent hold more tasks than the previous bound did. A pause of dispatch is not a bound,
+ * because the agent itself decides on it.
  */
 export function widensHeld(before: HeldBound | undefined, after: HeldBound): boolean {
   return most(after) > most(before);

@@ -1,2 +1,2 @@
-/** The right that a delegator's token must grant. */
+/** The capability that a delegator's token must grant. */
 export const DELEGATE_RIGHT = { namespace: "depute:tasks", action: "delegate" } as const;

@@ -2,7 +2,7 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { IdConflictPolicy, IdReusePolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { isTerminal } from "./state-machine.ts";
 
-/** The effect of a draft with a used external id: attach to the existing task, refuse, or replace it. */
+/** The effect of a draft whose external id is in use: attach to the existing task, refuse, or replace that task. */
 export type IdOutcome = "attach" | "refuse" | "replace";
 
 export interface IdPolicies {
@@ -11,10 +11,10 @@ export interface IdPolicies {
 }
 
 /**
- * Returns the effect of the policies on a draft with a used external id.
+ * Returns the effect of the policies on a draft whose external id is in use.
  *
- * @param status the existing task's
- * @param isSame whether the same draft created it
+ * @param status the status of the existing task
+ * @param isSame whether the same draft created the existing task
  */
 export function idOutcome(
   status: TaskStatus,

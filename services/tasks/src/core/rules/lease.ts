@@ -16,14 +16,14 @@ export function requireLease(record: TaskRecord, lease: Lease): Hold {
   return hold;
 }
 
-/** Whether a lease is the present one. */
+/** Whether a lease is the task's current lease. */
 export function holdsLease({ task, epoch, hold }: TaskRecord, lease: Lease): boolean {
   return BigInt(epoch) === lease.epoch && hold !== undefined && isHeld(task.status);
 }
 
 /**
- * Whether an earlier call of the same kind has already ended this lease. The repeated call gets an answer and
- * changes nothing.
+ * Whether an earlier call of the same kind has already ended this lease. The repeated call then succeeds and changes
+ * nothing.
  */
 export function isSettledBy(record: TaskRecord, lease: Lease, by: Settlement): boolean {
   const { settled } = record;
@@ -35,7 +35,7 @@ export function isEndedLease(record: TaskRecord, lease: Lease): boolean {
   return BigInt(record.epoch) === lease.epoch && isTerminal(record.task.status);
 }
 
-/** Returns the refusal of a stale lease. */
+/** Returns the error for a call under a stale lease. */
 export function leaseLost(lease: Lease, why: string): DeputeError {
   return new DeputeError(ErrorReason.LEASE_LOST, `the lease is lost: ${why}`, {
     metadata: { task: lease.taskId, epoch: String(lease.epoch) },

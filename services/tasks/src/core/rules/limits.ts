@@ -13,13 +13,13 @@ import { isHeld, isTerminal } from "./state-machine.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** The total limit of a task that states none. */
+/** The total limit of a task whose draft states none. */
 export const DEFAULT_TOTAL_MS = HOUR_MS;
 
-/** The longest time that a task may take. */
+/** Maximum time in milliseconds that a task may take. */
 export const MAX_TOTAL_MS = 30 * 24 * HOUR_MS;
 
-/** The heartbeat limit of a task that states none. */
+/** The heartbeat limit of a task whose draft states none. */
 export const DEFAULT_HEARTBEAT_MS = 30_000;
 
 /** The number of attempts of a task whose policy states no number. */
@@ -61,7 +61,7 @@ export function maxAttempts(policy: RetryPolicy | undefined): number {
   return policy === undefined || policy.maxAttempts === 0 ? DEFAULT_MAX_ATTEMPTS : policy.maxAttempts;
 }
 
-/** Returns the limits of a stored task, which has all four. */
+/** Returns the four limits of a stored task. */
 export function limitsMs(task: Task): LimitsMs {
   const { total, queue, attempt, heartbeat } = task.limits ?? {};
   const totalMs = ms(total) ?? DEFAULT_TOTAL_MS;
@@ -94,7 +94,7 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   }
   if (task.status === TaskStatus.PENDING) {
     candidates.push({ limit: "queue", atMs: record.queuedMs + limitsMs(task).queue });
-    // A task that a worker once had may continue without the context, see `claim.ts`.
+    // A task that was dispatched once may continue without the context, see `claim.ts`.
     if (record.epoch === 0 && record.contextExpireMs !== undefined) {
       candidates.push({ limit: "context", atMs: record.contextExpireMs });
     }
@@ -112,7 +112,7 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   );
 }
 
-/** Returns when the attempt, the whole task, or the grace of a cancellation ends; epoch milliseconds. */
+/** Returns the earliest end of the attempt, the task, or a cancellation's grace period, in epoch milliseconds. */
 export function workDeadlineMs({ expireTime, cancellation }: Task, { attemptDeadlineMs }: Hold): number {
   const times = [expireTime, cancellation?.expireTime].map((time) =>
     time === undefined ? attemptDeadlineMs : fromTimestamp(time),

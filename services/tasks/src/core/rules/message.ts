@@ -22,7 +22,7 @@ export function checkMessage(message: Message, field: string, maxBytes: number):
   });
 }
 
-/** Whether a message names the context of a task, or none. (A2A 3.4.3) */
+/** Whether a message names the same A2A context as the task, or names no context. (A2A 3.4.3) */
 export function isOfContext({ contextId }: Message, { correlationId }: Task): boolean {
   return contextId === "" || contextId === correlationId;
 }

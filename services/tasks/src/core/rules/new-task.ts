@@ -15,10 +15,10 @@ import { limitsInForce, maxAttempts } from "./limits.ts";
 import type { TaskRecord } from "./record.ts";
 import type { Place } from "./tree.ts";
 
-/** The budget of a task that states none. (NEKTE 3) */
+/** The budget of a task whose draft states none. (NEKTE 3) */
 export const DEFAULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
-/** The findings of admission about a draft. */
+/** What admission determined about a draft: the delegator, the delegate and further values for the task. */
 export interface Admission {
   readonly delegator: string;
   readonly agentId: string;

@@ -21,7 +21,7 @@ export interface TaskRecord {
   readonly agentPrincipal: string;
   /** The number of times that the task was dispatched to a worker. The number is the epoch of the newest lease. */
   readonly epoch: number;
-  /** The hold of the present worker; undefined without one. */
+  /** The lease data of the current worker; undefined if no worker has the task. */
   readonly hold: Hold | undefined;
   /**
    * The time from which a worker may take the task, in epoch milliseconds. It is in the future while the task backs
@@ -31,8 +31,8 @@ export interface TaskRecord {
   /** When the first context of the task expires, epoch milliseconds; undefined without contexts. */
   readonly contextExpireMs: number | undefined;
   /**
-   * The last call by which a worker itself ended its lease, and the epoch of that lease. A replay of the call
-   * gets an answer and changes nothing.
+   * The last call by which a worker itself ended its lease, and the epoch of that lease. A replay of the call succeeds
+   * and changes nothing.
    */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
   /** The overseer's key; empty for no overseer, or for one without a key. */

@@ -17,8 +17,8 @@ export type Amounts = Readonly<Record<Unit, number>>;
 export type Bounds = Amounts;
 
 /**
- * The budget of a task and its use. `spent + reserved + attempt <= limit` always holds, and a child's limit is within
- * its parent's `reserved`: no tree exceeds its root's limit.
+ * The budget of a task and its use. `spent + reserved + attempt <= limit` always holds. A child's limit is within its
+ * parent's `reserved`. So no tree exceeds the limit of its root.
  */
 export interface Account {
   readonly limit: Bounds;
@@ -43,8 +43,8 @@ export function available({ limit, reserved, spent, attempt }: Account): Bounds 
 }
 
 /**
- * Reserves a child's share of the budget. For a unit without a limit of the child, the child's share is the
- * parent's whole remaining amount.
+ * Reserves a child's share of the budget. If the child states no limit for a unit, its share is the parent's whole
+ * remaining amount.
  *
  * @returns the parent's account after the reservation, and the child's limit
  * @throws DeputeError BUDGET_EXCEEDED when the parent's remaining amount is smaller
@@ -63,7 +63,7 @@ export function reserve(
     if (remaining[unit] <= 0) throw exceeded(unit, 1, remaining[unit]);
     return remaining[unit];
   });
-  // A unit without a limit of the parent needs no reservation.
+  // A unit for which the parent has no limit needs no reservation.
   const reservation = each((unit) => (parent.limit[unit] === Number.POSITIVE_INFINITY ? 0 : limit[unit]));
   return { parent: { ...parent, reserved: add(parent.reserved, reservation) }, limit };
 }
@@ -123,7 +123,7 @@ export function changeLimit(
   const used = add(add(account.spent, account.reserved), account.attempt);
   const above = parent && available(parent);
   const limit = each((unit) => {
-    // If the request states no bound for a unit that the parent bounds, the child keeps its present limit.
+    // If the request states no bound for a unit that the parent bounds, the child keeps its present limit for the unit.
     const isBounded = parent !== undefined && parent.limit[unit] !== Number.POSITIVE_INFINITY;
     const next =
       wantedBounds[unit] === Number.POSITIVE_INFINITY && isBounded ? account.limit[unit] : wantedBounds[unit];
@@ -161,7 +161,7 @@ export function budgetOf({ tokens, cost }: Bounds): SpendBudget | undefined {
   });
 }
 
-/** Returns the refusal of an amount that exceeds a budget. */
+/** Returns the error for an amount that exceeds a budget. */
 export function exceeded(unit: Unit, needed: number, allowed: number): DeputeError {
   const word = unit === "tokens" ? "tokens" : "microcents";
   return new DeputeError(

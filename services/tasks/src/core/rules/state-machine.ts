@@ -37,8 +37,8 @@ export const TERMINAL_STATUSES = [COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRE
 export const HELD_STATUSES = [ACCEPTED, RUNNING, INPUT_REQUIRED] as const;
 
 /**
- * The statuses in which an attestation may end a task. The others are missing because the overseer decides on a result
- * that is already held.
+ * The open statuses in which an attestation may end a task. IN_REVIEW is missing, because the overseer decides on the
+ * held result.
  */
 export const ATTESTABLE_STATUSES = [PENDING, ACCEPTED, RUNNING, SUSPENDED, INPUT_REQUIRED] as const;
 
@@ -104,7 +104,7 @@ export function isAttestable(status: TaskStatus): boolean {
   return (ATTESTABLE_STATUSES as readonly TaskStatus[]).includes(status);
 }
 
-/** Whether a worker may deliver a result from this status; from ACCEPTED only where {@link deliversUnstarted} allows it. */
+/** Whether a worker may deliver a result from this status. From ACCEPTED, {@link deliversUnstarted} must allow it. */
 function mayDeliver(status: TaskStatus): boolean {
   return status === RUNNING || status === ACCEPTED;
 }
@@ -117,7 +117,7 @@ export function deliversUnstarted({ executionRequestId }: Pick<Task, "executionR
   return executionRequestId !== "";
 }
 
-/** Returns a status as people and metadata write it, e.g. `in_review`. */
+/** Returns the name of a status for messages and error metadata, e.g. `in_review`. */
 export function statusName(status: TaskStatus): string {
   return NAMES.get(status) ?? "unspecified";
 }
@@ -126,7 +126,7 @@ const NAMES = new Map<TaskStatus, string>(
   Object.entries(TaskStatus).map(([name, value]) => [value, name.toLowerCase()]),
 );
 
-/** Returns the refusal of a transition that is not in the table. */
+/** Returns the error for a transition that is not in the table. */
 export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus): DeputeError {
   const names = { from: statusName(from), to: statusName(to) };
   return new DeputeError(
@@ -136,7 +136,7 @@ export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus):
   );
 }
 
-/** Returns the action that moves a task on from a status, for messages of refusals. */
+/** Returns the action by which a caller can move the task on from a status, for error messages. */
 function nextStep(from: TaskStatus): string {
   switch (from) {
     case PENDING:

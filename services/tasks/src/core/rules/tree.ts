@@ -3,7 +3,7 @@ import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_p
 import { DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
 import { isTerminal, stateConflict } from "./state-machine.ts";
 
-/** How large a tree of tasks may grow. */
+/** Limits on the size of a tree of tasks. */
 export interface TreeLimits {
   /** Maximum number of tasks above a task. */
   readonly maxDepth: number;
@@ -34,9 +34,9 @@ export interface Place {
 }
 
 /**
- * Returns the position of a new child task. A cycle is two tasks on one path with the same agent and
- * capability, or, without a capability, with the same agent and description. Depute's choice: cycles are
- * refused, because a task that waits for itself never ends.
+ * Returns the position of a new child task. A cycle exists if two tasks on one path have the same agent and
+ * capability or, without a capability, the same agent and description. Depute's choice: cycles are refused,
+ * because a task that waits for itself never ends.
  *
  * @throws DeputeError TASK_STATE_CONFLICT (the parent has ended), TASK_CYCLE, LIMIT_EXCEEDED
  */

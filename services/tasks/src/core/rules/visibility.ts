@@ -48,7 +48,7 @@ export function requireDelegate(viewer: Viewer, record: TaskRecord): void {
   if (!isDelegate(viewer, record)) throw taskNotFound(record.task.id);
 }
 
-/** Returns the refusal of a task that does not exist, or that the caller may not see. */
+/** Returns the error for a task that does not exist, or that the caller may not see. */
 export function taskNotFound(task: string): DeputeError {
   return new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", { metadata: { task } });
 }

@@ -22,7 +22,7 @@ const CONTEXT_ROW = row({
   data_in: oneOf<DataPlace>("store", "memory", "nowhere"),
 });
 
-/** The data of contexts that may not be stored, by context id. The data is in the memory of this process. */
+/** The data of contexts that must not be stored, by context id. This process holds the data in memory. */
 export interface HeldData {
   find(id: string): { readonly digest: string; readonly data: Uint8Array } | undefined;
 }

@@ -73,7 +73,7 @@ export async function tasksUnderDelegation(
   return { open: ids(await select("IS NULL")), ended: ids(await select("IS NOT NULL")) };
 }
 
-/** Returns the oldest unreported ends, up to `limit`. */
+/** Returns up to `limit` ends of delegations that are not yet reported to the tokens service, oldest first. */
 export function firstEnded(tx: ReadTx, limit: number): Promise<EndedDelegation[]> {
   return tx.all(
     ENDED_DELEGATION_ROW,
@@ -84,12 +84,12 @@ export function firstEnded(tx: ReadTx, limit: number): Promise<EndedDelegation[]
   );
 }
 
-/** Deletes a reported end. */
+/** Deletes the end of a task's delegation, after its report to the tokens service. */
 export async function dropEnded(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_delegations WHERE task_id = ?", [taskId]);
 }
 
-/** Stores the blocks of tokens that a task depends on. */
+/** Stores the revocation ids of the token blocks that a task depends on. */
 export async function insertBlocks(
   tx: WriteTx,
   taskId: string,

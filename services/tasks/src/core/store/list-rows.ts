@@ -39,15 +39,15 @@ export interface ListPosition {
 export interface ListedTask extends ListPosition {
   readonly task: Task;
   /**
-   * Whether the task passes the filters. The list omits a task that does not pass, but the next page starts
-   * after that task.
+   * Whether the task passes the filters. A task that fails them is left out of the page, but the page position still
+   * advances past it.
    */
   readonly matches: boolean;
 }
 
 /**
- * Reads up to `limit` tasks after a position along one index. The result also has the tasks that other filters exclude,
- * with `matches` false.
+ * Reads up to `limit` tasks after a position along one index. Filters that the index does not cover set `matches` to
+ * false instead of leaving the task out.
  */
 export async function listTasks(
   tx: ReadTx,

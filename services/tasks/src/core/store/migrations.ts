@@ -225,8 +225,8 @@ CREATE TABLE task_artifact_bytes (
 CREATE INDEX task_artifact_bytes_by_task ON task_artifact_bytes (task_id);
 `;
 
-// A row with a `place` has a state that the tokens service has not yet received. `place` gives the order of the
-// reports. The purge of a task's content does not delete this row, so that no report is lost.
+// A row with a `place` is the end of a delegation that must still be reported to the tokens service. `place` gives the
+// order of the reports. The purge of a task's content does not delete this row, so that no report is lost.
 const DELEGATIONS = `
 CREATE TABLE task_delegations (
   task_id TEXT PRIMARY KEY,
@@ -240,7 +240,7 @@ CREATE INDEX task_delegations_to_tell ON task_delegations (place) WHERE place IS
 CREATE INDEX task_delegations_by_block ON task_delegations (revocation_id, task_id);
 `;
 
-// The A2A message that holds an answer; NULL for an answer that came otherwise.
+// The A2A message that contains the answer; NULL for an answer without a message.
 const PROVIDED_MESSAGES = `
 ALTER TABLE task_provided_inputs ADD COLUMN message BLOB;
 `;

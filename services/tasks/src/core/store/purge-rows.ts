@@ -17,7 +17,7 @@ export async function endedBefore(tx: ReadTx, endMs: number, limit: number): Pro
   return rows.map((row) => row.task_id);
 }
 
-/** The tables that hold a task's content by the task's id. */
+/** The tables whose rows with a task's id are the task's content. */
 const PARTS = [
   "task_events",
   "task_inputs",

@@ -128,7 +128,7 @@ export async function agentsWithWork(
 ): Promise<string[]> {
   const taskIds: string[] = [];
   for (let after = afterAgentId; taskIds.length < limit; ) {
-    // One index look-up per agent, however many tasks wait for the agent.
+    // Each iteration finds the next agent by one index look-up, however many tasks wait for that agent.
     const row = await tx.get(
       AGENT_ID_ROW,
       `SELECT agent_id FROM tasks WHERE agent_id > ? AND ${WAITING} ORDER BY agent_id LIMIT 1`,

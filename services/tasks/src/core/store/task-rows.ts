@@ -27,8 +27,8 @@ const WORKER_TOKEN_ROW = row({ worker_token: text });
 const SCHEMA_ROW = row({ schema: bytes });
 
 /**
- * The highest priority. The store writes this number minus a task's priority, so that the most urgent task
- * comes first in the order.
+ * The highest priority. The store writes this number minus a task's priority, so that an ascending order puts the
+ * most urgent task first.
  */
 const MOST_URGENT = 9;
 
@@ -60,7 +60,7 @@ const COLUMNS =
   "task, agent_principal, output_schema, queued_ms, epoch, holder, lease_expire_ms, attempt_deadline_ms, " +
   "settled_by, settled_epoch, overseer_principal, context_expire_ms";
 
-/** Returns a task's record; undefined when there is none. */
+/** Returns a task's record; undefined if the task does not exist. */
 export async function readTask(tx: ReadTx, taskId: string): Promise<TaskRecord | undefined> {
   const row = await tx.get(TASK_ROW, `SELECT ${COLUMNS} FROM tasks WHERE task_id = ?`, [taskId]);
   return row && toRecord(row);

@@ -8,7 +8,8 @@ const TASK_ID_ROW = row({ task_id: text });
 const NUMBER_ROW = row({ number: integer });
 
 /**
- * Returns the ids of a task's open children. Only open tasks have a next deadline, so the condition on it selects them.
+ * Returns the ids of a task's open children. The query selects rows with a next deadline, because only open tasks have
+ * one.
  */
 export async function openChildren(tx: ReadTx, taskId: string): Promise<string[]> {
   const rows = await tx.all(
@@ -30,8 +31,8 @@ export async function countChildren(tx: ReadTx, taskId: string): Promise<number>
 }
 
 /**
- * Returns the number of open tasks below a root. The condition on the next deadline lets the database use the index of
- * open tasks.
+ * Returns the number of open tasks below a root. The query repeats the condition on the next deadline, so that the
+ * database uses the index of open tasks.
  */
 export async function countOpenInTree(tx: ReadTx, rootTaskId: string): Promise<number> {
   const row = await tx.get(

@@ -43,7 +43,7 @@ export async function writeCheckpoint(
   );
 }
 
-/** The delegator's answers to a worker's questions, in order, and the A2A messages that hold some of them. */
+/** The delegator's answers to a worker's questions, in order, and the A2A messages that contain answers. */
 export interface ProvidedInputs {
   readonly providedInputs: Value[];
   readonly providedMessages: ProvidedMessage[];
@@ -92,7 +92,7 @@ export async function insertProvidedInput(
 }
 
 /**
- * Deletes the data that only another attempt would need.
+ * Deletes data that only a further attempt would need, such as the checkpoint.
  *
  * @param record the task's record from before its end
  */

@@ -63,7 +63,10 @@ export interface BookOptions {
   readonly verificationMs: number;
 }
 
-/** Stores executions. Each change of status is a receipt, written in the transaction of its cause. */
+/**
+ * Stores executions. Each change of an execution's status is a receipt. The receipt is written in the same transaction
+ * as the event that caused it.
+ */
 export class ExecutionBook {
   readonly #bus: Bus;
   readonly #clock: Clock;
@@ -90,7 +93,7 @@ export class ExecutionBook {
   }
 
   /**
-   * Stores a request with its first receipt.
+   * Stores an execution request with its first receipt.
    *
    * @param offer undefined for a rejected request
    */
@@ -312,8 +315,8 @@ export class ExecutionBook {
 }
 
 /**
- * Requires that the offer permits cancellation. If a parent has ended or an approval was refused, cancellation is
- * always permitted.
+ * Requires that the offer permits cancellation. An execution whose parent has ended, or whose approval was refused,
+ * can always be cancelled.
  */
 async function requireCancellable(
   tx: WriteTx,

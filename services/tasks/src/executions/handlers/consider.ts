@@ -14,7 +14,8 @@ import type { ExecutionsContext } from "./context.ts";
 import { lookUpOffer, resolveWork } from "./look-up.ts";
 
 /**
- * Checks a request with the other services. Returns the facts that are needed to accept the request, or the refusal.
+ * Checks a request by calls to other services. Returns the facts that are needed to accept the request, or the
+ * refusal.
  */
 export async function consider(
   executions: ExecutionsContext,
@@ -54,7 +55,7 @@ export async function consider(
     return { offer, seller, admitted: { ...rest, admission: { ...admission, ...own, ...more } } };
   } catch (error) {
     const reason = reasonOf(error);
-    // The buyer's manifest does not allow this seller, or no overseer could review the results.
+    // The buyer's manifest does not allow this seller, or no reviewer could approve results, because no overseer was found.
     if (reason === ErrorReason.CALLER_NOT_ALLOWED) {
       return failed(ErrorCode.BUYER_NOT_ALLOWED, "the buyer's own manifest does not allow it");
     }
@@ -84,8 +85,8 @@ async function verifiersFault(
 }
 
 /**
- * Returns the refusal of an input that does not fit the offer's schema. The verifier service makes the check,
- * because only that service runs users' schemas.
+ * Returns the error for an input that does not fit the offer's schema; undefined if the input fits. The
+ * verifier service checks the input, because only that service runs users' schemas.
  */
 async function inputRefusal(
   { verification }: ExecutionsContext,

@@ -42,7 +42,7 @@ export async function callerOf(
   return asCaller(await authority.identify(context));
 }
 
-/** The options of the service's own calls while the service handles a request. */
+/** Returns the options for calls that this service makes while it handles a request. */
 export function callOptions(
   { clock }: Pick<ExecutionsContext, "clock">,
   context: HandlerContext,

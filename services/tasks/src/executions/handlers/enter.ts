@@ -19,11 +19,12 @@ import { countRejected, findExecution, loadOf, spentOnParts } from "../store/exe
 import type { Acceptable, Answered, Asked } from "./asked.ts";
 import type { ExecutionsContext } from "./context.ts";
 
-/** Largest number of rejected requests that are kept for one buyer. */
+/** Maximum number of rejected requests that are stored for one buyer. */
 const MAX_REJECTED = 10_000;
 
 /**
- * Returns the refusal that depends on data of the current transaction: the parent execution, and the load of the offer.
+ * Returns the error if the parent execution or the current load of the offer forbids the request; undefined
+ * otherwise. Both are read in the current transaction.
  */
 export async function refusalNow(
   tx: ReadTx,
@@ -83,7 +84,7 @@ export async function accepted(
   const parent = await parentOf(tx, asked);
   const organization = owningOrganization(identity, parent);
   const draft = draftOf(request, offer, nowMs, parent?.taskId ?? "");
-  // The execution's own ids already detect a repeated request, so the engine gets a new request id.
+  // The ids of the execution already identify a repeated request, so the task engine gets a new request id.
   const { taskId } = await engine.create(tx, {
     draft,
     admitted: { ...admitted, admission: { ...admitted.admission, startByMs: startBy } },
@@ -93,8 +94,8 @@ export async function accepted(
     viewer: asCaller(identity),
   });
   const needsApproval = request.executionConstraints?.requiresHumanApprovalBeforeStart === true;
-  // Work that waits for approval is not dispatched before its end deadline. Without approval it expires earlier, at its
-  // start deadline.
+  // A task that waits for approval is delayed until its deadline. If the approval does not come, the task expires
+  // earlier, at the latest start time.
   if (needsApproval) await engine.delay(tx, taskId, deadline);
   else if (startFrom > nowMs) await engine.delay(tx, taskId, startFrom);
   const record: ExecutionRecord = {

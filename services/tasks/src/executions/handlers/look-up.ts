@@ -13,8 +13,8 @@ import type { ExecutionsContext } from "./context.ts";
 const MAX_WORDS = 8;
 
 /**
- * Returns the offer that a request names, as the buyer may see it. An offer for other buyers gives the same
- * answer as an unknown offer, unless the buyer may see the seller.
+ * Returns the offer that a request names, if the buyer may see it. An offer for other buyers is reported like an
+ * unknown offer, unless the buyer may see the seller.
  * @param viewer the buyer's principal
  */
 export async function lookUpOffer(
@@ -57,9 +57,9 @@ async function getOffer(
 }
 
 /**
- * Returns the delegate and the capability of an execution. The capability is the first of the offer's
- * capability names that the seller has as a capability id. Without such a name, any worker of the seller may do
- * the work.
+ * Returns the delegate and the capability of an execution. The function tries the offer's capability names in
+ * order. The first name that is the id of a capability of the seller counts. If no name fits, any worker of the
+ * seller may do the work.
  */
 export async function resolveWork(
   { discovery }: ExecutionsContext,
@@ -79,7 +79,7 @@ export async function resolveWork(
   return { ...target, capability: undefined };
 }
 
-/** The registry's refusals for a name that is no capability of the seller. */
+/** The registry's errors for a name that is not a capability of the seller. */
 const NO_CAPABILITY: ReadonlySet<ErrorReason | undefined> = new Set([
   ErrorReason.CAPABILITY_NOT_FOUND,
   ErrorReason.CAPABILITY_AMBIGUOUS,

@@ -20,8 +20,8 @@ import { callOptions, type ExecutionsContext } from "./context.ts";
 import { accepted, refusalNow, rejected, treeRefusal } from "./enter.ts";
 
 /**
- * Answers a request with its first receipt. The checks that need other services come first. The transaction
- * makes every decision that depends on other executions.
+ * Handles an execution request and returns its first receipt. The checks that need other services come first. The
+ * transaction makes every decision that depends on other executions.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, INVALID_REQUEST, LIMIT_EXCEEDED,
  * DEPENDENCY_UNAVAILABLE

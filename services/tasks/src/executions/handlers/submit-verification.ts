@@ -14,7 +14,7 @@ import { needsVerification } from "../rules/terms.ts";
 import { deleteVerification, insertVerification } from "../store/outbox-rows.ts";
 import { callOptions, type ExecutionsContext } from "./context.ts";
 
-/** Milliseconds before a verification result is sent to the verifier service again, if the service has not answered. */
+/** Milliseconds after which a verification result without a response from the verifier service is sent again. */
 const RETRY_MS = 60_000;
 
 /** Accepts a verification result. If the verifier service accepts the result too, the result settles the payment. */
@@ -42,8 +42,8 @@ export async function submitVerification(
 }
 
 /**
- * Returns why a result cannot settle the payment; undefined if the result is in time. There are two reasons:
- * the time for verification has passed, or the payment was settled without a verification.
+ * Returns why a result cannot settle the payment; undefined if it can. Either the time for verification has passed,
+ * or the payment was settled without a verification.
  */
 async function whyOver(
   { clock, results }: ExecutionsContext,
@@ -56,8 +56,8 @@ async function whyOver(
     return verifyBy !== undefined && verifyBy <= clock.now() ? tooLate : undefined;
   }
   if (!needsVerification(request, offer)) return undefined;
-  // If the verifier service has a decided result, that result has settled the payment. This call may then
-  // repeat the call that delivered the result.
+  // If the verifier service has a decided result, that result has already settled the payment. This call may be a retry
+  // of the call that delivered the result, so it is not refused.
   for (let pageToken = ""; ; ) {
     const page = await results.listVerificationResults({ receiptId, pageToken }, options);
     if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return undefined;

@@ -34,8 +34,8 @@ export type Found =
   | { readonly kind: "not_for_buyer" };
 
 /**
- * The refusal of a request by its offer's terms; undefined for none. The first fault counts: offer, parties, price,
- * time.
+ * Returns the refusal of a request by its offer's terms; undefined for none. The checks run in the order offer,
+ * parties, price, time. The first fault is returned.
  *
  * @param nowMs epoch milliseconds
  * @throws DeputeError INVALID_REQUEST for a date that does not exist
@@ -110,11 +110,11 @@ export interface ParentFacts {
 }
 
 /**
- * The refusal of a child execution; undefined for none. The child's buyer must be the seller of the parent
+ * Returns the refusal of a child execution; undefined for none. The child's buyer must be the seller of the parent
  * execution. The child must end by the parent's deadline. All children together may cost at most the parent's
  * maximum charge.
  *
- * @param parent undefined if there is no such execution
+ * @param parent undefined if the parent execution does not exist
  */
 export function parentRefusal(
   request: ExecutionRequest,
@@ -148,11 +148,11 @@ export interface Load {
   readonly lastMinute: number;
 }
 
-/** The window of `max_requests_per_minute`. */
+/** The period over which requests count for `max_requests_per_minute`, in milliseconds. */
 export const RATE_WINDOW_MS = 60_000;
 
 /**
- * The refusal if the offer has no capacity for another execution; undefined otherwise. Refused requests use no
+ * Returns a refusal if the offer has no capacity for another execution; otherwise undefined. Refused requests use no
  * capacity.
  */
 export function loadRefusal({ rateLimits }: Offer, { open, lastMinute }: Load): ExecutionError | undefined {

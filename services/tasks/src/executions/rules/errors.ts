@@ -2,12 +2,12 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { statusWord } from "./machine.ts";
 import type { ExecutionRecord } from "./record.ts";
 
-/** Returns the refusal of an execution that does not exist, or that the caller may not see. */
+/** Returns the error for an execution that does not exist, or that the caller may not see. */
 export function executionNotFound(request: string): DeputeError {
   return new DeputeError(ErrorReason.EXECUTION_NOT_FOUND, "no such execution", { metadata: { request } });
 }
 
-/** Returns the refusal of a call that the execution's status does not allow. */
+/** Returns the error for a call that the execution's status does not allow. */
 export function stateConflict({ request, status }: ExecutionRecord, message: string): DeputeError {
   return new DeputeError(ErrorReason.EXECUTION_STATE_CONFLICT, message, {
     metadata: { request: request.requestId, status: statusWord(status) },

@@ -12,10 +12,10 @@ export interface Fault {
 }
 
 /**
- * The fault of a delivery's evidence; undefined for none. Every required kind must be present. Bytes that the platform
- * stores must be readable. Each digest must match. Evidence at external addresses is not fetched.
+ * Returns the fault of a delivery's evidence; undefined for none. Every required kind must be present. Bytes that the
+ * platform stores must be readable. Each digest must match. Evidence at external addresses is not fetched.
  *
- * @param verdicts of the artifacts, in their order
+ * @param verdicts the verdicts on the artifacts, in the same order
  */
 export function evidenceFault(
   required: readonly ArtifactType[],

@@ -24,7 +24,7 @@ export const TRANSITIONS: readonly (readonly [from: ExecutionStatus, to: Executi
   [IN_PROGRESS, EXPIRED],
 ];
 
-/** The statuses that no transition leaves. (Agenta protocol manifest, `state_transitions.terminal`) */
+/** The statuses without a further transition. (Agenta protocol manifest, `state_transitions.terminal`) */
 export const TERMINAL_STATUSES: readonly ExecutionStatus[] = [
   REJECTED,
   COMPLETED,
@@ -48,7 +48,7 @@ export function isTerminal(status: ExecutionStatus): boolean {
   return TERMINAL_STATUSES.includes(status);
 }
 
-/** A status as the protocol writes it: `in_progress`. */
+/** Returns a status in the protocol's spelling, such as `in_progress`. */
 export function statusWord(status: ExecutionStatus): string {
   return (ExecutionStatusSchema.value[status]?.localName ?? "").toLowerCase();
 }

@@ -48,8 +48,8 @@ export const DECISIVE: ReadonlySet<TaskEvent["payload"]["case"]> = new Set([
 ]);
 
 /**
- * Returns the effect of a task's event on an execution that has a status; undefined for none. Depute's choice, where
- * the protocol has no transition: if the seller declines an accepted execution, the execution fails. The failure mode
+ * Returns the effect of a task's event on the status of its execution; undefined for none. The protocol has no
+ * transition for a seller that declines an accepted execution. Depute's choice: the execution fails. The failure mode
  * is `capacity_unavailable` unless the seller gives another reason.
  */
 export function outcomeOf({ payload }: TaskEvent, status: ExecutionStatus): Outcome | undefined {

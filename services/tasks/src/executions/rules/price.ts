@@ -15,8 +15,8 @@ export function limitOf({ payment, executionConstraints }: ExecutionRequest): bi
 }
 
 /**
- * Returns the refusal of a request that the offer's price does not allow, or undefined. The currency must be the
- * offer's. The budget must cover a fixed price, or one unit of a usage-based price, unless a unit is free.
+ * Returns the refusal of a request whose budget does not fit the offer's price; otherwise undefined. The currency must
+ * be the offer's. The budget must cover a fixed price, or one unit of a usage-based price, unless a unit is free.
  * Depute's choice: the protocol has no message for a quote, so the request's metadata names the quote (`quote_id`).
  */
 export function budgetRefusal(request: ExecutionRequest, pricing: Pricing): ExecutionError | undefined {

@@ -19,7 +19,10 @@ import { formatTime } from "@depute/core";
 
 export const PROTOCOL_VERSION = "agenta.delegation.v0";
 
-/** Longest reason that a receipt carries, in characters. (Agenta execution_receipt.schema.json `status_reason`) */
+/**
+ * Maximum length of a receipt's reason, in characters. (Agenta execution_receipt.schema.json
+ * `status_reason`)
+ */
 const MAX_REASON = 1000;
 
 /** The content of a receipt that does not come from the request. */
@@ -91,7 +94,7 @@ const VERIFIERS: Partial<Record<VerificationMode, NextActor>> = {
   [VerificationMode.THIRD_PARTY_VERIFIED]: NextActor.VERIFIER,
 };
 
-/** Errors that a changed request cannot avoid. */
+/** Error codes after which even a changed request would be refused. */
 const HOPELESS: readonly ErrorCode[] = [
   ErrorCode.OFFER_NOT_FOUND,
   ErrorCode.BUYER_NOT_ALLOWED,

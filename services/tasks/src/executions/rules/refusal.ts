@@ -14,7 +14,10 @@ export const FAILURE_MODES = {
 
 export type FailureMode = (typeof FAILURE_MODES)[keyof typeof FAILURE_MODES][number];
 
-/** Maps each failure mode to the error code in receipts. Depute's choice, because the protocol's two lists differ. */
+/**
+ * Maps each failure mode to the error code in receipts. The mapping is Depute's choice, because the protocol lists
+ * failure modes and error codes without relating them.
+ */
 export const CODE_OF_MODE: Readonly<Record<FailureMode, ErrorCode>> = {
   schema_validation_failure: ErrorCode.INVALID_REQUEST,
   offer_version_mismatch: ErrorCode.OFFER_VERSION_MISMATCH,
@@ -34,7 +37,10 @@ const RETRYABLE: readonly ErrorCode[] = [
   ErrorCode.INTERNAL_ERROR,
 ];
 
-/** Longest message that a receipt carries, in characters. (Agenta execution_receipt.schema.json `error.message`) */
+/**
+ * Maximum length of the error message in a receipt, in characters. (Agenta execution_receipt.schema.json
+ * `error.message`)
+ */
 const MAX_MESSAGE = 2000;
 
 /**

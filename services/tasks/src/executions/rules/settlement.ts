@@ -2,7 +2,7 @@ import { SettlementState } from "@depute/contracts/depute/tasks/v1/execution_ser
 
 const { AUTHORIZED, HELD, CAPTURED, RELEASED, VOIDED, REFUNDED } = SettlementState;
 
-/** The transitions of a payment. A state that is not a key here is final. */
+/** The transitions of a payment. A state without an entry is final. */
 export const NEXT_STATES: Readonly<
   Partial<Record<SettlementState, { readonly paid: SettlementState; readonly unpaid: SettlementState }>>
 > = {
@@ -10,7 +10,7 @@ export const NEXT_STATES: Readonly<
   [HELD]: { paid: RELEASED, unpaid: REFUNDED },
 };
 
-/** The state of a payment at the acceptance of its request. */
+/** Returns the state of a payment when the request is accepted. */
 export function firstState(escrowRequired: boolean): SettlementState {
   return escrowRequired ? HELD : AUTHORIZED;
 }

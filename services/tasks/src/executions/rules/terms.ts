@@ -7,7 +7,7 @@ import { invalid, parseOffsetTime } from "@depute/core";
 export interface Times {
   /** The time from which the work may begin. */
   readonly startFrom: number;
-  /** The time by which the work must start; later it expires. */
+  /** The time by which the work must start; otherwise the execution expires. */
   readonly startBy: number;
   /** The time by which the work must end. */
   readonly deadline: number;
@@ -39,7 +39,7 @@ function timeOf(text: string | undefined, field: string): number | undefined {
   return time;
 }
 
-/** The kinds of evidence that a result needs, from the offer and from the buyer, each kind once. */
+/** Returns the kinds of evidence that the offer or the buyer requires, without duplicates. */
 export function requiredArtifacts(request: ExecutionRequest, offer: Offer): ArtifactType[] {
   const ownArtifacts = request.verificationRequirements?.requiredArtifacts?.values ?? [];
   return [...new Set([...(offer.verificationPolicy?.requiredArtifacts ?? []), ...ownArtifacts])];

@@ -6,7 +6,7 @@ import { failed } from "./refusal.ts";
 /** The key in a request's metadata that lists the third-party verifiers that the buyer accepts. */
 export const VERIFIERS = "acceptable_verifiers";
 
-/** Largest number of verifiers that one request may name. */
+/** Maximum number of verifiers that one request may name. */
 export const MAX_VERIFIERS = 16;
 
 /** An agent's id. (Agenta execution_request.schema.json `buyer_agent.agent_id`) */
@@ -29,8 +29,8 @@ export function acceptableVerifiers({ metadata }: ExecutionRequest): string[] | 
 }
 
 /**
- * The refusal of a request's third-party verifiers; undefined for none. Each verifier must be a registered agent whose
- * owner is neither the buyer's nor the seller's.
+ * Returns the error if a request's third-party verifiers are not acceptable; undefined otherwise. Each
+ * verifier must be a registered agent whose owner is neither the buyer's nor the seller's.
  *
  * @param names undefined for a malformed list
  * @param affiliationOf returns undefined for an agent that the buyer does not see

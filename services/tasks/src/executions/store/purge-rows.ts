@@ -3,7 +3,7 @@ import { IS_REJECTED } from "./conditions.ts";
 
 const REQUEST_ID_ROW = row({ request_id: text });
 
-/** The tables with rows of an execution. Each row has the id of the execution's request. */
+/** The tables whose rows belong to one execution. Each row has the id of the execution's request. */
 const PARTS = [
   "execution_receipts",
   "execution_settlements",

@@ -37,7 +37,7 @@ export async function insertReceipt(
   );
 }
 
-/** The receipts of a request after a number, in order. */
+/** Returns the receipts of a request with a number above `after`, in order. */
 export async function readReceipts(tx: ReadTx, requestId: string, after = 0): Promise<NumberedReceipt[]> {
   const rows = await tx.all(
     NUMBERED_ROW,

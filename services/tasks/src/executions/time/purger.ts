@@ -2,10 +2,10 @@ import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
 import { deleteExecution, endedExecutions, rejectedExecutions } from "../store/purge-rows.ts";
 
-/** Largest number of executions that one transaction deletes. */
+/** Maximum number of executions that one transaction deletes. */
 const BATCH = 100;
 /**
- * Minimum time in milliseconds for which an idempotency key and its answer are stored. A smaller value in the
+ * Minimum time in milliseconds for which an idempotency key and its response are stored. A smaller value in the
  * settings has no effect.
  */
 const SHORTEST_MS = 24 * 3_600_000;

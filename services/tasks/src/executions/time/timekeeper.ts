@@ -4,7 +4,7 @@ import type { TaskStore } from "../../core/index.ts";
 import type { ExecutionBook } from "../book/book.ts";
 import { dueExecutions, earliestDue, findExecution } from "../store/execution-rows.ts";
 
-/** Largest number of executions that one transaction settles. */
+/** Maximum number of executions whose payments one transaction settles. */
 const BATCH = 100;
 /**
  * Maximum milliseconds between two reads of the store, so that this process notices deadlines that other processes set.

@@ -138,9 +138,10 @@ export async function* watchInbox(
 }
 
 /**
- * Renews the task leases of an inbox at intervals while its participant watches it, even if no message arrives.
+ * Extends the leases of tasks in an inbox at intervals while a participant watches the inbox, even if no message
+ * arrives.
  *
- * @returns the function that stops the renewal
+ * @returns the function that stops the extensions
  */
 function beat(cap: CapContext, agentId: string): () => void {
   let cancel = () => {};

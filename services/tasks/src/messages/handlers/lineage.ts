@@ -21,10 +21,10 @@ import { newestMessages, readLineage, type StoredMessage } from "../store/messag
 import { type Known, tasksOfLineage } from "../store/task-rows.ts";
 import type { CapContext } from "../work/context.ts";
 
-/** Maximum number of messages in an answer. The answer contains the newest messages. */
+/** Maximum number of messages in a response. The response contains the newest messages. */
 const MAX_SHOWN = 2000;
 
-/** Maximum number of tasks in an answer. */
+/** Maximum number of tasks in a response. */
 const MAX_TASKS = 2000;
 
 /** Maximum length in characters of an excerpt from a message. Only the sender and the recipient may see excerpts. */

@@ -3,7 +3,7 @@ import { AnswerRoom } from "@depute/service";
 /** Maximum number of messages that one read returns, because each may be as large as a megabyte. */
 const BATCH = 16;
 
-/** Number of bytes that an answer has for each message besides the message's text: position, times and effect. */
+/** Bytes that a response needs for each message in addition to its text: for the position, times and effect. */
 const BESIDE_BYTES = 1024;
 
 /** A page of a list of messages, and whether more messages follow. */

@@ -101,8 +101,8 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
       const earlierAnswer = await answered(tx, cap.engine, sender.id, once);
       if (earlierAnswer !== undefined) return earlierAnswer;
       const now = await look(tx);
-      // Another message changed the state meanwhile, so the answers of the other services are about a different
-      // effect.
+      // Another message has changed the state since the checks. The other services answered for a different effect, so their
+      // answers no longer apply.
       if (now.does !== intent.does) throw changed(sending);
       const stored = await perform(tx, cap, sending, now, more);
       if (once.requestId !== "")
@@ -115,8 +115,8 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
 }
 
 /**
- * The identity of a repeatable call: its request id. For a delegation without a request id, the task and the whole
- * content.
+ * The identity by which a repeated call is recognized. It is the request id. A delegation without a request id is
+ * identified by its task and its whole content.
  */
 interface Once {
   readonly requestId: string;
@@ -131,7 +131,7 @@ function onceOf(kind: Kind, requestId: string, digest: string): Once {
 }
 
 /**
- * Returns the stored answer of an identical earlier call.
+ * Returns the stored response of an identical earlier call.
  *
  * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id whose task has
  * failed

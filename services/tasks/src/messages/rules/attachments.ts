@@ -78,7 +78,7 @@ export function isBound(manifest: AgentManifest | undefined, { serverId, tool }:
   return bindings.some((binding) => binding.serverId === serverId && binding.allowedTools.includes(tool));
 }
 
-/** Creates the refusal of a tool result that the sender neither produced nor received. */
+/** Returns the error for a tool result that the sender neither produced nor received. */
 export function foreignResult({ serverId, tool }: ToolCallResult, sender: string): DeputeError {
   return new DeputeError(
     ErrorReason.MESSAGE_NOT_ALLOWED,

@@ -11,8 +11,8 @@ import type { Words } from "./message.ts";
 const RUN = 8;
 
 /**
- * A text of a held result with fewer words than `SHORT` must equal a whole text of the message. Unrelated
- * messages share short phrases.
+ * If a text of a held result has fewer words than `SHORT`, it must equal a whole text of the message. Otherwise short
+ * phrases that unrelated messages share would count as the result.
  */
 const SHORT = 4;
 

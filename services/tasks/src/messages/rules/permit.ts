@@ -60,8 +60,9 @@ export interface Facts {
 /** The effect of a message. */
 export type Intent =
   /**
-   * A plain message. `answers`: the reviewed task, if the message goes to the sender's own overseer during the
-   * review of the sender's result. `fromOutside`: the sender does not take part in the lineage.
+   * A plain message. `answers` is present if the sender writes to its own overseer while the overseer reviews
+   * the sender's result; it is the reviewed task. `fromOutside`: the sender does not take part in the
+   * lineage.
    */
   | {
       readonly does: "say";
@@ -153,7 +154,7 @@ export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "e
 
 /**
  * Determines the effect of a message from a sender outside the lineage. Such a sender may send plain messages
- * to any participant. The answer equals the answer to the first message of a new conversation, so the sender
+ * to any participant. The response is the same as for the first message of a new conversation, so the sender
  * does not learn whether the task exists.
  */
 function fromOutside(kind: Kind): Intent {
@@ -205,9 +206,8 @@ function talk(
     if (completesTask !== true) return { does: "say" };
     throw ruleNotMet("review", "a review is settled by an oversight_decision");
   }
-  // By default a plain message is the task's result, with two exceptions. A question of an overseen agent would
-  // otherwise end the agent's task. A message of a holder with open child tasks would otherwise end those
-  // tasks.
+  // By default a plain message from the holder is the task's result, with two exceptions. For an agent with an overseer,
+  // a question would otherwise end its task. For a holder with open child tasks, a message would otherwise end them.
   const isResult = completesTask ?? (task.overseerId === "" && !hasOpenParts);
   return isResult ? { does: "complete", task } : { does: "say" };
 }
@@ -306,7 +306,7 @@ function taskIdTaken({ taskId, status }: TaskFacts): DeputeError {
   return new DeputeError(ErrorReason.TASK_ID_TAKEN, why, { metadata: { external_id: taskId } });
 }
 
-/** The refusal of a repeated notice whose task has failed in the meantime. */
+/** Returns the error for a repeated notice whose task has failed since the first notice. */
 export function failedSince({ taskId, status }: TaskFacts, failure: Failure): DeputeError {
   const name = statusName(status);
   const why = failure.errorMessage === "" ? "" : ` (${failure.errorMessage})`;
@@ -318,12 +318,12 @@ export function failedSince({ taskId, status }: TaskFacts, failure: Failure): De
   );
 }
 
-/** The refusal of a message that the participant may not send. */
+/** Returns the error for a message that the participant may not send. */
 export function notAllowed(rule: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.MESSAGE_NOT_ALLOWED, why, { metadata: { rule } });
 }
 
-/** The refusal of a message whose condition is not met. */
+/** Returns the error for a message whose rule has an unmet condition. */
 export function ruleNotMet(rule: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.MESSAGE_RULE_NOT_MET, why, { metadata: { rule } });
 }

@@ -26,7 +26,7 @@ export async function deleteHeld(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM cap_held WHERE task_id = ?", [taskId]);
 }
 
-/** Finds the newest tasks with a held result that an agent submitted or oversees, at most `limit` of each kind. */
+/** Finds up to `limit` held results that an agent submitted, and up to `limit` that it oversees, newest first. */
 export async function heldBy(tx: ReadTx, agentId: string, limit: number): Promise<HeldTask[]> {
   const columns = "task_id, cap_task_id, holder, overseer";
   const heldTasks: HeldTask[] = [];

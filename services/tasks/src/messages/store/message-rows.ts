@@ -45,7 +45,7 @@ export interface StoredMessage {
   readonly reason: string;
   /** The task whose held result the message contains; empty for none. */
   readonly carries: string;
-  /** The timestamp that the sender gave. */
+  /** The timestamp in the sender's message. */
   readonly claimed: string | undefined;
   readonly message: CapMessage | undefined;
 }

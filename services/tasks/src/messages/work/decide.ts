@@ -80,8 +80,8 @@ export async function noteInquiry(
 }
 
 /**
- * Records an answer to the overseer's questions. During a review, a message from the result's author to the overseer is
- * such an answer.
+ * Records an answer to the overseer's questions. During a review, every message from the result's author to the
+ * overseer counts as an answer.
  */
 export async function noteAnswer(
   tx: WriteTx,

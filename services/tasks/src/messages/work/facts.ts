@@ -41,8 +41,8 @@ export async function readFacts(
 }
 
 /**
- * Returns the task to whose result an overseer's message refers. For the id of a review task, this is the
- * reviewed task; otherwise, it is the task with the id.
+ * Returns the task to whose result an overseer's message refers. If the message names a review task, this is the task
+ * under review. Otherwise it is the named task itself.
  */
 async function subjectOf(
   tx: ReadTx,

@@ -94,7 +94,7 @@ export class Notices implements ReviewListener {
   }
 
   /**
-   * Completes the review tasks of a decided result. If the decision was made outside of messages, sends it to the
+   * Completes the review tasks of a decided result. A decision that no message contained is also sent to the result's
    * author.
    */
   async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {

@@ -113,7 +113,7 @@ export async function post(
   return stored;
 }
 
-/** Records the refusal of a message in its lineage: sender, recipient and reason, without content. */
+/** Records a refused message in its lineage: sender, recipient and reason, without content. */
 export async function noteRefusal(
   tx: WriteTx,
   { clock }: CapContext,

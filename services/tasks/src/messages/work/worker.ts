@@ -9,7 +9,7 @@ import type { CapContext } from "./context.ts";
  */
 export const SILENCE_MS = 3_600_000;
 
-/** Returns the worker under whose name an agent that works by messages has its leases: the agent's inbox. */
+/** Returns the worker that holds the leases of an agent that works by messages. Its name stands for the agent's inbox. */
 export function inboxOf(agentId: string): NamedWorker {
   return { holder: `cap:${agentId}`, worker: "cap" };
 }

@@ -45,7 +45,7 @@ export async function a2aGrpcPeer(
   };
 }
 
-/** Yields the elements of a stream, up to the maximum size of a stream. */
+/** Yields the elements of a stream. Throws if their total size exceeds the maximum. */
 async function* bounded(elements: AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse> {
   let bytes = 0;
   try {

@@ -14,7 +14,7 @@ import { A2A_HEADERS, documentsOf, faultInDetails, messageOf } from "./a2a-wire.
 import { faultOfStatus, LONGEST_MS, mediaTypeOf, readAll, sendHttp } from "./http-call.ts";
 import { CALL_MS, MAX_ANSWER_BYTES, MAX_STREAM_BYTES, type PeerOutbound } from "./peer.ts";
 
-/** The media type of the binding. (A2A 11.1) */
+/** The media type of A2A's HTTP+JSON binding. (A2A 11.1) */
 const A2A_JSON = "application/a2a+json";
 
 interface HttpCall {
@@ -79,12 +79,12 @@ export function a2aHttpPeer(
     async *send(request, signal) {
       const { tenant: _, ...body } = toJson(SendMessageRequestSchema, request) as JsonObject;
       if (streaming) return yield* stream({ method: "POST", path: "/message:stream", body, signal });
-      // The answer has the same members as a stream element: `task` or `message`.
+      // The response has the same members as a stream element: `task` or `message`.
       const answer = await one({ method: "POST", path: "/message:send", body, signal });
       yield messageOf(StreamResponseSchema, answer);
     },
-    // A2A's specification text maps this call to POST, but A2A's proto file maps the call to GET. The published
-    // SDKs serve POST.
+    // A2A's specification text maps this call to POST, but A2A's proto file maps it to GET. The published SDKs serve
+    // POST, so the platform sends POST.
     subscribe: (id, signal) => stream({ method: "POST", path: `${taskPath(id)}:subscribe`, signal }),
     async get(id, signal) {
       return messageOf(
@@ -100,8 +100,8 @@ export function a2aHttpPeer(
 }
 
 /**
- * Returns an element of a stream. The last element of a failed stream is an error in the form of a refused
- * call's error. (A2A 11.7)
+ * Returns an element of a stream, or throws if the element is an error. A failed stream ends with an error in the same
+ * form as the error of a refused call. (A2A 11.7)
  */
 function elementOf(document: JsonValue): JsonValue {
   const fault = isObject(document) ? faultIn(document, 500) : undefined;

@@ -43,8 +43,8 @@ export function a2aJsonRpcPeer(
     });
     try {
       const { status } = answer;
-      // Some servers also set an HTTP error status when a call fails. So the answer's body decides whether the
-      // error is a JSON-RPC error.
+      // Some servers also set an HTTP error status when a call fails. So the body of the response decides whether it is a
+      // JSON-RPC error.
       if (mediaTypeOf(answer) === "text/event-stream" && status === 200) {
         for await (const document of documentsOf(answer)) yield resultOf(document);
       } else if (status === 200 || mediaTypeOf(answer) === "application/json") {
@@ -78,7 +78,7 @@ export function a2aJsonRpcPeer(
     async *send(request, signal) {
       const params = toJson(SendMessageRequestSchema, request) as JsonObject;
       if (streaming) return yield* stream("SendStreamingMessage", params, signal);
-      // The answer has the same members as a stream element: `task` or `message`.
+      // The response has the same members as a stream element: `task` or `message`.
       yield messageOf(StreamResponseSchema, await one("SendMessage", params, signal));
     },
     subscribe: (id, signal) => stream("SubscribeToTask", { ...ofTenant, id }, signal),
@@ -93,10 +93,10 @@ export function a2aJsonRpcPeer(
 }
 
 /**
- * Returns the result in a JSON-RPC answer.
+ * Returns the result in a JSON-RPC response.
  *
- * @param status the HTTP status of the answer
- * @throws PeerFault for an error, and for a malformed answer
+ * @param status the HTTP status of the response
+ * @throws PeerFault for an error, and for a malformed response
  */
 function resultOf(answer: JsonValue, status = 200): JsonValue | undefined {
   const { error = null, result } = isObject(answer) ? answer : { error: undefined, result: undefined };

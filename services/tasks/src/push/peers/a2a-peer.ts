@@ -3,7 +3,7 @@ import type { SendMessageRequest, StreamResponse, Task } from "@depute/contracts
 /** An A2A agent on another server, over any binding. A failed call throws PeerFault. */
 export interface A2aPeer {
   /**
-   * Sends a message. An agent with streams yields the task and its changes; any other agent yields one answer. (A2A
+   * Sends a message. An agent with streams yields the task and its changes; any other agent yields one response. (A2A
    * 3.1.1, 3.1.2)
    */
   send(request: SendMessageRequest, signal: AbortSignal): AsyncIterable<StreamResponse>;

@@ -36,7 +36,7 @@ export function messageOf<Desc extends DescMessage>(
 /**
  * Finds A2A's error among the details of a google.rpc.Status in JSON.
  *
- * @returns undefined without such a detail
+ * @returns undefined if no detail is an error of A2A
  */
 export function faultInDetails(details: unknown, message: string): PeerFault | undefined {
   if (!Array.isArray(details)) return undefined;
@@ -48,7 +48,7 @@ export function faultInDetails(details: unknown, message: string): PeerFault | u
   return undefined;
 }
 
-/** Returns the fault of an agent whose answer is not of A2A's form. */
+/** Returns the fault of an agent whose response does not conform to A2A. */
 export function notA2a(problem: string): PeerFault {
   return new PeerFault(MALFORMED, `the agent does not speak A2A: ${problem}`);
 }

@@ -7,7 +7,7 @@ import { addressOf, urlOf } from "../rules/agent-address.ts";
 import { readEndpoint } from "../rules/endpoint.ts";
 
 /**
- * Milliseconds for which an answer of the registry is cached. A changed endpoint may remain unnoticed for this time.
+ * Milliseconds for which a response of the registry is cached. A changed endpoint may remain unnoticed for this time.
  */
 const FRESH_MS = 5000;
 /** Maximum number of agents whose endpoint is cached. */
@@ -20,7 +20,7 @@ interface Remembered {
   readonly untilMs: number;
 }
 
-/** Finds the addresses at which agents themselves take work: NEKTE endpoints, and interfaces of A2A. */
+/** Finds the addresses at which agents themselves accept tasks: NEKTE endpoints, and A2A interfaces. */
 export class Endpoints {
   readonly #agents: Client<typeof AgentService>;
   readonly #clock: Clock;
@@ -45,8 +45,8 @@ export class Endpoints {
   }
 
   /**
-   * Returns an active agent's address, as `addressOf` writes it; empty for none. The platform's own address counts as none, because delegations
-   * would return to the platform forever.
+   * Returns an active agent's address in the form of `addressOf`; empty for none. The platform's own address counts as
+   * none. Otherwise the platform would delegate each task to itself forever.
    *
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
@@ -79,7 +79,7 @@ function isAt(endpoint: string, publicUrl: string): boolean {
 
 const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Returns host and port of an http or https URL. All names of the local machine are replaced by the same name. */
+/** Returns host and port of an http or https URL. All names of the local machine become one name. */
 function portOf(url: string | undefined): string | undefined {
   if (url === undefined || !URL.canParse(url)) return undefined;
   const { hostname, port, protocol } = new URL(url);

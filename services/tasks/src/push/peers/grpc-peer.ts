@@ -11,7 +11,7 @@ import { CALL_MS, MAX_STREAM_BYTES, type Peer, readAnswer } from "./peer.ts";
 import { faultOfTransport, pinnedTransport } from "./pinned-transport.ts";
 
 /**
- * Calls a NEKTE server over gRPC, by NEKTE's published proto.
+ * Connects to a NEKTE server over gRPC, by NEKTE's published proto.
  *
  * @throws PeerFault ADDRESS_NOT_ALLOWED, ENDPOINT_UNREACHABLE
  */

@@ -4,11 +4,11 @@ import type { OutboundAnswer, OutboundRequest } from "@depute/service";
 import { NOT_ALLOWED, PeerFault, REFUSED, TOO_MUCH, UNREACHABLE } from "../rules/refusal.ts";
 import { MAX_ANSWER_BYTES, type PeerOutbound, readAnswer } from "./peer.ts";
 
-/** Maximum duration of a Node timer in milliseconds: a call that lasts as long as the work. */
+/** The longest timeout that Node supports, in milliseconds. Calls that last as long as the work use it. */
 export const LONGEST_MS = 2 ** 31 - 1;
 
 /**
- * Sends a request to an endpoint. A call without a limit of idle time uses the connections for streams.
+ * Sends a request to an endpoint. A call with the idle limit LONGEST_MS uses the pool of connections for streams.
  *
  * @throws PeerFault ADDRESS_NOT_ALLOWED, ENDPOINT_UNREACHABLE
  */
@@ -18,8 +18,7 @@ export async function sendHttp(
   request: OutboundRequest,
 ): Promise<OutboundAnswer> {
   try {
-    // The limit is one byte more than allowed. An oversized answer is then recognized, and does not count as a
-    // broken answer.
+    // The limit is one byte more than allowed. So an oversized response can be distinguished from a broken response.
     const limits = { ...request, maxBytes: request.maxBytes + 1 };
     return await (request.idleMs === LONGEST_MS ? streams : calls).send(url, limits);
   } catch (thrown) {
@@ -27,7 +26,7 @@ export async function sendHttp(
   }
 }
 
-/** Returns the media type of an answer, in lower case and without parameters. */
+/** Returns the media type of an HTTP response, in lower case and without parameters. */
 export function mediaTypeOf({ headers }: OutboundAnswer): string {
   return String(headers["content-type"] ?? "")
     .split(";", 1)[0]
@@ -35,7 +34,7 @@ export function mediaTypeOf({ headers }: OutboundAnswer): string {
     .toLowerCase() as string;
 }
 
-/** Returns the fault for an HTTP status that is no success. */
+/** Returns the fault for an HTTP status that reports no success. */
 export function faultOfStatus(status: number): PeerFault {
   const mayPass = status >= 500 || status === 408 || status === 425 || status === 429;
   return new PeerFault(mayPass ? UNREACHABLE : REFUSED, `the endpoint answered with HTTP status ${status}`);

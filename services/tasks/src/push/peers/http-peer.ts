@@ -117,8 +117,8 @@ export function httpPeer(
 }
 
 /**
- * Reads the end of a task from a single JSON answer instead of a stream. Servers that use NEKTE's library give
- * a single answer if they have no handler for delegations.
+ * Reads the end of a task from a single JSON response instead of a stream. Servers that use NEKTE's library return a
+ * single response if they have no handler for delegations.
  */
 function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
   if (!isObject(result)) throw malformed("an answer that is no stream of events");
@@ -135,9 +135,9 @@ function usable(id: string | undefined): string | undefined {
 }
 
 /**
- * Returns the result in a JSON-RPC answer.
+ * Returns the result in a JSON-RPC response.
  *
- * @throws PeerFault for an error, and for a malformed answer
+ * @throws PeerFault for an error, and for a malformed response
  */
 function resultOf(answer: JsonValue): JsonValue | undefined {
   if (!isObject(answer)) throw malformed("an answer that is no object");

@@ -12,9 +12,9 @@ import { parseJson } from "@depute/wire";
 import type { Numbered } from "../rules/peer-event.ts";
 import { MALFORMED, PeerFault, VERSION_MISMATCH } from "../rules/refusal.ts";
 
-/** Timeout in milliseconds of a call that the endpoint answers at once, before any work. */
+/** Timeout in milliseconds of a call to which the endpoint responds at once, before any work. */
 export const CALL_MS = 10_000;
-/** Maximum size in bytes of every answer that is not a stream. */
+/** Maximum size in bytes of every response that is not a stream. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** Maximum total size of a stream's events in bytes. */
 export const MAX_STREAM_BYTES = 64 * 1024 * 1024;
@@ -63,7 +63,7 @@ export function readAnswer(bytes: Uint8Array | string): JsonValue {
   return parsed.value;
 }
 
-/** Returns the endpoint's current hash of the capability, if the endpoint refused the hash in the call. */
+/** Returns the endpoint's current version hash of a capability, if the endpoint refused the hash in the call. */
 export function currentHash(thrown: unknown): string | undefined {
   if (!(thrown instanceof PeerFault) || thrown.code !== VERSION_MISMATCH) return undefined;
   const hash = isObject(thrown.data) ? thrown.data.current_hash : undefined;

@@ -1,6 +1,6 @@
 import type { Timers } from "@depute/core";
 
-/** How to check a source that sends no items for a long time. */
+/** The check of a source that sends no items for a long time. */
 export interface Watch {
   readonly timers: Timers;
   /** Milliseconds of silence after which `ask` is called. */

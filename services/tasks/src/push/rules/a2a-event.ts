@@ -11,7 +11,7 @@ import {
 import { MAX_ARTIFACTS, MAX_PARTS, textsOf, valueOfParts } from "@depute/wire/a2a";
 import { MALFORMED, PeerFault, TOO_MUCH } from "./refusal.ts";
 
-/** The state of a task at an A2A agent, as its answers so far show it. */
+/** The state of a task at an A2A agent, as the agent's responses so far show it. */
 export interface A2aTask {
   /** The agent's id of the task, 1 to 128 characters. */
   readonly id: string;
@@ -21,14 +21,14 @@ export interface A2aTask {
   readonly artifacts: ReadonlyMap<string, Artifact>;
 }
 
-/** The effect of an agent's answer on the attempt. */
+/** The effect of an agent's response on the attempt. */
 export type A2aEvent =
   | { readonly kind: "progress"; readonly message: string }
   | { readonly kind: "complete"; readonly output: JsonValue }
   | { readonly kind: "failed"; readonly message: string }
   | { readonly kind: "rejected"; readonly message: string }
   | { readonly kind: "cancelled"; readonly message: string }
-  /** The agent waits for an answer, or for an authorization. The platform answers with a message of the same task. */
+  /** The agent waits for an answer or an authorization. The platform sends it in a message of the same task. */
   | { readonly kind: "asks"; readonly needs: "input" | "authorization"; readonly question: string }
   /** A change that needs no event in the platform's log of the task. */
   | { readonly kind: "moved" };
@@ -44,8 +44,7 @@ const MAX_PROGRESS_MESSAGE = 1000;
 const MAX_MESSAGE = 2000;
 
 /**
- * Reads one element of an A2A agent's stream. The function also reads the answer of a call that returns a task.
- * (A2A 3.1.2, 4.2.3)
+ * Reads one element of an A2A agent's stream, or the response of a call that returns a task. (A2A 3.1.2, 4.2.3)
  *
  * @param known the task so far; undefined before the first element
  * @throws PeerFault MALFORMED, also for another task's element; LIMIT_EXCEEDED for too many artifacts or parts

@@ -43,7 +43,7 @@ export function answerMessage(
   return create(MessageSchema, { messageId, taskId, contextId, role: Role.USER, parts: [partOf(answer)] });
 }
 
-/** Creates the request that sends a message. An agent without streams answers at once, and is polled afterwards. */
+/** Creates the request that sends a message. An agent without streams must respond at once, and is polled later. */
 export function sendRequest({ tenant, streaming }: A2aAddress, message: Message): SendMessageRequest {
   return create(SendMessageRequestSchema, {
     tenant,

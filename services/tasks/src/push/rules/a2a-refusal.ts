@@ -3,7 +3,7 @@ import { PeerFault, REFUSED, UNREACHABLE } from "./refusal.ts";
 /** The domain of A2A's errors in google.rpc.ErrorInfo. (A2A 5.4) */
 export const A2A_DOMAIN = "a2a-protocol.org";
 
-/** A2A's errors: reasons of google.rpc.ErrorInfo by JSON-RPC codes. (A2A 5.4) */
+/** Maps JSON-RPC codes of A2A's errors to the reasons in google.rpc.ErrorInfo. (A2A 5.4) */
 const REASONS: ReadonlyMap<number, string> = new Map([
   [-32001, "TASK_NOT_FOUND"],
   [-32002, "TASK_NOT_CANCELABLE"],

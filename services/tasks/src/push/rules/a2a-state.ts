@@ -10,7 +10,7 @@ export interface A2aState {
   readonly answers: number;
 }
 
-/** Reads a stored state; undefined for an empty text, before the agent's first answer. */
+/** Reads a stored state; undefined for an empty text, which is stored before the agent's first response. */
 export function readA2aState(text: string): A2aState | undefined {
   if (text === "") return undefined;
   const state: unknown = JSON.parse(text);

@@ -1,7 +1,7 @@
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { A2A_BINDINGS, type A2aInterface, a2aInterfaceOf, isObject } from "@depute/core";
 
-/** The address of an agent that answers A2A itself. */
+/** The address of an agent that serves A2A itself. */
 export interface A2aAddress extends A2aInterface {
   /** Whether the agent's card declares streams. Otherwise the platform polls the task. */
   readonly streaming: boolean;
@@ -10,8 +10,8 @@ export interface A2aAddress extends A2aInterface {
 const A2A = "a2a:";
 
 /**
- * Returns the address at which an agent itself takes work, as one text; empty for none. A NEKTE endpoint is a URL. An
- * A2A interface is `a2a:` and its members as JSON. {@link readA2aAddress} reads it.
+ * Encodes the address at which an agent itself accepts tasks as one text; empty for none. A NEKTE endpoint is encoded
+ * as its URL. An A2A interface is encoded as `a2a:` and its members as JSON. {@link readA2aAddress} decodes it.
  */
 export function addressOf({ nekte, a2aCard }: Pick<Agent, "nekte" | "a2aCard">): string {
   if (a2aCard === undefined) return nekte?.endpoint ?? "";

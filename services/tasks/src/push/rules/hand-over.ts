@@ -24,7 +24,7 @@ export interface Terms {
 }
 
 const MAX_INT32 = 2 ** 31 - 1;
-/** Maximum time to live in seconds that NEKTE servers of this kind accept: 30 days. */
+/** The maximum time to live of a context that NEKTE servers accept, in seconds: 30 days. */
 const MAX_TTL_S = 2_592_000;
 
 const utf8 = new TextEncoder();
@@ -79,7 +79,7 @@ export function handOver(
 }
 
 /**
- * Returns the contexts that are shared in separate calls, outside the delegation request.
+ * Returns the contexts that are shared by separate calls, because the delegation request does not contain them.
  *
  * @param carried number of contexts, from the first, that the delegation request contains
  */

@@ -83,7 +83,7 @@ export function readPeerEvent(name: string, data: JsonValue, taskId: string): Pe
   }
 }
 
-/** Converts a state change that ends or interrupts the task without an event of its own. */
+/** Converts a state change to an event. Only a change that ends or interrupts the task has an effect. */
 function changeOf({ to, reason }: Record<string, unknown>): PeerEvent {
   const why = text(reason).slice(0, MAX_FAILURE_MESSAGE);
   if (to === "failed") return { kind: "failed", code: FAILED, message: why };

@@ -6,8 +6,8 @@ export interface Refusal {
 }
 
 /**
- * Thrown if an endpoint did not do the requested work. People read the message. The message is truncated,
- * because it may quote the answer.
+ * Thrown if an endpoint did not do the requested work. The message is for people. It is truncated, because it may
+ * quote the endpoint's response.
  */
 export class PeerFault extends Error implements Refusal {
   override readonly name = "PeerFault";
@@ -33,11 +33,11 @@ export class PeerFault extends Error implements Refusal {
 
 const MAX_MESSAGE = 500;
 
-/** No connection, no answer in time, or a fault inside the endpoint. */
+/** No connection, no response in time, or a fault inside the endpoint. */
 export const UNREACHABLE: Refusal = { reason: "ENDPOINT_UNREACHABLE", retryable: true };
 /** Credentials are missing or wrong, or there is no NEKTE server at the address. */
 export const REFUSED: Refusal = { reason: "ENDPOINT_REFUSED", retryable: false };
-/** The answer is not NEKTE, or is about another task. A retry would not help. */
+/** The response does not conform to NEKTE, or is about another task. A retry would not help. */
 export const MALFORMED: Refusal = { reason: "ENDPOINT_MALFORMED", retryable: false };
 /** The endpoint sent more bytes or events than the limits allow. */
 export const TOO_MUCH: Refusal = { reason: "LIMIT_EXCEEDED", retryable: false };

@@ -1,6 +1,6 @@
 import type { Migration } from "@depute/store";
 
-// Delegations at endpoints. In a row with `owed_ms`, the delegation must be cancelled, and the endpoint has not
+// Delegations at endpoints. If `owed_ms` is set, the delegation must be cancelled, and the endpoint has not yet
 // acknowledged the cancellation.
 const REMOTES = `
 CREATE TABLE push_remotes (

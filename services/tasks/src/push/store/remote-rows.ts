@@ -13,7 +13,7 @@ export interface Remote {
   readonly terms: string;
   /** The id of the last relayed event; empty if none was relayed or the endpoint sends no ids. */
   readonly lastEventId: string;
-  /** The state of the delegation at an A2A agent as JSON; empty before the agent's first answer, and for NEKTE. */
+  /** The state of the delegation at an A2A agent as JSON; empty before the agent's first response, and for NEKTE. */
   readonly peerState: string;
 }
 

@@ -18,7 +18,7 @@ import { beginRemote, inputOf, type Push, pause, reach, requireContexts } from "
 /** Maximum number of stream elements that one attempt reads. */
 const MAX_ELEMENTS = 10_000;
 /**
- * Maximum number of consecutive calls without an element of a stream. After one more such call the attempt
+ * Maximum number of consecutive calls without a stream element. After one more call without an element, the attempt
  * fails.
  */
 const MAX_FAILURES = 6;
@@ -30,14 +30,17 @@ const LONGEST_WAIT_MS = 5000;
 export interface AtA2aAgent {
   readonly push: Push;
   readonly address: A2aAddress;
-  /** The address as the store has it. */
+  /** The address in the form in which it is stored. */
   readonly endpoint: string;
   readonly assignment: Assignment;
   readonly lease: Lease;
   readonly context: WorkContext;
 }
 
-/** Work at an A2A agent. Sends the work as a message, relays the task's changes, answers questions, and resumes. */
+/**
+ * The work on one assignment at an A2A agent. Sends the task as a message, relays the task's changes, answers the
+ * agent's questions, and resumes interrupted work.
+ */
 export class A2aDelegated {
   readonly #at: AtA2aAgent;
   readonly #peer: A2aPeer;
@@ -55,7 +58,7 @@ export class A2aDelegated {
   #elements = 0;
   /** Whether a stream element arrived since the last wait, and whether the element was a change of the task. */
   #heard: "nothing" | "snapshot" | "change" = "nothing";
-  /** Number of consecutive calls that brought nothing. */
+  /** Number of consecutive calls without a stream element. */
   #failures = 0;
   #waitMs = FIRST_WAIT_MS;
   #lastProgress = "";
@@ -104,7 +107,7 @@ export class A2aDelegated {
       if (outcome === "interrupted") await this.#interrupt();
       else if (outcome === "broken") {
         await this.#wait();
-        // The agent never named a task, so the message is sent again under the same message id.
+        // The agent never sent a task id, so the first message is sent again with the same message id.
         if (this.#state === undefined) message = this.#firstMessage();
       } else if (outcome.kind === "complete") return { output: outcome.output };
       else if (outcome.kind === "asks") message = await this.#answer(outcome);
@@ -122,9 +125,9 @@ export class A2aDelegated {
   }
 
   /**
-   * Sends a message, or subscribes to the task, and relays the elements of the answer.
+   * Sends a message, or subscribes to the task, and relays the elements of the response.
    *
-   * @returns the event with which the agent ends the work or needs an answer; `broken` if the answer ends
+   * @returns the event with which the agent ends the work or needs an answer; `broken` if the response ends
    * without such an event
    */
   async #follow(message: Message | undefined): Promise<Outcome> {
@@ -170,9 +173,9 @@ export class A2aDelegated {
   }
 
   /**
-   * Relays one element.
+   * Relays one element of a response.
    *
-   * @param message the message that the element's call sent; undefined if it sent none
+   * @param message the message in the request; undefined if the request was a subscription
    * @returns the event if it ends the work or needs an answer
    */
   async #hear(
@@ -187,8 +190,7 @@ export class A2aDelegated {
     await this.#acknowledge(message);
     this.#heard = element.payload.case === "task" ? "snapshot" : "change";
     if (event.kind === "moved") return undefined;
-    // The agent's reply to an answer may begin with the task's earlier state, which still contains the
-    // question.
+    // The agent's response to an answer may begin with the task's earlier state, which still contains the question.
     if (event.kind === "asks" && element.payload.case === "task" && message?.taskId) return undefined;
     if (event.kind !== "progress") return event;
     // A snapshot of the task repeats its latest message.
@@ -197,7 +199,7 @@ export class A2aDelegated {
     return undefined;
   }
 
-  /** Counts a delegator's answer as given once the agent has replied to the message with the answer. */
+  /** Records a delegator's answer as delivered once the agent has replied to the message with this answer. */
   async #acknowledge(message: Message | undefined): Promise<void> {
     if (message === undefined || message !== this.#unacknowledged || this.#state === undefined) return;
     this.#unacknowledged = undefined;
@@ -265,7 +267,7 @@ export class A2aDelegated {
   }
 
   /**
-   * Whether the attempt continues after a call failed in this way.
+   * Whether the attempt continues after this failure of a call.
    *
    * @param message the message that the call sent; undefined for a call without a message
    */

@@ -26,15 +26,15 @@ export const MAX_EVENTS = 10_000;
 /** Milliseconds between two writes of the last relayed event's id to the store. */
 const NOTE_MS = 1000;
 /**
- * Maximum number of consecutive breaks of a stream without an event in between. At the next break the attempt
- * fails.
+ * Maximum number of consecutive times that a stream may break without an event in between. At the next break the
+ * attempt fails.
  */
 const MAX_BREAKS = 6;
 const FIRST_BREAK_MS = 250;
 const LONGEST_BREAK_MS = 5000;
 /** Milliseconds between two status calls, if the stream cannot be resumed. */
 const ASK_MS = 2000;
-/** Maximum number of consecutive status calls without an answer, while the stream sends no events. */
+/** Maximum number of consecutive status calls without a response, while the stream sends no events. */
 const MAX_UNANSWERED = 3;
 
 /** Placeholder for the last event's id if the endpoint sends no event ids. Real ids contain no space. */

@@ -10,7 +10,7 @@ import { type Push, pause } from "./at-peer.ts";
 import { workAt } from "./push-work.ts";
 import { ownWorkerCalls } from "./worker-calls.ts";
 
-/** Maximum number of agents in the set of agents with new work. Scans find the other agents. */
+/** Maximum number of agents that are remembered as having new tasks. The periodic scan finds any other agent. */
 const MAX_NOTICED = 10_000;
 /** Maximum number of agents that one scan finds. */
 const LOOK_BATCH = 256;
@@ -73,7 +73,7 @@ export class Dispatcher {
     this.#look();
   }
 
-  /** Adds an agent to the agents with new work. */
+  /** Remembers that an agent has new tasks. */
   notice(agentId: string): void {
     if (this.#isClosing || this.#options.endpoints.hasNone(agentId)) return;
     if (this.#noticed.size < MAX_NOTICED) this.#noticed.add(agentId);
@@ -132,7 +132,7 @@ export class Dispatcher {
       try {
         if (await this.#take(agentId)) this.#noticed.add(agentId);
       } catch (err) {
-        // The next scan finds the agent's work again.
+        // The next scan finds the agent's tasks again.
         this.#complain(err);
       }
     }

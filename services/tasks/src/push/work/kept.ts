@@ -20,8 +20,8 @@ export interface OpenStream {
 }
 
 /**
- * Open streams of suspended tasks, because NEKTE continues on the same stream after a resume. If a stream is dropped
- * and the endpoint cannot resume it, the work is lost.
+ * Keeps the streams of suspended tasks open, because NEKTE continues on the same stream after a resume. If a stream is
+ * dropped and the endpoint cannot resume it, the work is lost.
  */
 export class Kept {
   readonly #timers: Timers;

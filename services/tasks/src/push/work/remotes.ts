@@ -23,8 +23,8 @@ import {
 const TIMED_OUT = reasonName(ErrorReason.TASK_TIMEOUT);
 
 /**
- * Stores delegations at endpoints, so that they are resumed after a restart and cancelled with their tasks. Each row
- * commits with the change that causes it.
+ * Stores delegations at endpoints, so that they are resumed after a restart and cancelled with their tasks. Each row is
+ * written in the transaction of the change that causes it.
  */
 export class Remotes {
   readonly #engine: TaskEngine;
@@ -94,7 +94,10 @@ export class Remotes {
     });
   }
 
-  /** After the end of a task, deletes its delegation or cancels the delegation at the endpoint. */
+  /**
+   * Updates a task's delegation when the task changes. If the result has arrived, the delegation is deleted. If the task
+   * ends without a result, or the attempt times out, the delegation is cancelled at the endpoint.
+   */
   async #follow(tx: WriteTx, { after, events }: TaskChange): Promise<void> {
     const { id, status, failure } = after.task;
     if (status === TaskStatus.COMPLETED || status === TaskStatus.IN_REVIEW) {

@@ -20,8 +20,8 @@ import { filedDisputes, insertDispute } from "../store/dispute-rows.ts";
 import { readMessages } from "../store/session-rows.ts";
 
 /**
- * Returns the disputes of a session with the agreed terms. Disputes that follow from the session's messages
- * come first. Disputes that parties filed come next.
+ * Returns the disputes of a session, each with the terms to which the parties agreed. Disputes that follow from the
+ * session's messages come first. Disputes that parties filed come next.
  */
 export async function readDisputes(store: Store, session: Session): Promise<Dispute[]> {
   return store.read(async (tx) => [

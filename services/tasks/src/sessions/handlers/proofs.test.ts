@@ -69,8 +69,8 @@ test("a proof counts once, also after a restart; a refused message does not use 
   expect(await refusalCode(again())).toEqual([INTEGRITY, "proof_replayed"]);
   await stage.host.restart();
   expect(await refusalCode(again())).toEqual([INTEGRITY, "proof_replayed"]);
-  // A participant may repeat a message. The repetition gets the first answer, even if the message's proof is
-  // old.
+  // A participant may repeat a message. The repetition gets the first response, even if the message's proof has become
+  // too old.
   stage.clock.advance(120_000);
   expect(await stage.api.appendMessage({ envelope }, as(BEN.key))).toMatchObject({ sequence: 5n });
 });

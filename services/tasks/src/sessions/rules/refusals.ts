@@ -59,7 +59,7 @@ export const REASONS = {
   at_capacity: LIMIT_EXCEEDED,
 } as const satisfies Readonly<Record<RefusalCode, ErrorReason>>;
 
-/** Converts a refusal of the protocol to a refusal of the platform. */
+/** Converts a refusal of the session protocol to the platform's error. */
 export function refused(refusal: Refusal, session: Session): DeputeError {
   const { code, detail, family, retryable } = refusal;
   const state = SessionStateSchema.value[session.state]?.localName ?? "";
@@ -82,17 +82,17 @@ export function refused(refusal: Refusal, session: Session): DeputeError {
   return new DeputeError(reason, detail, { metadata, violations });
 }
 
-/** Creates the refusal of a proof that was used before. */
+/** Returns the error for a proof that was used before. */
 export function replayed(session: Session): DeputeError {
   return refusedHere("proof_replayed", "the proof was taken before", session);
 }
 
-/** Returns the refusal of a message whose id is already used in the session. */
+/** Returns the error for a message whose id is already used in the session. */
 export function duplicate(session: Session): DeputeError {
   return refusedHere("duplicate_message", "a message of that id is in the session", session);
 }
 
-/** Creates the refusal of a reference to evidence that does not exist or that the sender may not show. */
+/** Returns the error for a reference to evidence that does not exist or that the sender may not show. */
 export function unknownEvidence(session: Session): DeputeError {
   return refusedHere(
     "unknown_evidence",
@@ -105,7 +105,7 @@ function refusedHere(code: Exclude<RefusalCode, LimitCode>, detail: string, sess
   return refused({ code, detail, ...REFUSALS[code] }, session);
 }
 
-/** Creates the refusal for a delegation that does not exist, is hidden from the caller, or has no report. */
+/** Returns the error for a delegation that does not exist, is hidden from the caller, or has no report. */
 export function delegationNotFound({ sessionId, delegationId }: EvidencePlace): DeputeError {
   return new DeputeError(ErrorReason.SESSION_DELEGATION_NOT_FOUND, "no such delegation", {
     metadata: { session: sessionId, delegation: delegationId },

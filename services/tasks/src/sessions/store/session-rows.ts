@@ -40,9 +40,9 @@ export async function readSession(tx: ReadTx, sessionId: string): Promise<Sessio
 /**
  * Writes a session.
  *
- * @param before the stored session, if a message changed it. A deadline that moved to a later time is not
- * stored, because almost every message moves the silence deadline. So the loop may check a session too early,
- * and then checks the session again later.
+ * @param before the stored session, if a message changed it. A deadline that moved to a later time is not stored,
+ * because almost every message moves the silence deadline. So the timekeeper may check a session too early. It then
+ * checks the session again later.
  */
 export async function putSession(tx: WriteTx, session: Session, before?: Session): Promise<void> {
   const deadlineMs = nextDeadlineMs(session);
