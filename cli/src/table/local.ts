@@ -79,7 +79,7 @@ export const LOCAL: readonly Command[] = [
     summary: "Checks a backup, and copies it to a new data folder",
     details: "It takes the settings of `depute start`, and `--from`, `--keys-from`. SQLite only.",
     example: "depute restore --from backup-1 --keys-from keys-1 --data-dir data",
-    notRun: "needs a backup",
+    notRun: "needs a backup of a platform",
     ownWords: "restore",
   },
   {
