@@ -112,6 +112,18 @@ export class Replicas {
   }
 
   async startOne(service: string, settings: Record<string, string>): Promise<Replica> {
+    for (let remainingTries = 3; ; remainingTries--) {
+      try {
+        return await this.#startOnce(service, settings);
+      } catch (error) {
+        // On a busy machine, the database may answer too late. Whatever starts processes starts them again then.
+        const isLate = (error as Error).message.includes("the database does not answer");
+        if (!isLate || remainingTries === 1) throw error;
+      }
+    }
+  }
+
+  async #startOnce(service: string, settings: Record<string, string>): Promise<Replica> {
     const child = spawn(process.execPath, [MAIN, "serve", service, `--${service}-port`, "0"], {
       env: { ...process.env, DEPUTE_DATA_DIR: mkdtempSync(join(this.#folder, "data-")), ...settings },
       stdio: ["ignore", "pipe", "pipe"],

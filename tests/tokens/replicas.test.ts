@@ -125,6 +125,7 @@ describe.skipIf(postgres === undefined)("replicas of the tokens service", async 
   const all = postgres === undefined ? [] : await replicas.start("tokens", 3, replicas.settings(SHARED));
   const at = (n: number) => all[n % all.length] as Replica;
   const [a, b, c] = all as [Replica, Replica, Replica];
+  afterAll(() => replicas.endAll());
   const atAll = <T>(run: (replica: Replica, n: number) => Promise<T>) => Promise.all(all.map(run));
 
   test("accept a proof once, when all receive it at the same time", async () => {

@@ -5,7 +5,7 @@ import { toJson } from "@bufbuild/protobuf";
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
 import { postgresForTests } from "@depute/store/testing";
 import { type FakeModel, fakeModel, signedContract, toMessage } from "@depute/verifier/testing";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isConsistent, rootOf } from "../replicas/merkle.ts";
 import { type Json, type Replica, Replicas } from "../replicas/replica.ts";
 
@@ -16,7 +16,6 @@ import { type Json, type Replica, Replicas } from "../replicas/replica.ts";
 
 const postgres = await postgresForTests();
 const replicas = new Replicas(postgres?.url ?? "");
-afterEach(() => replicas.endAll());
 afterAll(async () => {
   await postgres?.stop();
   replicas.close();
@@ -79,9 +78,12 @@ async function expectOneLog(
   }
 }
 
-describe.skipIf(postgres === undefined)("replicas of the verifier", () => {
+describe.skipIf(postgres === undefined)("replicas of the verifier", async () => {
+  const all = postgres === undefined ? [] : await replicas.start("verifier", 3);
+  const [a, b] = all as [Replica, Replica];
+  afterAll(() => replicas.endAll());
+
   test("append to one log without gaps while all of them write", async () => {
-    const all = await replicas.start("verifier", 3);
     const at = (n: number) => all[n % 3] as Replica;
     const heads: { size: number; root: Buffer }[] = [];
     const places: number[] = [];
@@ -95,39 +97,31 @@ describe.skipIf(postgres === undefined)("replicas of the verifier", () => {
   }, 60_000);
 
   test("append a document once, whichever replicas receive it", async () => {
-    const all = await replicas.start("verifier", 2);
-    const places = await Promise.all(Array.from({ length: 10 }, (_, n) => append(all[n % 2] as Replica, 0)));
-    expect(new Set(places)).toEqual(new Set([0]));
-    await expectOneLog(all, 1);
+    const { size } = await headOf(a);
+    const places = await Promise.all(
+      Array.from({ length: 9 }, (_, n) => append(all[n % 3] as Replica, 1000)),
+    );
+    expect(new Set(places)).toEqual(new Set([size]));
+    await expectOneLog(all, size + 1);
   }, 60_000);
 
-  test("keep each acknowledged leaf when one of them is killed and one is stopped", async () => {
-    const [killed, stopped, left] = (await replicas.start("verifier", 3)) as [Replica, Replica, Replica];
-    const places = new Map<number, number>();
-    const heads = [await headOf(left)];
-    const pending = Array.from({ length: 200 }, (_, n) =>
-      append(n % 2 ? killed : stopped, n).then(
-        (index) => void places.set(n, index),
-        () => {},
-      ),
+  test("record the escalation and the time-out of a review once", async () => {
+    const request = { kind: "REVIEW_KIND_OVERSIGHT", subject: "s", title: "t", reviewers: ["desk"] };
+    for (let n = 0; n < 5; n++) {
+      const more = { requestId: crypto.randomUUID(), escalationReviewers: ["head"], timeout: "1s" };
+      await a.call(`${REVIEWS}/CreateReview`, { ...request, ...more, escalateAfter: "0.400s" });
+    }
+    // Five reviews were created, then escalated, then timed out.
+    const changes = await b.stream(`${REVIEWS}/WatchReviews`, {}, 15);
+    expect(changes.map(({ sequence }) => Number(sequence))).toEqual(
+      Array.from({ length: 15 }, (_, n) => n + 1),
     );
-    await Promise.race(pending);
-    stopped.pause();
-    await killed.kill();
-    for (let n = 200; n < 210; n++) places.set(n, await append(left, n));
-    heads.push(await headOf(left));
-    stopped.resume();
-    await Promise.all(pending);
-    const { size } = await headOf(left);
-    expect(new Set(places.values()).size).toBe(places.size);
-    await expectOneLog([left, stopped], size, heads);
-    // A repeated document gets its place, so each acknowledged leaf is where its answer said.
-    for (const [n, index] of places) expect(await append(left, n)).toBe(index);
-    expect((await headOf(stopped)).size).toBe(size);
-  }, 90_000);
+    await a.call(`${REVIEWS}/CreateReview`, { ...request, requestId: crypto.randomUUID() });
+    const [next] = await b.stream(`${REVIEWS}/WatchReviews`, { afterSequence: 15 }, 1);
+    expect(next).toMatchObject({ sequence: "16", review: { state: "REVIEW_STATE_PENDING" } });
+  }, 60_000);
 
   test("show a decision of a review at once, and decide a review once", async () => {
-    const [a, b] = (await replicas.start("verifier", 2)) as [Replica, Replica];
     const requestId = crypto.randomUUID();
     const request = {
       requestId,
@@ -157,28 +151,35 @@ describe.skipIf(postgres === undefined)("replicas of the verifier", () => {
     }
   }, 60_000);
 
-  test("record the escalation and the time-out of a review once", async () => {
-    const all = await replicas.start("verifier", 3);
-    const [a, b] = all as [Replica, Replica];
-    const request = { kind: "REVIEW_KIND_OVERSIGHT", subject: "s", title: "t", reviewers: ["desk"] };
-    for (let n = 0; n < 5; n++) {
-      const more = { requestId: crypto.randomUUID(), escalationReviewers: ["head"], timeout: "1s" };
-      await a.call(`${REVIEWS}/CreateReview`, { ...request, ...more, escalateAfter: "0.400s" });
-    }
-    // Five reviews were created, then escalated, then timed out.
-    const changes = await b.stream(`${REVIEWS}/WatchReviews`, {}, 15);
-    expect(changes.map(({ sequence }) => Number(sequence))).toEqual(
-      Array.from({ length: 15 }, (_, n) => n + 1),
+  test("keep each acknowledged leaf when one of them is killed and one is stopped", async () => {
+    const [killed, stopped, left] = all as [Replica, Replica, Replica];
+    const places = new Map<number, number>();
+    const heads = [await headOf(left)];
+    const pending = Array.from({ length: 200 }, (_, i) => 2000 + i).map((n) =>
+      append(n % 2 ? killed : stopped, n).then(
+        (index) => void places.set(n, index),
+        () => {},
+      ),
     );
-    await a.call(`${REVIEWS}/CreateReview`, { ...request, requestId: crypto.randomUUID() });
-    const [next] = await b.stream(`${REVIEWS}/WatchReviews`, { afterSequence: 15 }, 1);
-    expect(next).toMatchObject({ sequence: "16", review: { state: "REVIEW_STATE_PENDING" } });
-  }, 60_000);
+    await Promise.race(pending);
+    stopped.pause();
+    await killed.kill();
+    for (let n = 3000; n < 3010; n++) places.set(n, await append(left, n));
+    heads.push(await headOf(left));
+    stopped.resume();
+    await Promise.all(pending);
+    const { size } = await headOf(left);
+    expect(new Set(places.values()).size).toBe(places.size);
+    await expectOneLog([left, stopped], size, heads);
+    // A repeated document gets its place, so each acknowledged leaf is where its answer said.
+    for (const [n, index] of places) expect(await append(left, n)).toBe(index);
+    expect((await headOf(stopped)).size).toBe(size);
+  }, 90_000);
 });
 
 describe.skipIf(postgres === undefined)("replicas of the verifier that ask a model", () => {
   let model: FakeModel;
-  let settings: Record<string, string>;
+  let all: Replica[];
 
   beforeAll(async () => {
     model = await fakeModel();
@@ -189,8 +190,9 @@ describe.skipIf(postgres === undefined)("replicas of the verifier that ask a mod
     const judges = [{ models: ["claude-sonnet-4-20250514"], style: "anthropic", url, keyFile, ...price }];
     const file = join(replicas.folder, "judges.json");
     writeFileSync(file, JSON.stringify(judges));
-    settings = { DEPUTE_VERIFIER_JUDGES: file, DEPUTE_VERIFIER_OUTBOUND_HOSTS: model.host };
-  });
+    const env = { DEPUTE_VERIFIER_JUDGES: file, DEPUTE_VERIFIER_OUTBOUND_HOSTS: model.host };
+    all = await replicas.start("verifier", 3, replicas.settings(env));
+  }, 180_000);
   afterAll(() => model?.stop());
 
   async function agree(replica: Replica): Promise<string> {
@@ -219,7 +221,6 @@ describe.skipIf(postgres === undefined)("replicas of the verifier that ask a mod
     expect.poll(() => model.asked.length, { timeout: 20_000 }).toBe(count);
 
   test("ask it once for equal outputs", async () => {
-    const all = await replicas.start("verifier", 3, replicas.settings(settings));
     const contractId = await agree(all[0] as Replica);
     const answer = Promise.withResolvers<number>();
     model.answer(answer.promise, 0.1);
@@ -233,22 +234,7 @@ describe.skipIf(postgres === undefined)("replicas of the verifier that ask a mod
     expect(model.asked).toHaveLength(1);
   }, 60_000);
 
-  test("take over from a replica that is killed while it asks", async () => {
-    const all = await replicas.start("verifier", 2, replicas.settings(settings));
-    const [killed, left] = all as [Replica, Replica];
-    const contractId = await agree(left);
-    model.answer("hang", 0.8);
-    const lost = check(killed, contractId).catch(() => undefined);
-    await untilAsked(1);
-    const waiting = check(left, contractId);
-    await killed.kill();
-    expect(await waiting).toMatchObject({ result: { passed: true, score: 0.8 } });
-    expect(await lost).toBeUndefined();
-    expect(model.asked).toHaveLength(2);
-  }, 60_000);
-
   test("have one result after a replica was stopped beyond its claim", async () => {
-    const all = await replicas.start("verifier", 2, replicas.settings(settings));
     const [stopped, left] = all as [Replica, Replica];
     const contractId = await agree(left);
     const late = Promise.withResolvers<number>();
@@ -262,6 +248,19 @@ describe.skipIf(postgres === undefined)("replicas of the verifier that ask a mod
     expect(await paused).toMatchObject({ result: { score: 0.8 } });
     for (const replica of all)
       expect(await check(replica, contractId)).toMatchObject({ result: { score: 0.8 } });
+    expect(model.asked).toHaveLength(2);
+  }, 60_000);
+
+  test("take over from a replica that is killed while it asks", async () => {
+    const [left, , killed] = all as [Replica, Replica, Replica];
+    const contractId = await agree(left);
+    model.answer("hang", 0.8);
+    const lost = check(killed, contractId).catch(() => undefined);
+    await untilAsked(1);
+    const waiting = check(left, contractId);
+    await killed.kill();
+    expect(await waiting).toMatchObject({ result: { passed: true, score: 0.8 } });
+    expect(await lost).toBeUndefined();
     expect(model.asked).toHaveLength(2);
   }, 60_000);
 });
