@@ -40,6 +40,7 @@ async function serve(route: Route) {
     timers: clock,
     publicUrl: "http://depute.example",
     addresses: DIRECT_CLIENTS,
+    turns: { enter: () => ({ end() {} }) },
     stopping: new AbortController().signal,
     bodies: { maxBytes: 1_000, timeoutMs: 1_000, timers: systemTimers },
     loginOf: async () => "local",

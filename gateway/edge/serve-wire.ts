@@ -3,16 +3,19 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { invalid } from "@depute/core";
 import {
   CHALLENGE,
+  certificateOfRequest,
   errorAnswer,
   HttpRefusal,
   type HttpRequest,
   type HttpResponse,
   type HttpRoute,
+  lineOf,
   mediaTypeOf,
   notAcceptable,
   type PathParameters,
   sendBytes,
   sendText,
+  type Turn,
   takeBody,
 } from "@depute/service";
 import { answerJsonRpc, type CallNote, type JsonRpcEndpoint } from "./json-rpc.ts";
@@ -107,9 +110,11 @@ class Served<Declared extends Pick<Route, "path">> {
     const notes: CallNote[] = [];
     const headers = wire.headersOf?.(route.path, parameters, request.headers) ?? {};
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    let turn: Turn | undefined;
     try {
       const query = admitHead(route, request);
       const body = await admitBody(route, request, this.#deps);
+      turn = await turnOf(request, call.signal, this.#deps);
       const wireRequest = { parameters, query, headers: request.headers, call, ...(body && { body }) };
       switch (route.kind) {
         case "json-rpc":
@@ -139,6 +144,8 @@ class Served<Declared extends Pick<Route, "path">> {
       if (response.headersSent || response.destroyed) response.destroy();
       else this.#sendError(request, response, thrown, call.requestId);
       log({ thrown });
+    } finally {
+      turn?.end();
     }
   }
 
@@ -205,6 +212,16 @@ class Served<Declared extends Pick<Route, "path">> {
 }
 
 const NO_BYTES = new Uint8Array();
+
+/** Waits for the turn of the request's caller. A principal that is not proven has the line of its address. */
+function turnOf(
+  request: HttpRequest,
+  signal: AbortSignal,
+  { turns, principalOf, addresses }: WireDeps,
+): Turn | Promise<Turn> {
+  const principal = principalOf(request.headers, certificateOfRequest(request));
+  return turns.enter(lineOf(principal, addresses.ofRequest(request)), signal);
+}
 
 function plainJson(body: JsonValue): { bytes: Uint8Array; type: string } {
   return { bytes: Buffer.from(JSON.stringify(body)), type: "application/json" };

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Clock, Timers } from "@depute/core";
-import type { BodyLimits, ClientAddresses, Logger } from "@depute/service";
+import type { BodyLimits, ClientAddresses, Logger, ServiceDeps } from "@depute/service";
 
 /** The dependencies of every wire. */
 export interface WireDeps {
@@ -14,6 +14,8 @@ export interface WireDeps {
   readonly publicUrl: string;
   /** Finds the network address of a request's client. */
   readonly addresses: ClientAddresses;
+  /** The turns of callers; see `ServiceDeps.turns`. */
+  readonly turns: ServiceDeps["turns"];
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
   /** The limits for request bodies. */

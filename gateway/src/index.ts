@@ -72,6 +72,7 @@ export const gateway = defineService({
       timers,
       stopping,
       addresses: deps.addresses,
+      turns: deps.turns,
       loginOf: (headers, certificate) => deps.loginOf(headers, certificate),
       issuers: () => deps.issuers(),
       principalOf: (headers, certificate) => deps.principalOf(headers, certificate),

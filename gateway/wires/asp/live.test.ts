@@ -48,6 +48,7 @@ beforeEach(async () => {
     timers: clock,
     publicUrl: "http://127.0.0.1",
     addresses: DIRECT_CLIENTS,
+    turns: { enter: () => ({ end() {} }) },
     stopping: stopping.signal,
     loginOf: async () => "local",
     issuers: () => [],

@@ -30,6 +30,7 @@ import { assertReplicable, assertTrust } from "./host-rules.ts";
 import { observeRoutes } from "./http-routes.ts";
 import { Identities, type IdentitiesOptions } from "./identities/identities.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
+import { lineOfCurrentCall } from "./interceptors/current-call.ts";
 import { serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 import type { Logger } from "./log.ts";
 import { createMetrics, type Registry } from "./metrics.ts";
@@ -39,6 +40,7 @@ import { type ModuleName, SERVICES, type ServiceName } from "./names.ts";
 import { operationsRoutes } from "./operations.ts";
 import { PeerWatch } from "./peer-watch.ts";
 import { platformKeys } from "./platform-keys.ts";
+import { FairTurns } from "./quotas/fair-turns.ts";
 import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
@@ -130,6 +132,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const credentials = readCredentials(common.credentialsFile);
   const metrics = options.metrics ?? createMetrics();
   const stopping = new AbortController();
+  const turns = new FairTurns({ clock, timers });
   const tracing = common.otlpEndpoint !== "";
   const running: Running[] = [];
   const trails: AuditTrail[] = [];
@@ -215,6 +218,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         dataDir: common.dataDir,
         storeAt: (name, fingerprints) => ({
           ...storeAt(common, name),
+          callerOf: lineOfCurrentCall,
           isShared: common.replicated,
           timers,
           clock,
@@ -227,6 +231,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
         publicUrl: publicUrlOf(module.name),
         addresses,
+        turns,
         stopping: stopping.signal,
       };
       reaches.set(module.name, deps);
@@ -242,6 +247,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         credentials,
         identities,
         reach: deps,
+        turns,
         tracing,
         stopping: stopping.signal,
         ...auditOf(module, trail),

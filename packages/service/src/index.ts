@@ -104,6 +104,7 @@ export {
 } from "./outbound/outbound.ts";
 export { Outbox, type OutboxOptions } from "./outbox.ts";
 export { type KeyName, type KeySource, keyFiles, openSeed } from "./platform-keys.ts";
+export { FairTurns, lineOf, type Turn } from "./quotas/fair-turns.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { DEFAULT_ROLES, type RolesBySettings } from "./roles/caller-roles.ts";

@@ -15,6 +15,7 @@ import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
 import type { ModuleName, ServiceName } from "./names.ts";
 import type { KeySource } from "./platform-keys.ts";
+import type { FairTurns } from "./quotas/fair-turns.ts";
 import type { RolesBySettings } from "./roles/caller-roles.ts";
 import type { Manners } from "./service-manners.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
@@ -83,6 +84,8 @@ export interface ServiceDeps {
   readonly publicUrl: string;
   /** Finds the network address of a request's client. */
   readonly addresses: ClientAddresses;
+  /** The turns of callers in this process, for requests that are no RPCs. */
+  readonly turns: Pick<FairTurns, "enter">;
   /** Aborts when the process begins to drain, so that long answers end. */
   readonly stopping: AbortSignal;
 }

@@ -1,6 +1,7 @@
 import { DeputeError, ErrorReason, type Random, type Timers } from "@depute/core";
 import { againAfterConflicts } from "./conflicts.ts";
 import { isStoreFailure, StoreLostError, UnknownCommitError } from "./errors.ts";
+import { FairQueue } from "./fair-queue.ts";
 import type { WriteOptions } from "./store.ts";
 import { capture, runWithin, Transaction, type WriteConnection } from "./transaction.ts";
 
@@ -141,10 +142,12 @@ export interface GroupCommitOptions {
   readonly timers: Timers;
   /** Source of the jitter between the runs of a function that conflicts. */
   readonly random: Random;
+  /** Returns the caller on whose behalf the current code writes; absent for one common queue. */
+  readonly callerOf?: (() => string) | undefined;
 }
 
 /**
- * Commits many writes together. Functions run one after the other in one database transaction ({@link Batch}),
+ * Commits many writes together. Each group takes the waiting functions of all callers in turn. Functions run one after the other in one database transaction ({@link Batch}),
  * which has a single commit and a single flush to disk. No caller gets an answer before that commit. Even a
  * caller whose function failed waits: another function's change may have caused the failure, and a failed
  * commit undoes that change. While one batch is flushed, the next one runs. After a failed flush, the data on
@@ -184,7 +187,8 @@ export class GroupCommit {
   async #writeOnce<T>(fn: (tx: Transaction) => Promise<T>, isRepeatable: boolean): Promise<T> {
     const captured = capture(fn);
     return new Promise<T>((resolve, reject) => {
-      this.#lane.push({ fn: captured, isRepeatable, resolve: resolve as (value: unknown) => void, reject });
+      const job = { fn: captured, isRepeatable, resolve: resolve as (value: unknown) => void, reject };
+      this.#lane.push(job, this.#options.callerOf?.());
     });
   }
 
@@ -313,10 +317,10 @@ export interface LaneOptions<Job> {
   readonly serve: (next: () => Job | undefined) => Promise<void>;
 }
 
-/** A bounded queue for a resource that one job uses at a time. */
+/** A bounded queue for a resource that one job uses at a time. Callers take turns. */
 export class Lane<Job> {
   readonly #options: LaneOptions<Job>;
-  readonly #queue: Job[] = [];
+  readonly #queue = new FairQueue<Job>();
   #pumping: Promise<void> | undefined;
   #closed = false;
 
@@ -324,8 +328,11 @@ export class Lane<Job> {
     this.#options = options;
   }
 
-  /** @throws DeputeError LIMIT_EXCEEDED when the queue is full, SHUTTING_DOWN after `close` */
-  push(job: Job): void {
+  /**
+   * @param caller the caller whose turn the job takes
+   * @throws DeputeError LIMIT_EXCEEDED when the queue is full, SHUTTING_DOWN after `close`
+   */
+  push(job: Job, caller = ""): void {
     if (this.#closed) throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the store is closed");
     const { limit, max } = this.#options;
     if (this.#queue.length >= max) {
@@ -334,7 +341,7 @@ export class Lane<Job> {
         metadata,
       });
     }
-    this.#queue.push(job);
+    this.#queue.push(job, caller);
     this.#pumping ??= this.#pump();
   }
 

@@ -23,6 +23,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const settings: OpenSettings = {
     onError: options.onError,
     ...(options.onState && { onState: options.onState }),
+    ...(options.callerOf && { callerOf: options.callerOf }),
     ...(options.keys && { keys: options.keys }),
     maxWaiting: options.maxWaiting ?? MAX_WAITING,
     maxBatch: options.maxBatch ?? MAX_BATCH,

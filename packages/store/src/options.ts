@@ -35,6 +35,11 @@ export interface StoreSettings {
   readonly transactionLimitMs?: number;
   /** The timers for `transactionLimitMs`; the system's timers when absent. */
   readonly timers?: Timers;
+  /**
+   * Returns the caller on whose behalf the current code writes; empty for none. The waiting writes of callers take turns.
+   * One common queue when absent.
+   */
+  readonly callerOf?: () => string;
   /** Source of the jitter between the runs of a function that conflicts; the system's when absent. */
   readonly random?: Random;
   /** The clock for the dates of applied migrations; the system's clock when absent. */
@@ -60,6 +65,7 @@ export interface OpenSettings {
   readonly transactionLimitMs: number;
   readonly readCacheMib: number;
   readonly isShared: boolean;
+  readonly callerOf?: (() => string) | undefined;
   readonly timers: Timers;
   readonly random: Random;
   readonly clock: Clock;

@@ -59,8 +59,8 @@ export interface Store {
   read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T>;
   /**
    * Runs `fn` in a transaction, and resolves with its result when the changes are durable on disk. When `fn` throws,
-   * its changes are rolled back and the promise rejects with its error. Writes take effect in call order; waiting
-   * writes commit together.
+   * its changes are rolled back and the promise rejects with its error. The writes of one
+   * caller take effect in call order, and waiting callers take turns. Waiting writes commit together.
    *
    * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`.
    */

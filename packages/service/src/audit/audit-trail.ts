@@ -21,6 +21,8 @@ import { type BatchRow, countBatches, deleteBatch, firstBatches, insertBatch } f
 
 /** Maximum number of decisions in one delivery; a rule of the contract. */
 const BATCH = 100;
+/** Maximum number of decisions in one write. */
+const WRITTEN_AT_ONCE = 10 * BATCH;
 /** Maximum number of decisions that wait for the store. */
 const MAX_WAITING = 10_000;
 /** Maximum number of batches that wait for the tokens service. */
@@ -66,7 +68,12 @@ export class AuditTrail {
     const client = createClient(AuditService, tokens);
     this.#batches = new BatchedWrites<AuditRecord>({
       write: (decisions) => this.#write(decisions),
-      ...{ batch: BATCH, maxWaiting: MAX_WAITING, limitName: "audit_waiting", itemsName: "decisions" },
+      ...{
+        batch: WRITTEN_AT_ONCE,
+        maxWaiting: MAX_WAITING,
+        limitName: "audit_waiting",
+        itemsName: "decisions",
+      },
       ...{ timers, log },
     });
     this.#outbox = new Outbox<BatchRow>({
@@ -126,11 +133,15 @@ export class AuditTrail {
 
   async #write(decisions: readonly AuditRecord[]): Promise<void> {
     const { store, clock, source } = this.#options;
-    const batchId = randomUuid();
-    const request = create(RecordAuditDecisionsRequestSchema, { source, batchId, decisions: [...decisions] });
-    const row = { id: batchId, request: toBinary(RecordAuditDecisionsRequestSchema, request) };
+    const rows: BatchRow[] = [];
+    for (let from = 0; from < decisions.length; from += BATCH) {
+      const batchId = randomUuid();
+      const batch = { source, batchId, decisions: decisions.slice(from, from + BATCH) };
+      const request = create(RecordAuditDecisionsRequestSchema, batch);
+      rows.push({ id: batchId, request: toBinary(RecordAuditDecisionsRequestSchema, request) });
+    }
     this.#undelivered = await store.write(async (tx) => {
-      await insertBatch(tx, row, clock.now());
+      for (const row of rows) await insertBatch(tx, row, clock.now());
       return countBatches(tx);
     });
     this.#outbox.wake();

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Interceptor } from "@connectrpc/connect";
-import { type CurrentCall, originOf } from "../call-origin.ts";
+import { beneficiaryOf, type CurrentCall, originOf } from "../call-origin.ts";
 import { type Request, withHooks } from "./outcome.ts";
 
 const current = new AsyncLocalStorage<Request>();
@@ -14,6 +14,14 @@ export function currentCallInterceptor(): Interceptor {
 export function currentCall(): CurrentCall | undefined {
   const request = current.getStore();
   return request === undefined ? undefined : circumstancesOf(request);
+}
+
+/** Returns the line in which the current call's writes wait: its principal; empty for work without a call. */
+export function lineOfCurrentCall(): string {
+  const request = current.getStore();
+  if (request === undefined) return "";
+  const { contextValues: values, header: requestHeader } = request;
+  return beneficiaryOf({ values, requestHeader });
 }
 
 /** Returns the circumstances of a call. */

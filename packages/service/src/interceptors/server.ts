@@ -22,6 +22,7 @@ import { toConnectError, withNote } from "../errors-on-wire.ts";
 import type { Identities } from "../identities/identities.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
+import type { FairTurns } from "../quotas/fair-turns.ts";
 import type { RolesBySettings } from "../roles/caller-roles.ts";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
 import { type AuditOptions, auditInterceptor } from "./audit.ts";
@@ -30,6 +31,7 @@ import { OpenStreams } from "./open-streams.ts";
 import { type Next, observeInterceptor, withHooks } from "./outcome.ts";
 import { type OnRoleDenied, rolesInterceptor } from "./roles.ts";
 import { serverTracingInterceptor } from "./tracing.ts";
+import { turnsInterceptor } from "./turns.ts";
 import { validateInterceptor } from "./validate.ts";
 
 /**
@@ -147,6 +149,8 @@ export interface ServerInterceptorOptions {
   onRoleDenied?: OnRoleDenied;
   /** Records the decisions on calls; absent where the service records its own. */
   audit?: Omit<AuditOptions, "clock" | "log">;
+  /** The turns of callers in this process; absent for calls that begin at once. */
+  turns?: FairTurns;
   /** Whether the process records spans. */
   tracing: boolean;
   stopping: AbortSignal;
@@ -189,6 +193,7 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
     }),
     drainInterceptor(stopping),
     callerInterceptor({ ...options, mode: options.auth, exempt: EXEMPT }),
+    ...(options.turns === undefined ? [] : [turnsInterceptor(options.turns)]),
     currentCallInterceptor(),
     rolesInterceptor(roles),
     new OpenStreams({ ...options, ...roles, mode: options.auth }).interceptor(),

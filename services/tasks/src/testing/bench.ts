@@ -119,6 +119,7 @@ export async function openBench(
       storeAt: (name) => ({ file: join(dataDir, `${name}.sqlite`) }),
       publicUrl: "http://127.0.0.1",
       addresses: DIRECT_CLIENTS,
+      turns: { enter: () => ({ end() {} }) },
       stopping: stopping.signal,
     };
     const runtime = await openCore(

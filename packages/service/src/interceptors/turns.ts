@@ -1,0 +1,33 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { clientAddressKey, inProcessKey } from "../call-values.ts";
+import { callerKey, HOP } from "../caller.ts";
+import { type FairTurns, lineOf } from "../quotas/fair-turns.ts";
+import type { Request } from "./outcome.ts";
+
+/**
+ * Lets calls begin in fair turns of their callers. A call within the process belongs to a call that has its turn. A
+ * service's own call has none either, because a call that waits for it may hold the turn.
+ */
+export function turnsInterceptor(turns: FairTurns): Interceptor {
+  return (next) => async (request) => {
+    if (isInner(request)) return next(request);
+    const entered = turns.enter(lineOfCall(request), request.signal);
+    const turn = entered instanceof Promise ? await entered : entered;
+    try {
+      return await next(request);
+    } finally {
+      turn.end();
+    }
+  };
+}
+
+function isInner({ contextValues, header }: Request): boolean {
+  if (contextValues.get(inProcessKey)) return true;
+  const caller = contextValues.get(callerKey);
+  return caller === undefined || (caller.kind === "local" && header.get(HOP.origin) === "service");
+}
+
+function lineOfCall({ contextValues }: Request): string {
+  const { principal = "" } = contextValues.get(callerKey) ?? {};
+  return lineOf(principal, contextValues.get(clientAddressKey));
+}
