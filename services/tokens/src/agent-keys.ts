@@ -1,8 +1,8 @@
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { type Clock, ErrorReason, type Timers } from "@depute/core";
-import { fromConnectError, type Logger, ownHeaders } from "@depute/service";
-import type { Lease, Store } from "@depute/store";
+import { fromConnectError, type Logger, ownHeaders, type WorkLease } from "@depute/service";
+import type { Store } from "@depute/store";
 import { BackgroundWork } from "./background.ts";
 import type { KeyStore } from "./key-store.ts";
 import { replacementInput } from "./rules/key-replacement.ts";
@@ -31,7 +31,7 @@ interface AgentKeysOptions {
   /** Returns the platform's address, which is known only after the server listens. */
   publicUrl(): string;
   /** The right to report; undefined without replicas. */
-  lease?: Lease | undefined;
+  lease?: WorkLease | undefined;
 }
 
 /**
@@ -65,7 +65,9 @@ export class AgentKeys {
 
   /** Starts reporting after a key was replaced. */
   wake(): void {
-    this.#work.wake();
+    const { lease } = this.#options;
+    if (lease?.isHeld === false) lease.wakeHolder();
+    else this.#work.wake();
   }
 
   async close(): Promise<void> {
@@ -76,7 +78,7 @@ export class AgentKeys {
 
   async #step(): Promise<boolean> {
     const { store, lease } = this.#options;
-    // Another replica reports the change soon.
+    // The replica with the lease reports the changes.
     if (lease?.isHeld === false) return false;
     const changes = await store.read((tx) => firstKeyChanges(tx, BATCH));
     let failure: unknown;

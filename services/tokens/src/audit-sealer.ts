@@ -1,7 +1,7 @@
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import type { Clock, Timers } from "@depute/core";
-import { DeadlineLoop, type Logger, Outbox, ownHeaders } from "@depute/service";
+import { DeadlineLoop, type Logger, Outbox, ownHeaders, type WorkLease } from "@depute/service";
 import type { Store } from "@depute/store";
 import { readUnloggedSeals, type SealRow, sealPastDay, setSealLogged } from "./store/audit-rows.ts";
 
@@ -14,6 +14,8 @@ export interface AuditSealerOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
+  /** The lease of the work; undefined without replicas. */
+  readonly lease?: WorkLease | undefined;
 }
 
 /**
@@ -28,7 +30,7 @@ export class AuditSealer {
 
   constructor(options: AuditSealerOptions) {
     this.#options = options;
-    const { store, clock, timers, log } = options;
+    const { store, clock, timers, log, lease } = options;
     this.#verifier = createClient(LogService, options.verifier);
     this.#loop = new DeadlineLoop({
       ...{
@@ -37,11 +39,12 @@ export class AuditSealer {
         log,
         failureMessage: "a day of the audit log cannot be sealed",
         maxWaitMs: EVERY_MS,
+        lease,
       },
       runDueWork: () => this.seal(),
     });
     this.#outbox = new Outbox<SealRow>({
-      ...{ timers, log, failureMessage: "delivery of an audit seal to the transparency log failed" },
+      ...{ timers, log, lease, failureMessage: "delivery of an audit seal to the transparency log failed" },
       first: (limit) => store.read((tx) => readUnloggedSeals(tx, limit)),
       tell: (seal, signal) => this.#append(seal, signal),
       // Nothing to delete: `#append` stores the seal's log position, which removes the seal from the outbox.

@@ -1,6 +1,5 @@
 import type { Timers } from "@depute/core";
-import type { Logger } from "@depute/service";
-import type { Lease } from "@depute/store";
+import type { Logger, WorkLease } from "@depute/service";
 
 const RETRY_MS = 5000;
 /** Milliseconds between two looks for work that another replica has left. */
@@ -47,8 +46,9 @@ export class BackgroundWork {
   }
 
   /** Starts the work, and continues the work of lost replicas while this process holds the lease. */
-  takeOver(lease: Lease): void {
+  takeOver(lease: WorkLease): void {
     lease.onTaken(() => this.wake());
+    lease.onWake(() => this.wake());
     const look = () => {
       if (lease.isHeld) this.wake();
       if (!this.#closed) this.#cancelTakeover = this.#timers.after(TAKEOVER_MS, look);

@@ -1,7 +1,7 @@
 import { type Clock, DeputeError, ErrorReason, type Owned, type Timers } from "@depute/core";
 import type { RevocationEntry } from "@depute/dct";
-import type { Logger } from "@depute/service";
-import type { Lease, ReadTx, Store, WriteTx } from "@depute/store";
+import type { Logger, WorkLease } from "@depute/service";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
 import { BackgroundWork } from "./background.ts";
 import type { RevocationReader } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
@@ -50,7 +50,7 @@ interface DelegationLogOptions {
   /** Brings `state` up to date with a transaction; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
   /** The right to continue the work of lost replicas; undefined without replicas. */
-  lease?: Lease | undefined;
+  lease?: WorkLease | undefined;
 }
 
 /** The end of a delegation, as its delegatee attested it. */

@@ -1,6 +1,6 @@
 import type { Clock, Timers } from "@depute/core";
 import { CLOCK_SKEW_MS } from "@depute/dct";
-import { DeadlineLoop, type Logger } from "@depute/service";
+import { DeadlineLoop, type Logger, type WorkLease } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { KeyRevoker } from "./key-revoker.ts";
 import type { RevocationReader } from "./revocation-reader.ts";
@@ -34,6 +34,8 @@ interface HousekeepingOptions {
   keyRevoker: Pick<KeyRevoker, "promote">;
   /** Drops waiting revocations that other replicas have settled; undefined without replicas. */
   reader?: Pick<RevocationReader, "dropSettled"> | undefined;
+  /** The lease of the removal of rows; undefined without replicas. */
+  lease?: WorkLease | undefined;
   /** Milliseconds for which decisions are stored; 0 means without limit. */
   auditRetentionMs: number;
   /** Milliseconds for which delegations and blocks are stored after their expiry; 0 means without limit. */
@@ -90,8 +92,10 @@ export class Housekeeping {
         (tx) => forgetBlocks(tx, before, BATCH),
       );
     }
+    const { reader, lease } = this.#options;
+    await reader?.dropSettled();
+    if (lease?.isHeld === false) return;
     await keyRevoker.promote(BATCH);
-    await this.#options.reader?.dropSettled();
     for (const job of jobs) await this.#repeat(job);
   }
 

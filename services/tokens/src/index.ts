@@ -10,8 +10,8 @@ import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_p
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
 import { servicesOf } from "@depute/core/services";
-import { defineService, fingerprintOf, SealedSecrets, type SubjectToken } from "@depute/service";
-import { Leases, openStore } from "@depute/store";
+import { defineService, fingerprintOf, SealedSecrets, SharedWork, type SubjectToken } from "@depute/service";
+import { openStore } from "@depute/store";
 import { AgentKeys } from "./agent-keys.ts";
 import { AuditLog } from "./audit-log.ts";
 import { AuditSealer } from "./audit-sealer.ts";
@@ -100,11 +100,8 @@ export const tokens = defineService({
       ? new SharedProofs({ ...proofOptions, revocations: reader })
       : new SeenProofs(proofOptions);
     const notes = isShared ? new SharedNotes({ store, timers, revocations: reader }) : new BlockNotes(store);
-    const leases = new Leases({
-      ...{ store, clock, timers },
-      onError: (error, what) => log.error({ err: error }, what),
-    });
-    const lease = isShared ? leases.compete("background") : undefined;
+    const work = new SharedWork({ service: "tokens", store, bus, clock, timers, log });
+    const lease = work.lease("background");
     const ownReader = isShared ? reader : undefined;
     const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), root);
     const file = join(dataDir, "revocations.checkpoint");
@@ -121,7 +118,7 @@ export const tokens = defineService({
       throw error;
     }
 
-    const sealer = new AuditSealer({ store, verifier: deps.connect("verifier"), clock, timers, log });
+    const sealer = new AuditSealer({ store, verifier: deps.connect("verifier"), clock, timers, log, lease });
     const audit = new AuditLog({
       ...{ engine, store, bus, clock, timers, log },
       onSealed: () => sealer.wake(),
@@ -164,7 +161,7 @@ export const tokens = defineService({
     const secrets = new SealedSecrets(master);
     const jwtKeys = new JwtKeys({ store, clock, secrets, maxAgeMs: settings.jwtKeyMaxAge });
     const keys = new KeyStore({
-      ...{ engine, store, clock, timers, log, audit, maxAgeMs: settings.keyMaxAge },
+      ...{ engine, store, clock, timers, log, audit, lease, maxAgeMs: settings.keyMaxAge },
       onAgentKey: () => agentKeys.wake(),
       secrets,
     });
@@ -173,7 +170,7 @@ export const tokens = defineService({
       publicUrl: () => deps.publicUrl,
     });
     const peers = new RevocationPeers({
-      ...{ engine, store, bus, timers, log, revocations, leases, fetch: globalThis.fetch },
+      ...{ engine, store, bus, timers, log, revocations, work, fetch: globalThis.fetch },
       peers: settings.revocationPeers,
       sources: settings.revocationSources,
       pollMs: settings.revocationSourcePoll,
@@ -188,7 +185,7 @@ export const tokens = defineService({
     agentKeys.start();
     peers.start();
     const housekeeping = new Housekeeping({
-      ...{ store, clock, timers, log, state, keyRevoker, reader: ownReader },
+      ...{ store, clock, timers, log, state, keyRevoker, lease, reader: ownReader },
       auditRetentionMs: settings.auditRetention,
       delegationRetentionMs: settings.delegationRetention,
     });
@@ -289,7 +286,7 @@ export const tokens = defineService({
         await delegations.close();
         await audit.close();
         await seenProofs.close();
-        await leases.close();
+        await work.close();
         await store.close();
         await seenLog.close();
         root.privateKey.fill(0);

@@ -1,8 +1,8 @@
 import type { Bus } from "@depute/bus";
 import type { Clock, Timers } from "@depute/core";
 import { type CryptoEngine, createRevocation, type Keypair } from "@depute/dct";
-import type { Logger } from "@depute/service";
-import type { Lease, ReadTx, Store, WriteTx } from "@depute/store";
+import type { Logger, WorkLease } from "@depute/service";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import { BackgroundWork } from "./background.ts";
 import type { DelegationLog } from "./delegation-log.ts";
@@ -38,7 +38,7 @@ interface KeyRevokerOptions {
   /** Resolves when the checkpoint file, too, contains the log up to a sequence. */
   saved: (sequence: number) => Promise<void>;
   /** The right to continue the work of lost replicas; undefined without replicas. */
-  lease?: Lease | undefined;
+  lease?: WorkLease | undefined;
 }
 
 /**

@@ -9,7 +9,13 @@ import {
   type Timers,
 } from "@depute/core";
 import { type CryptoEngine, generateKeypair, type Keypair, keypairFromSeed } from "@depute/dct";
-import { DeadlineLoop, type Logger, type SealedSecrets, SettingsError } from "@depute/service";
+import {
+  DeadlineLoop,
+  type Logger,
+  type SealedSecrets,
+  SettingsError,
+  type WorkLease,
+} from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import { assertUsable, type KeyUse, MAX_KEYS_OF_ONE } from "./rules/kept-key.ts";
@@ -41,6 +47,8 @@ interface KeyStoreOptions {
   maxAgeMs: number;
   /** Called after an agent's key was replaced and the change is committed. */
   onAgentKey?: () => void;
+  /** The lease of the replacement of old keys; undefined without replicas. */
+  lease?: WorkLease | undefined;
 }
 
 /** Keys that the service keeps for their owners. A private key is decrypted only for the duration of one signature. */
@@ -50,13 +58,14 @@ export class KeyStore {
 
   constructor(options: KeyStoreOptions) {
     this.#options = options;
-    const { clock, timers, log } = options;
+    const { clock, timers, log, lease } = options;
     this.#rotation = new DeadlineLoop({
       clock,
       timers,
       log,
       failureMessage: "old keys cannot be replaced",
       maxWaitMs: ROTATE_EVERY_MS,
+      lease,
       runDueWork: () => this.#rotateOld(),
     });
   }

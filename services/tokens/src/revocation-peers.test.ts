@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "@depute/core";
 import { createRevocation, type RevocationEntry } from "@depute/dct";
-import { FOUND, Leases } from "@depute/store";
+import { FOUND } from "@depute/store";
 import { describe, expect, it } from "vitest";
 import type { Fetch } from "./outbound.ts";
 import { RevocationPeers } from "./revocation-peers.ts";
@@ -34,7 +34,7 @@ async function start(
     new RevocationPeers({
       ...{ engine, store, bus, timers: clock, log: silent, revocations: replica.revocations, fetch },
       ...{ peers: [], sources: [], pollMs: POLL_MS, ...more },
-      leases: new Leases({ store, clock, timers: clock, onError: () => {} }),
+      work: { lease: () => undefined },
     });
   const peers = open();
   const log = async () =>

@@ -1,8 +1,8 @@
 import type { Bus } from "@depute/bus";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine, RevocationEntry } from "@depute/dct";
-import { type Logger, pause, withTimeout } from "@depute/service";
-import { type Lease, LeaseLostError, type Leases, type Store } from "@depute/store";
+import { type Logger, pause, type SharedWork, type WorkLease, withTimeout } from "@depute/service";
+import { LeaseLostError, type Store } from "@depute/store";
 import { type Fetch, request } from "./outbound.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import { REVOCATIONS_TOPIC } from "./revocation-reader.ts";
@@ -38,8 +38,8 @@ interface PeersOptions {
   sources: readonly string[];
   /** Milliseconds between two polls of a source. */
   pollMs: number;
-  /** The leases by which one replica at a time serves each peer and each source. */
-  leases: Leases;
+  /** The work that replicas share: one at a time serves each peer and each source. */
+  work: Pick<SharedWork, "lease">;
 }
 
 /**
@@ -60,16 +60,15 @@ export class RevocationPeers {
   }
 
   start(): void {
-    const { bus, peers, sources, pollMs } = this.#options;
+    const { bus, peers, sources, pollMs, work } = this.#options;
     if (peers.length > 0) {
       this.#unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => {
         for (const wake of this.#wakers) wake();
       });
     }
-    const { leases } = this.#options;
-    for (const peer of peers) this.#running.push(this.#push(peer, leases.compete(`push ${peer}`)));
+    for (const peer of peers) this.#running.push(this.#push(peer, work.lease(`push ${peer}`)));
     for (const source of sources)
-      this.#running.push(this.#poll(source, pollMs, leases.compete(`poll ${source}`)));
+      this.#running.push(this.#poll(source, pollMs, work.lease(`poll ${source}`)));
   }
 
   async close(): Promise<void> {
@@ -80,7 +79,7 @@ export class RevocationPeers {
   }
 
   /** Pushes the whole log to a peer, in order, and then each new entry. The promise never rejects. */
-  async #push(peer: string, lease: Lease): Promise<void> {
+  async #push(peer: string, lease: WorkLease | undefined): Promise<void> {
     const { log, pollMs } = this.#options;
     let retryMs = FIRST_RETRY_MS;
     while (!this.#stop.signal.aborted) {
@@ -103,15 +102,15 @@ export class RevocationPeers {
    * Pushes a batch of entries; returns true if more may remain. Throws if the peer cannot accept entries now; the
    * cursor then stays at the last pushed entry.
    */
-  async #pushSome(peer: string, lease: Lease): Promise<boolean> {
+  async #pushSome(peer: string, lease: WorkLease | undefined): Promise<boolean> {
     const { store, fetch, timers, log } = this.#options;
     const { signal } = this.#stop;
-    const { epoch } = lease;
+    const epoch = lease?.epoch ?? 0;
     const places = await store.read(async (tx) => readLog(tx, await peerCursor(tx, "push", peer), BATCH));
     let lastPushed: number | undefined;
     try {
       for (const { sequence, entry } of places) {
-        if (signal.aborted || !lease.isHeld) break;
+        if (signal.aborted || lease?.isHeld === false) break;
         if (entry !== undefined) {
           const { status } = await withTimeout(timers, TIMEOUT_MS, signal, (within) =>
             request(fetch, peer, { body: revokeNotification(entry), signal: within }),
@@ -126,7 +125,7 @@ export class RevocationPeers {
       const upTo = lastPushed;
       if (upTo !== undefined)
         await store.write(async (tx) => {
-          await lease.requireHeld(tx, epoch);
+          await lease?.requireHeld(tx, epoch);
           await movePeerCursor(tx, "push", peer, upTo);
         });
     }
@@ -134,7 +133,7 @@ export class RevocationPeers {
   }
 
   /** Polls a source repeatedly. The promise never rejects. */
-  async #poll(source: string, pollMs: number, lease: Lease): Promise<void> {
+  async #poll(source: string, pollMs: number, lease: WorkLease | undefined): Promise<void> {
     while (!this.#stop.signal.aborted) {
       try {
         if (!(await this.#untilHeld(lease))) return;
@@ -148,11 +147,11 @@ export class RevocationPeers {
     }
   }
 
-  async #pollOnce(source: string, lease: Lease): Promise<void> {
+  async #pollOnce(source: string, lease: WorkLease | undefined): Promise<void> {
     const { engine, store, fetch, timers, log } = this.#options;
     const { signal } = this.#stop;
-    const { epoch } = lease;
-    for (let page = 0; page < MAX_PAGES && !signal.aborted && lease.isHeld; page++) {
+    const epoch = lease?.epoch ?? 0;
+    for (let page = 0; page < MAX_PAGES && !signal.aborted && lease?.isHeld !== false; page++) {
       const since = await store.read((tx) => peerCursor(tx, "poll", source));
       const { status, text } = await withTimeout(timers, TIMEOUT_MS, signal, (within) =>
         request(fetch, pageAddress(source, since), { signal: within }),
@@ -167,7 +166,7 @@ export class RevocationPeers {
       // again.
       if (next === undefined || next <= since) return;
       await store.write(async (tx) => {
-        await lease.requireHeld(tx, epoch);
+        await lease?.requireHeld(tx, epoch);
         await movePeerCursor(tx, "poll", source, next);
       });
     }
@@ -191,8 +190,8 @@ export class RevocationPeers {
   }
 
   /** Waits until this process serves a peer or a source; false when the service stops. */
-  async #untilHeld(lease: Lease): Promise<boolean> {
-    while (!lease.isHeld && !this.#stop.signal.aborted) await this.#wait(TAKEOVER_MS, false);
+  async #untilHeld(lease: WorkLease | undefined): Promise<boolean> {
+    while (lease?.isHeld === false && !this.#stop.signal.aborted) await this.#wait(TAKEOVER_MS, false);
     return !this.#stop.signal.aborted;
   }
 

@@ -12,7 +12,7 @@ import type { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_ser
 import type { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import { attestedState } from "@depute/dct";
-import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
+import { fromConnectError, type Logger, Outbox, ownHeaders, type WorkLease } from "@depute/service";
 import type { Store } from "@depute/store";
 import { requireStorable, storeAttestation } from "./attestations.ts";
 import { toMessage } from "./documents.ts";
@@ -50,6 +50,8 @@ export interface CompletionsOptions {
   readonly delegations: Client<typeof DelegationService>;
   readonly timers: Timers;
   readonly logger: Logger;
+  /** The lease of the work on completions that were interrupted; undefined without replicas. */
+  readonly lease: WorkLease | undefined;
 }
 
 /** The delegation's state after a completion. */
@@ -73,11 +75,12 @@ export class Completions {
 
   constructor(options: CompletionsOptions) {
     this.#options = options;
-    const { store, timers, logger } = options;
+    const { store, timers, logger, lease } = options;
     this.#outbox = new Outbox<PendingCompletion>({
       timers,
       log: logger,
       failureMessage: "completion of a delegation failed",
+      lease,
       first: (limit) => store.read((tx) => firstPending(tx, limit)),
       tell: (row, signal) => this.#finishAlone(row, signal),
       // Nothing to delete here: the transaction that stored the attestation or the refusal has deleted the row.

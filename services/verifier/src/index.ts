@@ -16,7 +16,7 @@ import { VerificationService } from "@depute/contracts/depute/verifier/v1/verifi
 import { servicesOf } from "@depute/core/services";
 import { selfTest } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
-import { defineService, planRules } from "@depute/service";
+import { defineService, planRules, SharedWork } from "@depute/service";
 import { openStore } from "@depute/store";
 import { Checker } from "./checker/checker.ts";
 import { createRegistry, loadChecks } from "./checker/more-checks.ts";
@@ -84,6 +84,7 @@ export const verifier = defineService({
       onError,
       timers,
     });
+    const work = new SharedWork({ service: "verifier", store, bus: deps.bus, clock, timers, log });
     const transparency = new TransparencyLog(nativeEngine, keypair, clock);
     await appendUnlogged(store, transparency);
     const revocations = createClient(RevocationService, deps.connect("tokens"));
@@ -93,6 +94,7 @@ export const verifier = defineService({
       revocations,
       timers,
       logger: log,
+      lease: work.lease("revocations"),
     });
     follower.start();
     const delegations = createClient(DelegationService, deps.connect("tokens"));
@@ -103,10 +105,11 @@ export const verifier = defineService({
       trust: createClient(TrustService, deps.connect("registry")),
       timers,
       logger: log,
+      work,
     });
     trust.start();
     const completions = new Completions({
-      ...{ store, transparency, delegations, timers, logger: log },
+      ...{ store, transparency, delegations, timers, logger: log, lease: work.lease("completions") },
       tasks: createClient(WorkerService, deps.connect("tasks")),
     });
     completions.start();
@@ -121,7 +124,7 @@ export const verifier = defineService({
     });
     const evidence = new EvidenceFetcher({ hosts: values.verifierEvidenceHosts, timers, logger: log });
     const reviews = new Reviews(store, deps.bus, clock, nativeEngine);
-    const times = reviewTimes({ reviews, clock, timers, log });
+    const times = reviewTimes({ reviews, clock, timers, log, lease: work.lease("review-times") });
     times.start();
     const state: Verifier = {
       store,
@@ -167,6 +170,7 @@ export const verifier = defineService({
         await completions.close();
         await checker.close();
         evidence.close();
+        await work.close();
         await store.close();
       },
     };

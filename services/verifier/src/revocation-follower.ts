@@ -2,7 +2,7 @@ import type { Client } from "@connectrpc/connect";
 import { RevocationEntrySchema } from "@depute/contracts/delegateos/v0/revocation_pb";
 import type { Revocation, RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { canonicalJson, fromTimestamp, type Timers } from "@depute/core";
-import { type Logger, ownHeaders, StreamFollower } from "@depute/service";
+import { type Logger, ownHeaders, StreamFollower, type WorkLease } from "@depute/service";
 import type { Store } from "@depute/store";
 import { encode } from "@depute/wire";
 import { readCursor, writeCursor } from "./store/cursors.ts";
@@ -18,12 +18,14 @@ export interface RevocationFollowerOptions {
   readonly revocations: Client<typeof RevocationService>;
   readonly timers: Timers;
   readonly logger: Logger;
+  /** The lease of the work on the stream; undefined without replicas. */
+  readonly lease: WorkLease | undefined;
 }
 
 /**
  * Appends the tokens service's revocations to the transparency log, and reconnects after a failure. The
- * follower's cursor moves in the transaction that appends, so a restart resumes without gaps or duplicates. Several
- * replicas may follow: the transaction compares the cursor.
+ * follower's cursor moves in the transaction that appends, so a restart resumes without gaps or duplicates. Of several
+ * replicas, the one with the lease follows.
  */
 export class RevocationFollower {
   readonly #options: RevocationFollowerOptions;
@@ -31,12 +33,13 @@ export class RevocationFollower {
 
   constructor(options: RevocationFollowerOptions) {
     this.#options = options;
-    const { timers, logger: log } = options;
+    const { timers, logger: log, lease } = options;
     this.#follower = new StreamFollower({
       streamName: "revocations",
       follow: (signal, onEntry) => this.#follow(signal, onEntry),
       timers,
       log,
+      lease,
     });
   }
 
@@ -61,7 +64,7 @@ export class RevocationFollower {
   async #append({ entry, sequence, recordTime }: Revocation): Promise<void> {
     const { store, log } = this.#options;
     await store.write(async (tx) => {
-      // Every replica follows the stream. The first one appends an entry.
+      // A replica that lost the lease without noticing may still follow the stream.
       if ((await readCursor(tx, CURSOR)) >= Number(sequence)) return;
       if (entry !== undefined) {
         await log.append(tx, "revocation", canonicalJson(encode(RevocationEntrySchema, entry)));

@@ -4,7 +4,7 @@ import type { AgentService } from "@depute/contracts/depute/registry/v1/agent_se
 import type { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import type { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { ErrorReason, type Timers } from "@depute/core";
-import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
+import { fromConnectError, type Logger, Outbox, ownHeaders, type SharedWork } from "@depute/service";
 import type { Store } from "@depute/store";
 import { readAttestation } from "./attestations.ts";
 import type { Attestation } from "./rules/documents.ts";
@@ -37,6 +37,8 @@ export interface TrustFeederOptions {
   readonly trust: Client<typeof TrustService>;
   readonly timers: Timers;
   readonly logger: Logger;
+  /** The background work that replicas share. */
+  readonly work: Pick<SharedWork, "lease">;
 }
 
 /**
@@ -52,11 +54,12 @@ export class TrustFeeder {
 
   constructor(options: TrustFeederOptions) {
     this.#options = options;
-    const { store, timers, logger } = options;
+    const { store, timers, logger, work } = options;
     this.#outbox = new Outbox<OutboxRow>({
       timers,
       log: logger,
       failureMessage: "report of an outcome to the registry failed",
+      lease: work.lease("outcomes"),
       first: (limit) => store.read((tx) => firstOutcomes(tx, limit)),
       tell: ({ attestationId }, signal) => this.#tell(attestationId, signal),
       drop: ({ place }) => store.write((tx) => dropOutcome(tx, place)),
@@ -65,6 +68,7 @@ export class TrustFeeder {
       timers,
       log: logger,
       failureMessage: "report of a verification result to the registry failed",
+      lease: work.lease("results"),
       first: (limit) => store.read((tx) => firstResults(tx, limit)),
       tell: (row, signal) => this.#tellResult(row, signal),
       drop: ({ place }) => store.write((tx) => dropResult(tx, place)),
