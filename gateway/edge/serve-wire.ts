@@ -5,6 +5,7 @@ import {
   CHALLENGE,
   certificateOfRequest,
   errorAnswer,
+  fromConnectError,
   HttpRefusal,
   type HttpRequest,
   type HttpResponse,
@@ -13,6 +14,7 @@ import {
   mediaTypeOf,
   notAcceptable,
   type PathParameters,
+  retryHeader,
   sendBytes,
   sendText,
   type Turn,
@@ -196,8 +198,8 @@ class Served<Declared extends Pick<Route, "path">> {
 
   #sendError(request: HttpRequest, response: HttpResponse, thrown: unknown, requestId: string): void {
     const { status, body } = (this.#wire.toError ?? errorAnswer)(thrown, requestId);
-    const headers = thrown instanceof HttpRefusal ? thrown.headers : {};
-    this.#write(request.headers, response, { status, body, headers });
+    const headers = thrown instanceof HttpRefusal ? thrown.headers : retryHeader(fromConnectError(thrown));
+    this.#write(request.headers, response, { status, body, ...(headers && { headers }) });
   }
 
   /** Writes an answer or an error as JSON in the wire's format. */

@@ -10,7 +10,7 @@ import {
   type TokenBlock,
 } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
-import { blocksKey, principalKey, roleCheckKey, type WithValues } from "./call-values.ts";
+import { blocksKey, chargeKey, principalKey, roleCheckKey, type WithValues } from "./call-values.ts";
 import { type Caller, callerOf, grantedRolesOf, organizationOf } from "./caller.ts";
 import { ownOptions } from "./calls.ts";
 import type { RoleName } from "./identities/identities-schema.ts";
@@ -104,19 +104,32 @@ export async function identityOf(
     ...(token !== undefined && { token: tokenOf(token) }),
   });
   if (verdict.case !== "principal") throw callerDenied(caller, verdict.value);
-  context.values.set(principalKey, verdict.value);
   return provenIdentity(context, verdict.value);
 }
 
 /**
  * Returns the identity of a caller whose principal was proven in this call.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED without a role that the method requires
+ * @throws DeputeError LIMIT_EXCEEDED (a quota of the caller is used up), CALLER_NOT_ALLOWED without a role that the
+ *   method requires
  */
 export function provenIdentity(context: WithValues, principal: string): Identity {
+  noteProven(context, principal);
   context.values.get(roleCheckKey)?.(principal);
   const organization = organizationOf(context, principal);
   return { principal, local: false, organization, ...rolesOf(context, principal) };
+}
+
+/**
+ * Notes the proven principal of a call, and counts the call against its quotas, once.
+ *
+ * @param principal empty for a token that is denied
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
+function noteProven(context: WithValues, principal: string): void {
+  const { values } = context;
+  values.set(principalKey, principal);
+  if (principal !== "") values.get(chargeKey)?.(principal, organizationOf(context, principal));
 }
 
 function rolesOf(context: WithValues, principal: string): Pick<Identity, "roles"> {
@@ -154,7 +167,7 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
         },
         ownOptions(context, clock),
       );
-      context.values.set(principalKey, principal);
+      noteProven(context, principal);
       context.values.set(
         blocksKey,
         blocks.map(({ revocationId }) => revocationId),

@@ -42,6 +42,12 @@ export const clientAddressKey: ContextKey<string> = createContextKey("", { descr
 /** True for a call of the platform's own processes: in process, or with the internal secret. */
 export const trustedKey: ContextKey<boolean> = createContextKey(false, { description: "trusted" });
 
+/** Counts the call against the quotas of its caller, once the caller's principal is proven; undefined for no quotas. */
+export const chargeKey: ContextKey<((principal: string, organization: string) => void) | undefined> =
+  createContextKey<((principal: string, organization: string) => void) | undefined>(undefined, {
+    description: "charge",
+  });
+
 /** The revocation ids of the caller's token, the authority's first; empty without a verified token. */
 export const blocksKey: ContextKey<readonly string[]> = createContextKey<readonly string[]>([], {
   description: "blocks",

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { LOG_LEVELS } from "./log.ts";
 import type { ModuleName, ServiceName } from "./names.ts";
+import { quotaSettings } from "./quotas/quota-settings.ts";
 import { defineSettings, type Settings } from "./settings.ts";
 import { type Place, urlOfHost } from "./tls/listener.ts";
 
@@ -211,6 +212,8 @@ export const commonSettings = defineSettings({
     help: "time for open calls when the process ends",
     group: LIMITS,
   },
+
+  ...quotaSettings,
 
   fastPath: {
     type: "bool",

@@ -1,7 +1,11 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "@depute/contracts/google/rpc/error_details_pb";
 import { type Status, StatusSchema } from "@depute/contracts/google/rpc/status_pb";
 import {
   DeputeError,
@@ -18,13 +22,14 @@ import type { ErrorNote, NotedError } from "./service-manners.ts";
 
 /**
  * Converts a refusal to a Connect error, short enough for every client to read. The error has the reason's
- * status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest.
+ * status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest. A refusal that states when to call again
+ * has google.rpc.RetryInfo.
  */
 export function toWire(error: DeputeError, info?: NotedError["info"]): ConnectError {
   const code = statusOf(error.reason) as number as Code;
   const fitted = fitError(error);
   // Connect sends UNAUTHENTICATED as HTTP status 401, whose response must name the ways to authenticate.
-  const headers = code === Code.Unauthenticated ? CHALLENGE : undefined;
+  const headers = code === Code.Unauthenticated ? CHALLENGE : retryHeader(error);
   return new ConnectError(
     fitted.message,
     code,
@@ -51,10 +56,15 @@ function detailsOf(
   first?: NotedError["info"],
 ): Detail[] {
   const ownInfo = { reason: reasonName(reason), domain: ERROR_DOMAIN };
-  const infos = (first === undefined ? [ownInfo] : [first, ownInfo]).map((names) => ({
+  const infos: Detail[] = (first === undefined ? [ownInfo] : [first, ownInfo]).map((names) => ({
     desc: ErrorInfoSchema,
     value: { ...names, metadata },
   }));
+  const delayMs = retryAfterMs(metadata);
+  if (delayMs !== undefined) {
+    const retryDelay = { seconds: BigInt(Math.floor(delayMs / 1000)), nanos: (delayMs % 1000) * 1_000_000 };
+    infos.push({ desc: RetryInfoSchema, value: { retryDelay } });
+  }
   if (violations.length === 0) return infos;
   const fieldViolations = violations.map(({ field, description, reason: rule = "" }) => ({
     field,
@@ -62,6 +72,20 @@ function detailsOf(
     reason: rule,
   }));
   return [...infos, { desc: BadRequestSchema, value: { fieldViolations } }];
+}
+
+/** Returns the milliseconds after which a caller may repeat a refused call; undefined if the refusal states none. */
+function retryAfterMs({ retry_after_ms: text = "" }: Readonly<Record<string, string>>): number | undefined {
+  return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}
+
+/**
+ * Returns the header `retry-after` of a refusal that states when to call again (RFC 9110 10.2.3); undefined for any
+ * other refusal.
+ */
+export function retryHeader({ metadata }: DeputeError): { "retry-after": string } | undefined {
+  const delayMs = retryAfterMs(metadata);
+  return delayMs === undefined ? undefined : { "retry-after": String(Math.ceil(delayMs / 1000)) };
 }
 
 interface Detail {

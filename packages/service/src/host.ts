@@ -41,6 +41,8 @@ import { operationsRoutes } from "./operations.ts";
 import { PeerWatch } from "./peer-watch.ts";
 import { platformKeys } from "./platform-keys.ts";
 import { FairTurns } from "./quotas/fair-turns.ts";
+import { quotaLimitsOf } from "./quotas/quota-settings.ts";
+import { Quotas } from "./quotas/quotas.ts";
 import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
@@ -133,6 +135,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const metrics = options.metrics ?? createMetrics();
   const stopping = new AbortController();
   const turns = new FairTurns({ clock, timers });
+  const quotas = new Quotas(quotaLimitsOf(common), clock);
   const tracing = common.otlpEndpoint !== "";
   const running: Running[] = [];
   const trails: AuditTrail[] = [];
@@ -248,6 +251,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         identities,
         reach: deps,
         turns,
+        ...(module.audit?.isForwarding === true ? {} : { quotas }),
         tracing,
         stopping: stopping.signal,
         ...auditOf(module, trail),

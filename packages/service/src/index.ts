@@ -53,7 +53,14 @@ export { addressOf, type CommonSettings, commonSettings, portOf, urlsOf } from "
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { DeadlineLoop, type DeadlineLoopOptions } from "./deadline-loop.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
-export { fromConnectError, reasonOf, toConnectError, toStatus, toWire } from "./errors-on-wire.ts";
+export {
+  fromConnectError,
+  reasonOf,
+  retryHeader,
+  toConnectError,
+  toStatus,
+  toWire,
+} from "./errors-on-wire.ts";
 export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
 export { countJsonValues } from "./field-limit/count-fields.ts";
 export * from "./files.ts";
@@ -105,6 +112,7 @@ export {
 export { Outbox, type OutboxOptions } from "./outbox.ts";
 export { type KeyName, type KeySource, keyFiles, openSeed } from "./platform-keys.ts";
 export { FairTurns, lineOf, type Turn } from "./quotas/fair-turns.ts";
+export { type QuotaLimits, Quotas } from "./quotas/quotas.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { DEFAULT_ROLES, type RolesBySettings } from "./roles/caller-roles.ts";

@@ -23,12 +23,14 @@ import type { Identities } from "../identities/identities.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
 import type { FairTurns } from "../quotas/fair-turns.ts";
+import type { Quotas } from "../quotas/quotas.ts";
 import type { RolesBySettings } from "../roles/caller-roles.ts";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
 import { type AuditOptions, auditInterceptor } from "./audit.ts";
 import { currentCallInterceptor } from "./current-call.ts";
 import { OpenStreams } from "./open-streams.ts";
 import { type Next, observeInterceptor, withHooks } from "./outcome.ts";
+import { quotasInterceptor } from "./quotas.ts";
 import { type OnRoleDenied, rolesInterceptor } from "./roles.ts";
 import { serverTracingInterceptor } from "./tracing.ts";
 import { turnsInterceptor } from "./turns.ts";
@@ -149,6 +151,8 @@ export interface ServerInterceptorOptions {
   onRoleDenied?: OnRoleDenied;
   /** Records the decisions on calls; absent where the service records its own. */
   audit?: Omit<AuditOptions, "clock" | "log">;
+  /** The quotas of callers; absent for a module whose calls other services count. */
+  quotas?: Quotas;
   /** The turns of callers in this process; absent for calls that begin at once. */
   turns?: FairTurns;
   /** Whether the process records spans. */
@@ -193,6 +197,7 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
     }),
     drainInterceptor(stopping),
     callerInterceptor({ ...options, mode: options.auth, exempt: EXEMPT }),
+    ...(options.quotas === undefined ? [] : [quotasInterceptor(options.quotas)]),
     ...(options.turns === undefined ? [] : [turnsInterceptor(options.turns)]),
     currentCallInterceptor(),
     rolesInterceptor(roles),

@@ -1,0 +1,89 @@
+import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { ErrorReason, ManualClock } from "@depute/core";
+import { expect, test } from "vitest";
+import { classOf } from "./call-class.ts";
+import { type QuotaLimits, Quotas } from "./quotas.ts";
+
+function quotas(limits: Partial<QuotaLimits> = {}) {
+  const clock = new ManualClock();
+  const perSecond = { read: 3, write: 2, stream: 100, mint: 1, verification: 2 };
+  const all = { perSecond, openStreams: 2, organizationFactor: 2, replicas: 1, ...limits };
+  return { clock, quotas: new Quotas(all, clock) };
+}
+
+const refusal = (limit: string) =>
+  expect.objectContaining({
+    reason: ErrorReason.LIMIT_EXCEEDED,
+    metadata: expect.objectContaining({ limit, retry_after_ms: expect.stringMatching(/^\d+$/) }),
+  });
+
+test("a principal is refused above its rate, and served again after the stated time", () => {
+  const { clock, quotas: own } = quotas();
+  for (let i = 0; i < 2; i++) own.charge("write", "ada", "");
+  expect(() => own.charge("write", "ada", "")).toThrow(refusal("principal_write_calls_per_second"));
+  clock.advance(500);
+  own.charge("write", "ada", "");
+});
+
+test("classes and principals do not count for one another", () => {
+  const { quotas: own } = quotas();
+  own.charge("mint", "ada", "");
+  own.charge("verification", "ada", "");
+  own.charge("mint", "bob", "");
+  expect(() => own.charge("mint", "ada", "")).toThrow(refusal("principal_mint_calls_per_second"));
+});
+
+test("the principals of an organization share its quota", () => {
+  const { quotas: own } = quotas();
+  for (const principal of ["a", "a", "b", "b"]) own.charge("write", principal, "acme");
+  expect(() => own.charge("write", "c", "acme")).toThrow(refusal("organization_write_calls_per_second"));
+  own.charge("write", "c", "globex");
+});
+
+test("a call that the organization's quota refuses does not count for the principal", () => {
+  const { clock, quotas: own } = quotas();
+  for (const principal of ["a", "a", "b", "b"]) own.charge("write", principal, "acme");
+  for (let i = 0; i < 5; i++) expect(() => own.charge("write", "c", "acme")).toThrow();
+  for (let i = 0; i < 2; i++) own.charge("write", "c", "");
+  clock.advance(250);
+  expect(() => own.charge("write", "c", "acme")).toThrow(refusal("principal_write_calls_per_second"));
+});
+
+test("open streams count until their end, and each end counts once", () => {
+  const { quotas: own } = quotas();
+  const first = own.charge("stream", "ada", "");
+  own.charge("stream", "ada", "");
+  expect(() => own.charge("stream", "ada", "")).toThrow(refusal("principal_open_streams"));
+  first.end();
+  first.end();
+  own.charge("stream", "ada", "");
+  expect(() => own.charge("stream", "ada", "")).toThrow(refusal("principal_open_streams"));
+});
+
+test("each replica grants its share", () => {
+  const { quotas: own } = quotas({ replicas: 2 });
+  own.charge("write", "ada", "");
+  expect(() => own.charge("write", "ada", "")).toThrow(refusal("principal_write_calls_per_second"));
+});
+
+test("a flood of principals does not reset the open streams of another", () => {
+  const { quotas: own } = quotas();
+  for (let i = 0; i < 2; i++) own.charge("stream", "ada", "");
+  for (let i = 0; i < 25_000; i++) own.charge("read", `sybil ${i}`, "");
+  expect(() => own.charge("stream", "ada", "")).toThrow(refusal("principal_open_streams"));
+});
+
+test.each([
+  [TaskService.method.getTask, "read"],
+  [TaskService.method.createTask, "write"],
+  [TaskService.method.watchTask, "stream"],
+  [TokenService.method.mintToken, "mint"],
+  [KeyService.method.mintWithKey, "mint"],
+  [TokenService.method.verifyToken, "verification"],
+  [VerificationService.method.checkOutput, "verification"],
+] as const)("%s has its class", (method, kind) => {
+  expect(classOf(method)).toBe(kind);
+});

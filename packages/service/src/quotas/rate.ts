@@ -1,0 +1,18 @@
+/** Milliseconds of a rate's burst: a caller may use the quota of this time at once. */
+const BURST_MS = 1_000;
+
+/** The outcome of taking one from a rate: the next state, or the milliseconds until one is free. */
+export type Taken = { readonly dueMs: number } | { readonly retryAfterMs: number };
+
+/**
+ * Takes one from a rate (generic cell rate algorithm, ITU-T I.371).
+ *
+ * @param perSecond the rate, above 0
+ * @param dueMs the state: the time at which the quota is full again; 0 for a full one
+ */
+export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
+  const next = Math.max(dueMs, nowMs) + 1000 / perSecond;
+  // Without the tolerance, the sum of many intervals could exceed the burst by a rounding error.
+  const overMs = next - nowMs - BURST_MS;
+  return overMs > 1e-6 ? { retryAfterMs: Math.ceil(overMs) } : { dueMs: next };
+}
