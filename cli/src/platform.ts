@@ -18,6 +18,7 @@ import { readConfigFile } from "./config/config-file.ts";
 import { MODULES, platformSettings } from "./modules.ts";
 import { requireFree } from "./ports.ts";
 import { withoutUnused } from "./unused-settings.ts";
+import { version } from "./version.ts";
 
 /** Services that run in this process, with everything that was opened for them. */
 export interface Platform {
@@ -82,6 +83,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     bus,
     log,
     name,
+    version: version(),
     onLost: (error) => endWithoutStore(log, error),
   }).catch(async (error: unknown) => {
     await bus.close();

@@ -22,6 +22,7 @@ const LISTS: Readonly<Record<string, string>> = {
   "depute.registry.v1.AgentService.ListAgents": "cut, page_token",
   "depute.registry.v1.AgentService.PublishCapabilities": "refused where larger, before anything is stored",
   "depute.registry.v1.AgentService.ListAgentVersions": "cut, page_token",
+  "depute.registry.v1.ClusterService.GetCluster": "1,000 replicas of 600 bytes",
   "depute.registry.v1.DiscoveryService.DiscoverCapabilities": "cut, page_token",
   "depute.registry.v1.OfferService.ListOfferVersions": "cut, page_token",
   "depute.registry.v1.OfferService.ListOffers": "cut, page_token",

@@ -141,6 +141,28 @@ describe.skipIf(postgres === undefined)("replicas of the registry", () => {
     }
   }, 60_000);
 
+  test("show one another to operators, and a killed one as lost", async () => {
+    const [first, second, killed] = (await startReplicas(3)) as [Replica, Replica, Replica];
+    const states = async (at: Replica) => {
+      const { replicas } = await at.call("ClusterService/GetCluster", {});
+      return (replicas as Json[] | undefined)?.map(({ service, state, version }) => [
+        service,
+        state,
+        version,
+      ]);
+    };
+    const SERVING = ["registry", "REPLICA_STATE_SERVING", expect.stringMatching(/^\d+\.\d+\.\d+$/)];
+    const patience = { timeout: 20_000 };
+    await expect.poll(() => states(first), patience).toEqual([SERVING, SERVING, SERVING]);
+    killed.process.kill("SIGKILL");
+    const others = async () => (await states(second))?.map(([, state]) => state).toSorted();
+    await expect
+      .poll(others, patience)
+      .toEqual(["REPLICA_STATE_LOST", "REPLICA_STATE_SERVING", "REPLICA_STATE_SERVING"]);
+    first.process.kill("SIGTERM");
+    await expect.poll(others, patience).toEqual(["REPLICA_STATE_LOST", "REPLICA_STATE_SERVING"]);
+  }, 90_000);
+
   test("keep one log of changes without gaps while all of them write", async () => {
     const replicas = await startReplicas(3);
     const ids = Array.from({ length: 60 }, (_, n) => `agent-${n}`);

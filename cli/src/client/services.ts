@@ -3,6 +3,8 @@ import type { ServiceName } from "../table/command.ts";
 
 /** Loads the contract of each service on demand, so that a command loads only the contracts that it uses. */
 const LOADERS: Readonly<Record<ServiceName, () => Promise<DescService>>> = {
+  cluster: async () =>
+    (await import("@depute/contracts/depute/registry/v1/cluster_service_pb")).ClusterService,
   agents: async () => (await import("@depute/contracts/depute/registry/v1/agent_service_pb")).AgentService,
   audit: async () => (await import("@depute/contracts/depute/tokens/v1/audit_service_pb")).AuditService,
   contracts: async () =>

@@ -4,6 +4,8 @@ import type { Child } from "../processes.ts";
 /** Milliseconds before a dead process is started again. Each further wait is twice as long, up to LONGEST_BACKOFF_MS. */
 const FIRST_BACKOFF_MS = 100;
 const LONGEST_BACKOFF_MS = 5_000;
+/** Number of attempts of the first start. */
+const FIRST_TRIES = 3;
 /** Milliseconds that a process has to run so that its next death counts as the first one. */
 const STABLE_MS = 10_000;
 
@@ -47,11 +49,23 @@ export class Supervisor {
     return Math.max(0, this.#starts - 1);
   }
 
-  /** Starts the process. @throws the error of the first start */
+  /** Starts the process. @throws the error of the last of a few attempts */
   async start(): Promise<void> {
-    this.#starting = this.#startOnce();
+    this.#starting = this.#tryStarting();
     await this.#starting;
     this.#running = this.#keepRunning();
+  }
+
+  /** Many processes that start side by side can make the database too slow for the first attempt. */
+  async #tryStarting(): Promise<void> {
+    for (let remaining = FIRST_TRIES - 1; ; remaining--) {
+      try {
+        return await this.#startOnce();
+      } catch (error) {
+        if (remaining === 0 || this.#isStopping) throw error;
+        await this.#wait(this.#backoffMs);
+      }
+    }
   }
 
   /** Ends the process in order and starts it again. Resolves when it is ready. */

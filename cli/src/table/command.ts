@@ -104,6 +104,7 @@ export interface Call {
 export type ServiceName =
   | "agents"
   | "audit"
+  | "cluster"
   | "contracts"
   | "delegations"
   | "discovery"

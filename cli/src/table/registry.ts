@@ -34,7 +34,29 @@ const OFFER_WIDE: readonly Column[] = [
 const OFFER = arg("OFFER", "offerId", "id of the offer");
 const OFFER_VERSION = text("offerVersion", "version of the offer");
 
+const REPLICA_COLUMNS: readonly Column[] = [
+  ["SERVICE", "service"],
+  ["ADDRESS", "address"],
+  ["STATE", "state", "enum:REPLICA_STATE_"],
+  ["VERSION", "version"],
+  ["UP", "startTime", "age"],
+  ["REPORTED", "reportTime", "age"],
+  ["LEASES", "leases", "list"],
+];
+
 export const REGISTRY: readonly Command[] = [
+  {
+    path: "cluster status",
+    summary: "Lists the replicas of the platform",
+    details: "Without replicas it lists the services of the registry's own process.",
+    remote: true,
+    example: "depute cluster status",
+    call: {
+      service: "cluster",
+      method: "getCluster",
+      shown: { item: "replicas", columns: REPLICA_COLUMNS },
+    },
+  },
   {
     path: "agents list",
     summary: "Lists agents",

@@ -2,6 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { DelegateosService } from "@depute/contracts/depute/gateway/v1/delegateos_service_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { AuthorityService } from "@depute/contracts/depute/registry/v1/authority_service_pb";
+import { ClusterService } from "@depute/contracts/depute/registry/v1/cluster_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
@@ -37,6 +38,8 @@ export const PLATFORM_SERVICES = {
   registry: {
     agents: AgentService,
     authorities: AuthorityService,
+    /** The replicas of the platform, for operators. */
+    cluster: ClusterService,
     discovery: DiscoveryService,
     organizations: OrganizationService,
     policy: PolicyService,

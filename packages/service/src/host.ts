@@ -45,6 +45,7 @@ import { quotaLimitsOf } from "./quotas/quota-settings.ts";
 import { Quotas } from "./quotas/quotas.ts";
 import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
+import { ReplicaTable } from "./replica-table.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, type ServerOptions, startServer } from "./server.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
@@ -84,6 +85,8 @@ export interface HostOptions {
   random?: Random;
   /** The process's name in traces. */
   name?: string;
+  /** The version of the program, for operators. */
+  version?: string;
   /** Called once when this process can never use one of its stores again; the process must then end. */
   onLost?: (error: StoreLostError) => void;
 }
@@ -145,6 +148,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const peers: PeerWatch[] = [];
   const urls: Partial<Record<ModuleName, string>> = {};
   let telemetry: Telemetry | undefined;
+  let replicas: ReplicaTable | undefined;
 
   const hosted = new Set<ModuleName>(modules.map(({ module }) => module.name));
   const direct = new Map<ModuleName, Transport>();
@@ -175,7 +179,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const close = async (drainMs: number) => {
     for (const { health } of servers) health.set(false);
     stopping.abort(shuttingDown());
-    await Promise.all(peers.map((peer) => peer.close()));
+    await Promise.all([...peers.map((peer) => peer.close()), replicas?.close()]);
     await Promise.all(
       [...servers.map(({ server }) => server), ...ownPorts].map((each) => each.close(drainMs)),
     );
@@ -195,6 +199,9 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   try {
     mkdirSync(common.dataDir, { recursive: true, mode: 0o700 });
     telemetry = await traceTo(common.otlpEndpoint, options.name);
+    const { version = "" } = options;
+    const table = await ReplicaTable.open(common, { version, clock, timers, log });
+    replicas = table;
     for (const { module, settings } of modules) {
       const moduleLog = log.child({ service: module.name });
       const trail = await openTrailOf(module, common, trails, {
@@ -229,6 +236,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           onState: (state) => readiness.setStore(module.name, name, state),
         }),
         isReplicated: common.replicated,
+        replicas: table,
         audit: trail,
         metrics,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
@@ -321,6 +329,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       );
       servers.push({ server, health, module });
       listens(module.name, server.url);
+      const { leases = () => [] } = instance;
+      table.join({ service: module.name, address: server.url, isServing: () => health.serving, leases });
       const warning = module.name === "gateway" ? publicUrlWarning(common.publicUrl, server.url) : undefined;
       if (warning !== undefined) log.warn({ listener: server.url, public_url: common.publicUrl }, warning);
       for (const ownPort of instance.ports ?? []) {

@@ -115,6 +115,7 @@ export { FairTurns, lineOf, type Turn } from "./quotas/fair-turns.ts";
 export { type QuotaLimits, Quotas } from "./quotas/quotas.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
+export { REPLICA_MIGRATIONS, type ReplicaTable, type ReportedReplica } from "./replica-table.ts";
 export { DEFAULT_ROLES, type RolesBySettings } from "./roles/caller-roles.ts";
 export { type MethodRoles, rolesOfMethod } from "./roles/method-roles.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";

@@ -16,6 +16,7 @@ import type { Registry } from "./metrics.ts";
 import type { ModuleName, ServiceName } from "./names.ts";
 import type { KeySource } from "./platform-keys.ts";
 import type { FairTurns } from "./quotas/fair-turns.ts";
+import type { ReplicaTable } from "./replica-table.ts";
 import type { RolesBySettings } from "./roles/caller-roles.ts";
 import type { Manners } from "./service-manners.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
@@ -75,6 +76,8 @@ export interface ServiceDeps {
   storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
   /** Whether other processes may run the service on the same database at the same time. */
   readonly isReplicated: boolean;
+  /** The replicas of all services. */
+  readonly replicas: Pick<ReplicaTable, "list">;
   /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
   readonly audit: Pick<AuditTrail, "assertRoom" | "add"> | undefined;
   readonly metrics: Registry;
@@ -151,6 +154,8 @@ export interface ServiceInstance {
   readonly parts?: HealthParts;
   /** Addresses where a connection becomes a WebSocket. */
   readonly upgrades?: readonly UpgradeRoute[];
+  /** Returns the names of the leases that this process holds, for operators. */
+  readonly leases?: () => readonly string[];
   /** Called once when no call is open any more. Ends background work and closes stores. */
   close(): Promise<void>;
 }

@@ -72,6 +72,11 @@ export class SharedWork {
     };
   }
 
+  /** The names of the leases that this process holds. */
+  get held(): readonly string[] {
+    return this.#leases.held;
+  }
+
   /** Gives all leases back. Call it when the work has ended, and before the store is closed. */
   async close(): Promise<void> {
     this.#unsubscribe();

@@ -85,6 +85,11 @@ export class Leases {
     return lease;
   }
 
+  /** The names of the leases that this process holds. A store of one process names none. */
+  get held(): readonly string[] {
+    return [...this.#leases].filter(([, lease]) => lease.isHeld).map(([name]) => name);
+  }
+
   /** Gives all leases back, so that other processes need not wait until they expire. */
   async close(): Promise<void> {
     if (this.#isClosed) return;

@@ -1,5 +1,6 @@
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { AuthorityService } from "@depute/contracts/depute/registry/v1/authority_service_pb";
+import { ClusterService } from "@depute/contracts/depute/registry/v1/cluster_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
@@ -23,6 +24,7 @@ import { openCardKey } from "./card-key.ts";
 import type { RegistryContext } from "./context.ts";
 import { agentService } from "./handlers/agent-service.ts";
 import { authorityService } from "./handlers/authority-service.ts";
+import { clusterService } from "./handlers/cluster-service.ts";
 import { discoveryService } from "./handlers/discovery-service.ts";
 import { offerService } from "./handlers/offer-service.ts";
 import { organizationService } from "./handlers/organization-service.ts";
@@ -202,6 +204,7 @@ export const registry = defineService({
       routes: (router) => {
         router.service(AgentService, agentService(context));
         router.service(AuthorityService, authorityService(context));
+        router.service(ClusterService, clusterService(deps));
         router.service(DiscoveryService, discoveryService(context));
         router.service(OrganizationService, organizationService(context));
         router.service(TrustService, trustService(context));

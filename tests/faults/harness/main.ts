@@ -101,6 +101,13 @@ async function run(): Promise<number> {
     env: { DEPUTE_POSTGRES_URL: postgres.url, DEPUTE_REDIS_URL: "" },
   });
   const clients: ChildProcess[] = [];
+  const end = async () => {
+    for (const client of clients) client.kill("SIGKILL");
+    await cluster.stop();
+    await postgres.stop();
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void end().finally(() => process.exit(1)));
   try {
     const gateways = cluster
       .state()
@@ -122,11 +129,11 @@ async function run(): Promise<number> {
       journal.add({ kind: "fault", name, beginMs, endMs: Date.now() });
       await pause(RECOVERY_MS);
     };
-    const end = Date.now() + Number(flags.minutes) * 60_000;
+    const endMs = Date.now() + Number(flags.minutes) * 60_000;
     await pause(RECOVERY_MS);
     journal.add({ kind: "calm", beginMs: Date.now() - RECOVERY_MS, endMs: Date.now() });
     await cause({ name: "a rolling restart", cause: () => cluster.restartInTurn() });
-    for (let faults: Fault[] = []; Date.now() < end; ) {
+    for (let faults: Fault[] = []; Date.now() < endMs; ) {
       if (faults.length === 0) faults = [...faultsOf(cluster, postgres, random)];
       const next = faults.shift();
       if (next !== undefined) await cause(next);
@@ -137,9 +144,7 @@ async function run(): Promise<number> {
     const isSound = await check(cluster.stateFile, journals);
     return isSound && (await findsFalseLines(cluster.stateFile, typescript)) ? 0 : 1;
   } finally {
-    for (const client of clients) client.kill("SIGKILL");
-    await cluster.stop();
-    await postgres.stop();
+    await end();
   }
 }
 

@@ -116,6 +116,7 @@ export async function openBench(
       metrics: createMetrics(),
       isServing: () => true,
       isReplicated: false,
+      replicas: { list: async () => [] },
       storeAt: (name) => ({ file: join(dataDir, `${name}.sqlite`) }),
       publicUrl: "http://127.0.0.1",
       addresses: DIRECT_CLIENTS,
