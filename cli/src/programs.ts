@@ -16,6 +16,7 @@ export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
   explain: async () => (await import("./client/explain.ts")).explain,
   verifyAuthority: async () => (await import("./client/verify-authority.ts")).verifyAuthority,
   worker: async () => (await import("./client/worker.ts")).worker,
+  serveMcp: async () => (await import("./client/mcp/serve.ts")).serveMcp,
   createToken: async () => (await import("./client/token-create.ts")).createToken,
   inspectToken: async () => (await import("./client/token-inspect.ts")).inspectToken,
   revokeToken: async () => (await import("./client/token-revoke.ts")).revokeToken,

@@ -92,6 +92,20 @@ export const LOCAL: readonly Command[] = [
     ownWords: "upgrade",
   },
   {
+    path: "mcp",
+    group: "tools",
+    summary: "Serves the MCP server of a running platform over stdio, for hosts without HTTP",
+    details:
+      "With SERVER it serves a server behind the platform's proxy. It starts no platform, and uses the credentials of the context or of the flags.",
+    args: [
+      { name: "SERVER", type: "string", help: "name of a server behind the proxy; absent for Depute itself" },
+    ],
+    example: "depute mcp",
+    notRun: "runs until its input ends",
+    remote: true,
+    program: "serveMcp",
+  },
+  {
     path: "mcp-proxy",
     group: "tools",
     summary: "Serves an MCP server over stdio, and requires authority for its tools",

@@ -12,6 +12,7 @@ export { provingTransport } from "./proving-transport.ts";
 export { McpProxy, type ProxyOptions } from "./proxy.ts";
 export type { ProxyRequest } from "./proxy-request.ts";
 export { type DraftedTool, draftMap } from "./rules/draft-map.ts";
+export { encodedHeader, headersFor, type ParamHeader, paramHeadersOf } from "./rules/param-headers.ts";
 export {
   ConfigError,
   type ProxyConfig,

@@ -80,13 +80,20 @@ beforeAll(async () => {
   writeFileSync(at("token"), holder.token);
   writeFileSync(at("key"), Buffer.from(holder.keypair.privateKey).toString("base64url"), { mode: 0o600 });
   const proxy = [MAIN, "mcp-proxy", "--config", at("mcp.json"), "--platform", platform.url];
-  const proven = [...proxy, "--token-file", at("token"), "--key-file", at("key")];
+  const credentials = ["--token-file", at("token"), "--key-file", at("key")];
+  const proven = [...proxy, ...credentials];
   const echo = {
     call: { tool: "echo", arguments: { message: "hello" } },
     tools: ["echo"],
     text: "Echo: hello",
   };
   await introduce(platform, "worker", [["summarize"]]);
+  const relayed = (...words: string[]) => [MAIN, "mcp", ...words, "--server", platform.url];
+  const discover = {
+    call: { tool: "discover", arguments: { query: "summarize" } },
+    tools: expect.arrayContaining(["cancel", "delegate", "discover", "verify", "watch"]),
+    text: expect.stringContaining("does summarize"),
+  };
   targets = {
     "a proxied server over HTTP": { target: { url: relay.url }, ...echo },
     "a proxied server over stdio": {
@@ -96,37 +103,40 @@ beforeAll(async () => {
       },
       ...echo,
     },
-    "Depute itself over HTTP": {
-      target: { url: `${platform.url}/mcp` },
-      call: { tool: "discover", arguments: { query: "summarize" } },
-      tools: expect.arrayContaining(["cancel", "delegate", "discover", "verify", "watch"]),
-      text: expect.stringContaining("does summarize"),
+    "a proxied server of the platform over stdio": {
+      target: { command: process.execPath, args: [...relayed("everything"), ...credentials] },
+      ...echo,
     },
+    "Depute itself over HTTP": { target: { url: `${platform.url}/mcp` }, ...discover },
+    "Depute itself over stdio": { target: { command: process.execPath, args: relayed() }, ...discover },
   };
 }, INSTALL_MS);
 afterAll(async () => {
   relay.stop();
   await platform.stop();
   rmSync(folder, { recursive: true });
-});
+}, 60_000);
 
-describe.each(["a proxied server over HTTP", "a proxied server over stdio", "Depute itself over HTTP"])(
-  "%s",
-  (server) => {
-    test.each(CLIENTS)(
-      "lists the granted tools to %s, answers its call, and refuses an unknown tool",
-      async (_, observe, refused) => {
-        const { target, call, tools, text } = targets[server] ?? expect.unreachable(server);
-        expect(await observe(target, call)).toEqual({
-          tools,
-          text,
-          refused: expect.stringMatching(refused),
-        });
-      },
-      TEST_MS,
-    );
-  },
-);
+describe.each([
+  "a proxied server over HTTP",
+  "a proxied server over stdio",
+  "a proxied server of the platform over stdio",
+  "Depute itself over HTTP",
+  "Depute itself over stdio",
+])("%s", (server) => {
+  test.each(CLIENTS)(
+    "lists the granted tools to %s, answers its call, and refuses an unknown tool",
+    async (_, observe, refused) => {
+      const { target, call, tools, text } = targets[server] ?? expect.unreachable(server);
+      expect(await observe(target, call)).toEqual({
+        tools,
+        text,
+        refused: expect.stringMatching(refused),
+      });
+    },
+    TEST_MS,
+  );
+});
 
 test("a host's configuration file names Depute, and a proxied server", async () => {
   const proxied = targets["a proxied server over stdio"]?.target;

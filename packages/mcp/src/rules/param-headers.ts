@@ -48,7 +48,7 @@ export function headersFor(declared: readonly ParamHeader[], args: unknown): Rec
   return Object.fromEntries(
     declared.flatMap(({ header, path }) => {
       const text = textAt(args, path);
-      return text === undefined ? [] : [[header, encoded(text)]];
+      return text === undefined ? [] : [[header, encodedHeader(text)]];
     }),
   );
 }
@@ -94,7 +94,8 @@ function valueAt(args: unknown, path: readonly string[]): unknown {
   return value;
 }
 
-function encoded(text: string): string {
+/** Returns a text as the value of a header. (MCP 2026-07-28, Streamable HTTP, "Value Encoding") */
+export function encodedHeader(text: string): string {
   if (PLAIN.test(text) && !MARKED.test(text)) return text;
   return `=?base64?${Buffer.from(text).toString("base64")}?=`;
 }

@@ -1,0 +1,57 @@
+import { encodedHeader, headersFor, type ParamHeader, paramHeadersOf } from "@depute/mcp";
+import type { Message } from "./exchange.ts";
+
+const VERSION = "io.modelcontextprotocol/protocolVersion";
+
+/** The parameter that the header `Mcp-Name` repeats, by method. (MCP 2026-07-28, Streamable HTTP) */
+const NAMED: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
+};
+
+/** Maximum number of tools whose headers are remembered. */
+const MAX_TOOLS = 10_000;
+
+function members(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** Returns the revision that a message of 2026-07-28 or later names; undefined for messages of earlier revisions. */
+export function revisionIn({ params }: Message): string | undefined {
+  const version = members(members(params)._meta)[VERSION];
+  return typeof version === "string" ? version : undefined;
+}
+
+/** The headers that repeat parts of a message over HTTP, because clients over stdio send none. */
+export class RepeatedHeaders {
+  readonly #tools = new Map<string, readonly ParamHeader[]>();
+
+  /** Remembers the headers that the tools of a list declare. */
+  note({ result }: Message): void {
+    const { tools } = members(result);
+    for (const tool of Array.isArray(tools) ? tools : []) {
+      const { name, inputSchema } = members(tool);
+      if (typeof name !== "string") continue;
+      const declared = paramHeadersOf(inputSchema);
+      if (declared.length === 0) this.#tools.delete(name);
+      else if (this.#tools.size < MAX_TOOLS) this.#tools.set(name, declared);
+    }
+  }
+
+  /** Returns the headers of a message of 2026-07-28 or later. */
+  of({ method, params }: Message, revision: string): Record<string, string> {
+    const given = members(params);
+    const name = given[NAMED[String(method)] ?? ""];
+    const declared = method === "tools/call" ? this.#tools.get(String(given.name)) : undefined;
+    return {
+      "mcp-protocol-version": revision,
+      "mcp-method": String(method),
+      ...(typeof name === "string" && { "mcp-name": encodedHeader(name) }),
+      ...(declared && headersFor(declared, given.arguments)),
+    };
+  }
+}

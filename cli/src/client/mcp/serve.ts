@@ -1,0 +1,87 @@
+import { createInterface } from "node:readline";
+import { CommandError } from "../../exit-codes.ts";
+import type { Invocation } from "../../table/command.ts";
+import type { Context } from "../config.ts";
+import { keyOf, targetOf } from "../connection.ts";
+import { readCredential } from "../files.ts";
+import { remark } from "../output.ts";
+import { tlsOf } from "../tls.ts";
+import type { Message } from "./exchange.ts";
+import { type RelayOptions, StdioRelay } from "./relay.ts";
+
+/** Names of servers behind the proxy, as in the configuration of the servers. */
+const SERVER = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+/** Milliseconds for the answers to open requests after the end of the input. */
+const DRAIN_MS = 5_000;
+
+/**
+ * `depute mcp [SERVER]`: serves the MCP server of a running platform, or a server behind it, over standard input and
+ * output. Ends with its input, or at SIGINT or SIGTERM.
+ */
+export async function serveMcp(invocation: Invocation): Promise<void> {
+  const target = targetOf(invocation);
+  const { server, publicUrl = server } = target;
+  const name = String(invocation.values.SERVER ?? "");
+  if (name !== "" && !SERVER.test(name))
+    throw new CommandError(
+      `${JSON.stringify(name)} is no name of an MCP server; see the platform's --mcp-config`,
+    );
+  const path = name === "" ? "/mcp" : `/mcp/${name}`;
+  const credentials = await credentialsFor(target, `${publicUrl}${path}`, name !== "");
+  const relay = new StdioRelay({
+    url: `${server}${path}`,
+    tls: tlsOf(target),
+    credentials,
+    write: (message) => process.stdout.write(`${JSON.stringify(message)}\n`),
+    onFault: (thrown) => remark(`depute mcp: ${thrown instanceof Error ? thrown.message : String(thrown)}`),
+  });
+  const lines = createInterface({ input: process.stdin });
+  const stopped = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => {
+      stopped.abort();
+      lines.close();
+    });
+  for await (const line of lines) if (line.trim() !== "") relay.receive(line);
+  await relay.close(stopped.signal.aborted ? 0 : DRAIN_MS);
+  process.stdin.destroy();
+}
+
+/**
+ * Returns the function that makes the credentials of each request. Files are read for each request, because tokens are
+ * renewed.
+ *
+ * @param htu the address that a proof names
+ * @param coversArguments whether a proof covers the arguments: for servers behind the proxy
+ */
+async function credentialsFor(
+  target: Context,
+  htu: string,
+  coversArguments: boolean,
+): Promise<RelayOptions["credentials"]> {
+  const { secretFile, tokenFile } = target;
+  const keypair = await keyOf(target);
+  if (secretFile !== undefined && keypair !== undefined)
+    throw new CommandError("a call has one kind of credentials; give a secret or a key");
+  if (secretFile !== undefined)
+    return async () => ({ authorization: `Bearer ${readCredential(secretFile)}` });
+  if (keypair === undefined) {
+    if (tokenFile === undefined) return async () => ({});
+    throw new CommandError("a token needs a proof of its holder; give --key-file with the holder's key");
+  }
+  const { createProof, portableEngine } = await import("@depute/dct");
+  return async (htm, message) => {
+    const token = tokenFile === undefined ? undefined : readCredential(tokenFile);
+    const covered = coversArguments && message !== undefined ? { arguments: provedOf(message) } : {};
+    const claims = { htm, htu, ...(token !== undefined && { token }), ...covered };
+    const dpop = createProof(portableEngine, keypair, claims);
+    return { dpop, ...(token !== undefined && { authorization: `DPoP ${token}` }) };
+  };
+}
+
+/** The values that a proof covers: the arguments of a tool, or the parameters of any other request. */
+function provedOf({ method, params }: Message): unknown {
+  const { _meta, _delegateos, arguments: args = {}, ...rest } = (params ?? {}) as Record<string, unknown>;
+  if (method === "tools/call") return args;
+  return "arguments" in ((params ?? {}) as object) ? { ...rest, arguments: args } : rest;
+}
