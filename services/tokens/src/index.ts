@@ -260,7 +260,7 @@ export const tokens = defineService({
       identify: createIdentify(tokenVerifier),
     };
     return {
-      leases: () => leases.held,
+      leases: () => work.held,
       routes: (router) => {
         router.service(TokenService, tokenService(context));
         router.service(RevocationService, revocationService(context));

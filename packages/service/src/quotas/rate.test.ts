@@ -15,7 +15,11 @@ function given(perSecond: number, times: readonly number[]): number[] {
 const RATES = fc.integer({ min: 1, max: 1000 });
 
 test("a full quota gives the calls of one second at once, and no more", () => {
-  fc.assert(fc.property(RATES, (rate) => expect(given(rate, Array(2 * rate).fill(5000)).length).toBe(rate)));
+  fc.assert(
+    fc.property(RATES, (rate) => {
+      expect(given(rate, Array(2 * rate).fill(5000)).length).toBe(rate);
+    }),
+  );
 });
 
 test("no window of time has more than its calls and the burst", () => {
