@@ -19,7 +19,7 @@ export const SLOW: readonly string[] = [
   "tests/telemetry/**",
   "tests/tls/**",
   "cli/src/processes.test.ts",
-  "tests/{registry,tokens,verifier}/replicas.test.ts",
+  "tests/{registry,tasks,tokens,verifier}/replicas.test.ts",
   "tests/cli/**",
   "examples/**",
   "tests/docs/commands.test.ts",

@@ -94,7 +94,7 @@ export const commonSettings = defineSettings({
   replicated: {
     type: "bool",
     default: false,
-    help: "whether other processes run the same services on the same database: every service but tasks; needs the database and the master key's file",
+    help: "whether other processes run the same services on the same database; needs the database and the master key's file",
     group: PLACE,
   },
   masterKeyFile: {

@@ -206,6 +206,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       const moduleLog = log.child({ service: module.name });
       const trail = await openTrailOf(module, common, trails, {
         ...{ source: module.name, tokens: connect("tokens"), clock, timers, log: moduleLog },
+        ...(common.replicated && { bus }),
         onState: (state) => readiness.setStore(module.name, "audit", state),
       });
       const deps: ServiceDeps & { publicUrl: string } = {

@@ -28,6 +28,7 @@ export const tasks = defineService({
   name: "tasks",
   audit: { quiet: QUIET },
   stores: { tasks: migrations, sessions: SESSION_MIGRATIONS },
+  isReplicable: true,
   settings,
   descriptors: servicesOf("tasks"),
 

@@ -1,5 +1,6 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { createClient, type Transport } from "@connectrpc/connect";
+import type { Bus } from "@depute/bus";
 import {
   AuditCredential,
   AuditDecision,
@@ -17,6 +18,7 @@ import { fromConnectError } from "../errors-on-wire.ts";
 import type { Logger } from "../log.ts";
 import type { ModuleName } from "../names.ts";
 import { Outbox } from "../outbox.ts";
+import { SharedWork } from "../shared-work.ts";
 import { type BatchRow, countBatches, deleteBatch, firstBatches, insertBatch } from "./outbox-rows.ts";
 
 /** Maximum number of decisions in one delivery; a rule of the contract. */
@@ -49,6 +51,8 @@ export interface AuditTrailOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
+  /** The bus between the replicas of the service. Absent for a service without replicas. */
+  readonly bus?: Bus;
 }
 
 /**
@@ -59,6 +63,7 @@ export class AuditTrail {
   readonly #options: AuditTrailOptions;
   readonly #batches: BatchedWrites<AuditRecord>;
   readonly #outbox: Outbox<BatchRow>;
+  readonly #work: SharedWork | undefined;
   /** The number of undelivered batches of all replicas, as it was last read. */
   #undelivered = 0;
 
@@ -66,6 +71,8 @@ export class AuditTrail {
     this.#options = options;
     const { store, timers, log, tokens } = options;
     const client = createClient(AuditService, tokens);
+    const { bus, clock, source } = options;
+    this.#work = bus && new SharedWork({ service: `audit_${source}`, store, bus, clock, timers, log });
     this.#batches = new BatchedWrites<AuditRecord>({
       write: (decisions) => this.#write(decisions),
       ...{
@@ -78,6 +85,7 @@ export class AuditTrail {
     });
     this.#outbox = new Outbox<BatchRow>({
       ...{ timers, log, failureMessage: "delivery of decisions to the audit log failed" },
+      lease: this.#work?.lease("decisions"),
       first: (limit) =>
         store.read(async (tx) => {
           this.#undelivered = await countBatches(tx);
@@ -128,6 +136,7 @@ export class AuditTrail {
   async close(): Promise<void> {
     await this.#batches.close();
     await this.#outbox.close();
+    await this.#work?.close();
     await this.#options.store.close();
   }
 

@@ -44,7 +44,8 @@ async function openDeliveries(deps: ServiceDeps, engine: TaskEngine, hosts: Allo
   const { clock, timers, random, log, keys } = deps;
   const seal = await openWebhookSeal(keys);
   const outbound = new Outbound({ hosts });
-  const sender = new WebhookSender({ engine, clock, timers, random, log, outbound, seal });
+  const lease = engine.lease("webhooks");
+  const sender = new WebhookSender({ engine, clock, timers, random, log, outbound, seal, lease });
   return { seal, outbound, sender, wake: () => sender.wake() };
 }
 

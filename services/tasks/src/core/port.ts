@@ -3,6 +3,7 @@ import type { TaskCompleted, TaskEvent } from "@depute/contracts/depute/tasks/v1
 import type { Task, TaskFailure, TaskOutput } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { Assignment, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { WorkLease } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { MoreOfWork, Target } from "./creation/admission.ts";
 import type { Admitted, Created } from "./creation/create-task.ts";
@@ -132,6 +133,8 @@ export interface TaskEngine {
   readonly workers: WorkerQueue;
   /** Returns the stored position in a log of another service. */
   cursor(name: string): Cursor;
+  /** Begins to compete for the lease of background work; returns undefined if the service has no replicas. */
+  lease(name: string): WorkLease | undefined;
 }
 
 /** The transactions of the task store. */

@@ -46,6 +46,7 @@ export class ReviewQueue {
     this.calls = createClient(ReviewService, connect("verifier"));
     this.#follower = new StreamFollower({
       streamName: followed.streamName,
+      lease: engine.lease(followed.cursor),
       timers,
       log,
       follow: async (signal, onWake) => {

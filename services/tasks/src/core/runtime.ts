@@ -3,7 +3,7 @@ import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_serv
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { BoundsOperators, type ServiceDeps, WakeUps } from "@depute/service";
+import { BoundsOperators, type ServiceDeps, SharedWork, WakeUps } from "@depute/service";
 import { openStore } from "@depute/store";
 import { ContextKeeper } from "./contexts/context-keeper.ts";
 import { ContextMemory } from "./contexts/context-memory.ts";
@@ -61,7 +61,7 @@ export async function openCore(
   modules: readonly Pick<TasksModule, "name" | "migrations" | "keys">[],
 ): Promise<Core> {
   const { log, clock, timers, random, bus, authority, stopping } = deps;
-  const { tasksPollInterval: pollMs, tasksTombstoneRetention: tombstoneMs } = settings;
+  const { tasksPollInterval: pollMs } = settings;
   const keys: Record<string, string> = {};
   for (const module of modules) Object.assign(keys, await module.keys?.(deps));
   const store = await openStore({
@@ -72,22 +72,23 @@ export async function openCore(
     },
     onError: (err, message) => log.error({ err }, message),
   });
+  const work = new SharedWork({ service: "tasks", store, bus, clock, timers, log });
   const engine = new Engine({ store, bus, clock, timers, random });
   const dependencies = connectDependencies(deps);
   const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
   const delegatorWakeUps = new WakeUps(bus, DELEGATOR_TOPIC);
   const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
-  const timekeeper = new Timekeeper({ engine, timers, log });
-  const follower = new RevocationFollower({ engine, revocations: dependencies.revocations, timers, log });
   const contextMemory = new ContextMemory({
     clock,
     timers,
     maxBytes: settings.tasksContextMemory,
     maxContexts: MAX_CONTEXTS_IN_MEMORY,
+    isShared: engine.isShared,
   });
   const dispatcher = new Dispatcher({
     engine,
     memory: contextMemory,
+    bus,
     timers,
     pollMs,
     onError: (err) => log.warn({ err }, "dispatch failed"),
@@ -98,11 +99,8 @@ export async function openCore(
     clock,
     maxAgeMs: pollMs / 2,
   });
-  const retentionMs = settings.tasksRetention;
-  const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
-  const contextKeeper = new ContextKeeper({ engine, memory: contextMemory, clock, timers, log, tombstoneMs });
-  const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
-  engine.onDelegationEnd(() => ends.wake());
+  const parts = { engine, dependencies, work, memory: contextMemory };
+  const { timekeeper, follower, purger, contextKeeper, ends } = backgroundOf(deps, settings, parts);
   const context: TasksContext = {
     engine,
     authority,
@@ -129,7 +127,7 @@ export async function openCore(
     stopping,
   };
   return {
-    engine: taskEngine(context, purger),
+    engine: taskEngine(context, purger, work),
     context,
     timekeeper,
     purger,
@@ -157,7 +155,38 @@ export async function openCore(
       taskWakeUps.close();
       delegatorWakeUps.close();
       assignmentWakeUps.close();
+      await work.close();
       await store.close();
     },
+  };
+}
+
+interface BackgroundParts {
+  readonly engine: Engine;
+  readonly dependencies: ReturnType<typeof connectDependencies>;
+  readonly work: SharedWork;
+  readonly memory: ContextMemory;
+}
+
+/** Makes the background work of the engine. Replicas share all of it but time limits, which each replica applies. */
+function backgroundOf(
+  { log, clock, timers }: ServiceDeps,
+  { tasksRetention: retentionMs, tasksTombstoneRetention: tombstoneMs }: CoreSettings,
+  { engine, dependencies, work, memory }: BackgroundParts,
+) {
+  const { store } = engine;
+  const { revocations, delegations } = dependencies;
+  const base = { clock, timers, log };
+  const ends = delegationEnds({ store, delegations, timers, log, lease: work.lease("delegation-ends") });
+  engine.onDelegationEnd(() => ends.wake());
+  return {
+    timekeeper: new Timekeeper({ engine, timers, log }),
+    follower: new RevocationFollower({ engine, revocations, timers, log, lease: work.lease("revocations") }),
+    purger: new Purger({ ...base, store, retentionMs, tombstoneMs, lease: work.lease("purge") }),
+    contextKeeper: new ContextKeeper({
+      ...{ ...base, engine, memory, tombstoneMs },
+      lease: work.lease("contexts"),
+    }),
+    ends,
   };
 }

@@ -1,4 +1,5 @@
 import { IdConflictPolicy, IdReusePolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import type { SharedWork } from "@depute/service";
 import { admit, requireAllowed, resolveTarget } from "./creation/admission.ts";
 import { createTaskWithin, draftDigest } from "./creation/create-task.ts";
 import { wholeTask } from "./engine/engine.ts";
@@ -23,7 +24,11 @@ const SHARED = {
 } as const;
 
 /** Creates the task engine that modules of this service use. */
-export function taskEngine(tasks: TasksContext, purger: Pick<Purger, "onPurge">): TaskEngine {
+export function taskEngine(
+  tasks: TasksContext,
+  purger: Pick<Purger, "onPurge">,
+  work: Pick<SharedWork, "lease">,
+): TaskEngine {
   const { engine, dependencies, clock } = tasks;
   const { store } = engine;
   return {
@@ -69,6 +74,7 @@ export function taskEngine(tasks: TasksContext, purger: Pick<Purger, "onPurge">)
 
     workers: ownWorkers(tasks),
     cursor: cursorOf,
+    lease: (name) => work.lease(name),
   };
 }
 

@@ -47,7 +47,16 @@ async function openExecutions(
   const verificationMs = settings.executionsVerificationTimeout;
   const book = new ExecutionBook({ bus, clock, engine, verificationMs });
   engine.observe((tx, change) => book.observe(tx, change), DECISIVE);
-  const callbacks = new Callbacks({ store, clock, timers, log, hosts, key, random });
+  const callbacks = new Callbacks({
+    store,
+    clock,
+    timers,
+    log,
+    hosts,
+    key,
+    random,
+    lease: engine.lease("callbacks"),
+  });
   const wakeUps = new WakeUps(bus, EXECUTION_TOPIC);
   const approvals = new Approvals({ clock, timers, log, connect }, engine);
   const context: ExecutionsContext = {
@@ -79,6 +88,7 @@ async function openExecutions(
     clock,
     timers,
     log,
+    lease: engine.lease("execution-purge"),
     retentionMs: settings.executionsRetention,
     rejectedRetentionMs: settings.executionsRejectedRetention,
   });

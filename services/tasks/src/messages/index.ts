@@ -70,7 +70,10 @@ export function openCap(
   engine.observe((tx, change) => notices.observe(tx, change), FOLLOWED);
   engine.reviews.listen(notices);
   const { store } = engine;
-  const purger = new MessagePurger({ store, clock, timers, log, retentionMs: settings.tasksRetention });
+  const purger = new MessagePurger({
+    ...{ store, clock, timers, log, retentionMs: settings.tasksRetention },
+    lease: engine.lease("message-purge"),
+  });
   return {
     context,
     purger,

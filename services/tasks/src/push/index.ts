@@ -27,7 +27,7 @@ export const push = defineModule({
 });
 
 function openPush(
-  { log, dataDir, publicUrl, clock, timers, stopping, connect }: ServiceDeps,
+  { log, dataDir, publicUrl, clock, timers, stopping, connect, isReplicated }: ServiceDeps,
   engine: TaskEngine,
   settings: Settings<typeof PUSH_SETTINGS>,
 ): OpenModule {
@@ -47,12 +47,16 @@ function openPush(
   const a2aPeerAt = a2aPeersOver(outbound, credentials);
   const remotes = new Remotes(engine, clock);
   const keptStreams = new Kept(timers);
-  const cancellations = new Cancellations({ store: engine.store, peerAt, a2aPeerAt, clock, timers, log });
+  const cancellations = new Cancellations({
+    ...{ store: engine.store, peerAt, a2aPeerAt, clock, timers, log },
+    lease: engine.lease("cancellations"),
+  });
   remotes.onOwed(() => cancellations.wake());
   remotes.onEnd((taskId) => keptStreams.drop(taskId));
   const push = { peerAt, a2aPeerAt, remotes, keptStreams, clock, timers };
   const endpoints = new Endpoints(createClient(AgentService, connect("registry")), clock, () => publicUrl);
-  const instance = instanceOf(join(dataDir, "push.instance"));
+  // Replicas may share a data folder, so each has a new name. The leases of a lost replica expire.
+  const instance = isReplicated ? randomUuid() : instanceOf(join(dataDir, "push.instance"));
   const dispatcher = new Dispatcher({
     engine,
     timers,

@@ -23,6 +23,8 @@ export const reviews = defineModule({
     const oversight = new Oversight({
       engine,
       clock: deps.clock,
+      timers: deps.timers,
+      isShared: deps.isReplicated,
       reviews: createClient(ReviewService, deps.connect("verifier")),
       timeoutMs: settings.tasksReviewTimeout,
       escalation: [...new Set([...settings.tasksReviewEscalation, ...settings.orchestratorPrincipals])],
@@ -57,6 +59,7 @@ function bridge(deps: ServiceDeps, engine: TaskEngine, oversight: Oversight): Op
   const outbox = new Outbox<ReviewCallRow>({
     timers,
     log,
+    lease: engine.lease("review-calls"),
     failureMessage: "held results did not reach the verifier",
     first: (limit) => store.read((tx) => firstCalls(tx, limit)),
     drop: (row) => store.write((tx) => deleteCall(tx, row)),

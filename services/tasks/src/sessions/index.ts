@@ -1,5 +1,5 @@
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
-import { type ServiceDeps, type Settings, WakeUps } from "@depute/service";
+import { type ServiceDeps, type Settings, SharedWork, WakeUps } from "@depute/service";
 import { openStore } from "@depute/store";
 import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
 import { Agents } from "./engine/agents.ts";
@@ -29,25 +29,32 @@ async function openSessions(
   settings: Settings<typeof SESSION_SETTINGS>,
 ): Promise<OpenModule> {
   const { log, clock, timers, bus, authority, stopping, connect } = deps;
-  const rates = new MessageRates(readRates(settings.aspMessageRates), clock);
+  const perMinute = readRates(settings.aspMessageRates);
   const sealKey = await openSealKey(deps.keys);
   const store = await openStore({
     ...deps.storeAt("sessions", { "session-seal": sealKey.principal.id }),
     migrations: SESSION_MIGRATIONS,
     onError: (err, message) => log.error({ err }, message),
   });
+  const sharedWork = new SharedWork({ service: "sessions", store, bus, clock, timers, log });
   const engine = new SessionEngine({ store, bus, clock, strictIds: settings.aspStrictIds });
   const wakeUps = new WakeUps(bus, SESSION_TOPIC);
   const registry = connect("registry");
   const reporter = new OutcomeReporter(registry);
-  const timekeeper = new SessionTimekeeper({ engine, reporter, timers, log });
-  const work = delegatedWork({ engine, tasks, clock, timers, log });
+  const timekeeper = new SessionTimekeeper({
+    engine,
+    reporter,
+    timers,
+    log,
+    lease: sharedWork.lease("times"),
+  });
+  const work = delegatedWork({ engine, tasks, clock, timers, log, lease: sharedWork.lease("works") });
   engine.onWork(() => work.wake());
   const service = sessionService({
     engine,
     agents: new Agents(registry),
     callers: new Callers({ authority, engine }),
-    rates,
+    rates: new MessageRates(perMinute, clock, store),
     transcripts: new Transcripts({ engine, verifier: connect("verifier"), keypair: sealKey, timers }),
     tasks,
     clock,
@@ -65,6 +72,7 @@ async function openSessions(
     async close() {
       await Promise.all([timekeeper.close(), work.close()]);
       wakeUps.close();
+      await sharedWork.close();
       await store.close();
     },
   };

@@ -2,7 +2,7 @@ import { toJson } from "@bufbuild/protobuf";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type StreamResponse, StreamResponseSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
 import type { Clock, Random, Timers } from "@depute/core";
-import { DeadlineLoop, type Logger, type Outbound, withTimeout } from "@depute/service";
+import { DeadlineLoop, type Logger, type Outbound, type WorkLease, withTimeout } from "@depute/service";
 import { changeOf, type Place, toStream } from "@depute/wire/a2a";
 import { backoffMs, type TaskEngine } from "../../core/index.ts";
 import {
@@ -39,6 +39,7 @@ export interface SenderOptions {
   /** Source of randomness for the jitter of backoffs. */
   readonly random: Random;
   readonly log: Logger;
+  readonly lease?: WorkLease | undefined;
   readonly outbound: Pick<Outbound, "send">;
   readonly seal: WebhookSeal;
 }
@@ -57,11 +58,12 @@ export class WebhookSender {
 
   constructor(options: SenderOptions) {
     this.#options = options;
-    const { clock, timers, log } = options;
+    const { clock, timers, log, lease } = options;
     this.#loop = new DeadlineLoop({
       clock,
       timers,
       log,
+      lease,
       failureMessage: "the webhooks with new events could not be read",
       maxWaitMs: MAX_WAIT_MS,
       runDueWork: (signal) => this.#look(signal),

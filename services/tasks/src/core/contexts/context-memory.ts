@@ -1,5 +1,5 @@
 import type { Clock, Timers } from "@depute/core";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { ContextRecord } from "../rules/context.ts";
 
 export interface ContextMemoryOptions {
@@ -9,6 +9,8 @@ export interface ContextMemoryOptions {
   readonly maxBytes: number;
   /** Maximum number of contexts. */
   readonly maxContexts: number;
+  /** Whether other replicas must read the contexts, too. They cannot read the memory of this process. */
+  readonly isShared: boolean;
 }
 
 /** The part of a context that is kept in memory only. */
@@ -43,10 +45,16 @@ export class ContextMemory {
   /**
    * Adds all records, or none of them.
    *
-   * @throws DeputeError LIMIT_EXCEEDED
+   * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST for a service with replicas
    */
   add(records: readonly ContextRecord[]): void {
-    const { clock, timers, maxBytes, maxContexts } = this.#options;
+    const { clock, timers, maxBytes, maxContexts, isShared } = this.#options;
+    if (isShared) {
+      throw invalid(
+        "permissions.persist",
+        "has to be true: this service has replicas, which share contexts only through the database",
+      );
+    }
     const bytes = records.reduce((sum, { envelope }) => sum + envelope.data.length, 0);
     if (this.#bytes + bytes > maxBytes) throw full("bytes", maxBytes);
     if (this.#entries.size + records.length > maxContexts) throw full("number", maxContexts);

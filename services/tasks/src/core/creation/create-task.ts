@@ -176,7 +176,7 @@ export async function createTaskWithin(
   const inputId = draft.inputFromContext ? (packed.all[0]?.id ?? "") : "";
   const carried = { inputId, expireMs: firstExpiry(packed) };
   const creation = newTask(taskId, draft, { ...admitted.admission, organization }, nowMs, above, carried);
-  const stream = rights.dispatcher?.match(agentId, capabilityId);
+  const stream = await rights.dispatcher?.match(tx, agentId, capabilityId);
   const { record, events } = stream === undefined ? creation : dispatchedAtOnce(creation, stream, nowMs);
   await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
   engine.noteWritten(tx, record);

@@ -1,7 +1,7 @@
 import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ErrorReason, type Timers } from "@depute/core";
-import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
+import { fromConnectError, type Logger, Outbox, ownHeaders, type WorkLease } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { Dependencies } from "../dependencies.ts";
 import { dropEnded, type EndedDelegation, firstEnded } from "../store/delegation-rows.ts";
@@ -27,6 +27,7 @@ export interface DelegationEndsOptions {
   readonly delegations: Dependencies["delegations"];
   readonly timers: Timers;
   readonly log: Logger;
+  readonly lease?: WorkLease | undefined;
 }
 
 /** Reports to the tokens service how the delegations of tasks ended. (DelegateOS 8) */
@@ -35,10 +36,12 @@ export function delegationEnds({
   delegations,
   timers,
   log,
+  lease,
 }: DelegationEndsOptions): Outbox<EndedDelegation> {
   return new Outbox<EndedDelegation>({
     timers,
     log,
+    lease,
     failureMessage: "the end of a delegation cannot be reported to the tokens service",
     first: (limit) => store.read((tx) => firstEnded(tx, limit)),
     drop: ({ taskId }) => store.write((tx) => dropEnded(tx, taskId)),

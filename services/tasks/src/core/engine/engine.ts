@@ -1,7 +1,7 @@
 import type { Bus } from "@depute/bus";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { Clock, Random, Timers } from "@depute/core";
+import { type Clock, type Random, randomUuid, type Timers } from "@depute/core";
 import type { ReadTx, Store, WriteOptions, WriteTx } from "@depute/store";
 import type { MissingContextRule, TaskChange, TaskEventName, TaskObserver } from "../hooks.ts";
 import { type Advance, advanceByTime } from "../rules/advance.ts";
@@ -28,7 +28,7 @@ import { deleteWorkState, readHeldResult } from "../store/work-rows.ts";
 import { RecordCache } from "./record-cache.ts";
 import { settleAttempt, settleTask } from "./spend.ts";
 import { TaskEnds } from "./task-ends.ts";
-import { ASSIGNMENT_TOPIC, DELEGATOR_TOPIC, TASK_TOPIC } from "./topics.ts";
+import { ASSIGNMENT_TOPIC, DELEGATOR_TOPIC, DISPATCH_TOPIC, TASK_TOPIC } from "./topics.ts";
 
 /** Maximum number of backoffs for which the engine sets a timer. Workers poll for the tasks beyond that number. */
 const MAX_LATER = 10_000;
@@ -76,6 +76,10 @@ export class Engine {
   readonly random: Random;
   /** Resolves calls that wait for the end of a task. */
   readonly ends = new TaskEnds();
+  /** Whether other replicas change tasks at the same time. */
+  readonly isShared: boolean;
+  /** Identifies this process among the replicas. */
+  readonly replica = randomUuid();
   readonly #bus: Bus;
   readonly #timers: Timers;
   readonly #later = new Set<() => void>();
@@ -92,6 +96,8 @@ export class Engine {
     this.random = random;
     this.#bus = bus;
     this.#timers = timers;
+    this.isShared = store.sharing !== undefined;
+    store.sharing?.onOthersCommit(() => this.#records.clear());
   }
 
   /** Drops the pending wake-ups. */
@@ -153,7 +159,7 @@ export class Engine {
 
   /** Returns the record of a task, committed or not. Use it only for checks that a later change repeats. */
   async peek(taskId: string): Promise<TaskRecord | undefined> {
-    return this.#records.get(taskId) ?? (await this.find(taskId));
+    return this.#newest(taskId) ?? (await this.find(taskId));
   }
 
   /**
@@ -161,8 +167,7 @@ export class Engine {
    * before this call misses no end.
    */
   async ended(taskId: string): Promise<TaskRecord | undefined> {
-    const open = this.#records.get(taskId);
-    const record = open ?? (await this.find(taskId));
+    const record = this.#newest(taskId) ?? (await this.find(taskId));
     return record !== undefined && isTerminal(record.task.status) ? record : undefined;
   }
 
@@ -236,7 +241,7 @@ export class Engine {
    */
   limitsChanged(tx: WriteTx, agentId: string): void {
     tx.afterRun(() => this.#work.onLimits(agentId));
-    tx.afterCommit(() => this.#bus.publish(ASSIGNMENT_TOPIC, agentId));
+    tx.afterCommit(() => this.#publishWork(agentId));
   }
 
   /** Caches the record of a task that a transaction has written. Call it before other code reads the task. */
@@ -254,10 +259,24 @@ export class Engine {
       if (isTerminal(record.task.status)) this.ends.notify(record);
       // A pending task is work for its agent, and a released task frees capacity of a worker; both wake the agent's
       // workers.
-      if (record.hold === undefined) this.#bus.publish(ASSIGNMENT_TOPIC, record.task.agentId);
+      if (record.hold === undefined) this.#publishWork(record.task.agentId);
       if (record.task.status === TaskStatus.PENDING) this.#wakeLater(record);
       if (deadline !== undefined) this.#deadlines?.notice(deadline.atMs);
     });
+  }
+
+  /** Wakes the workers of an agent that poll, and the dispatchers of other replicas. */
+  #publishWork(agentId: string): void {
+    this.#bus.publish(ASSIGNMENT_TOPIC, agentId);
+    if (this.isShared) this.#bus.publish(DISPATCH_TOPIC, `${this.replica}/${agentId}`);
+  }
+
+  /**
+   * Returns the cached record of a task. Replicas have none outside a transaction, because another replica may have
+   * changed the task since.
+   */
+  #newest(taskId: string): TaskRecord | undefined {
+    return this.isShared ? undefined : this.#records.get(taskId);
   }
 
   #tellOfWork({ task, queuedMs, epoch }: TaskRecord): void {
@@ -288,7 +307,7 @@ export class Engine {
     const cancel = this.#timers.after(waitMs, () => {
       this.#later.delete(cancel);
       this.#work.onWaiting(task.agentId);
-      this.#bus.publish(ASSIGNMENT_TOPIC, task.agentId);
+      this.#publishWork(task.agentId);
     });
     this.#later.add(cancel);
   }

@@ -4,8 +4,8 @@ import { isTerminal } from "../rules/state-machine.ts";
 
 /**
  * The newest records of open tasks, so that consecutive changes need no read. A cached record may be newer than
- * the durable record: writes build on cached records, and no answer uses them. No other process writes these
- * tables.
+ * the durable record: writes build on cached records, and no answer uses them. A commit of another replica clears the
+ * cache, before the next write of this process.
  */
 export class RecordCache {
   readonly #max: number;
@@ -18,6 +18,10 @@ export class RecordCache {
 
   get(taskId: string): TaskRecord | undefined {
     return this.#records.get(taskId);
+  }
+
+  clear(): void {
+    this.#records.clear();
   }
 
   /** Stores the record of a transaction. Until the transaction commits, readers of the task use the store. */

@@ -1,5 +1,5 @@
 import type { Timers } from "@depute/core";
-import { type Logger, ownHeaders, StreamFollower } from "@depute/service";
+import { type Logger, ownHeaders, StreamFollower, type WorkLease } from "@depute/service";
 import type { Dependencies } from "../dependencies.ts";
 import { advance } from "../rules/advance.ts";
 import { revokedStep } from "../rules/revoke.ts";
@@ -19,6 +19,7 @@ export interface RevocationFollowerOptions {
   readonly revocations: Dependencies["revocations"];
   readonly timers: Timers;
   readonly log: Logger;
+  readonly lease: WorkLease | undefined;
 }
 
 /**
@@ -30,11 +31,11 @@ export class RevocationFollower {
   readonly #revocations: Dependencies["revocations"];
   readonly #follower: StreamFollower;
 
-  constructor({ engine, revocations, timers, log }: RevocationFollowerOptions) {
+  constructor({ engine, revocations, timers, log, lease }: RevocationFollowerOptions) {
     this.#engine = engine;
     this.#revocations = revocations;
     const follow = (signal: AbortSignal, onChange: () => void) => this.#follow(signal, onChange);
-    this.#follower = new StreamFollower({ streamName: "revocations", follow, timers, log });
+    this.#follower = new StreamFollower({ streamName: "revocations", follow, timers, log, lease });
   }
 
   start(): void {

@@ -4,7 +4,7 @@ type Listener = (ended: TaskRecord) => void;
 
 /**
  * Resolves waiting calls with the terminal record of a task, once the record is durable. The calls need no
- * read. This process sees every end of a task, because only this process writes the tables.
+ * read. The bus wakes calls whose task ends at another replica, and those calls read the record.
  */
 export class TaskEnds {
   readonly #waiting = new Map<string, Set<Listener>>();

@@ -156,14 +156,21 @@ export async function waitForEnd(
   wait: Duration,
   context: HandlerContext,
 ): Promise<Task | undefined> {
-  const { engine } = tasks;
+  const { engine, taskWakeUps } = tasks;
   let ended: TaskRecord | undefined;
   const wakeUps = {
-    on: (id: string, wake: () => void) =>
-      engine.ends.on(id, (record) => {
+    on: (id: string, wake: () => void) => {
+      const stop = engine.ends.on(id, (record) => {
         ended = record;
         wake();
-      }),
+      });
+      if (!engine.isShared) return stop;
+      const stopBus = taskWakeUps.on(id, wake);
+      return () => {
+        stop();
+        stopBus();
+      };
+    },
   };
   const look = async () => ended ?? (await engine.ended(taskId));
   await waitFor({ ...watchOptions(tasks), wakeUps }, taskId, durationMs(wait), context, look);

@@ -1,15 +1,18 @@
+import { ALL_KEYS, type Bus } from "@depute/bus";
 import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import type { Timers } from "@depute/core";
-import type { WriteTx } from "@depute/store";
+import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Engine } from "../engine/engine.ts";
-import { waitingTasks } from "../store/queue-rows.ts";
+import { DISPATCH_TOPIC, STREAM_END_TOPIC } from "../engine/topics.ts";
+import { readDelegateLimits, waitingTasks } from "../store/queue-rows.ts";
 import { AssignmentStream } from "./assignment-stream.ts";
 import { CLAIM_BATCH, claimWithin, roomOf, type WorkerStream } from "./claim.ts";
 
 export interface DispatcherOptions {
   readonly engine: Engine;
   readonly memory: ContextMemory;
+  readonly bus: Bus;
   readonly timers: Timers;
   /** Milliseconds between polls for work that no wake-up announced. */
   readonly pollMs: number;
@@ -33,6 +36,9 @@ interface Delegate {
    */
   isBounded: boolean;
   cancelPoll: () => void;
+  /** Whether a search for pending tasks runs, and whether another search must follow it. */
+  isLooking: boolean;
+  mustLookAgain: boolean;
 }
 
 /**
@@ -43,14 +49,21 @@ interface Delegate {
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #delegates = new Map<string, Delegate>();
+  #unsubscribe: readonly (() => void)[] = [];
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    options.engine.onWork({
+    const { engine, bus } = options;
+    engine.onWork({
       onWaiting: (agentId) => this.#onWaiting(agentId),
       onRoom: (agentId) => this.#onRoom(agentId),
       onLimits: (agentId) => this.#onLimits(agentId),
     });
+    if (!engine.isShared) return;
+    this.#unsubscribe = [
+      bus.subscribe(DISPATCH_TOPIC, (key) => this.#onOthersWork(key)),
+      bus.subscribe(STREAM_END_TOPIC, (key) => this.#onStreamEnd(key)),
+    ];
   }
 
   /** Begins to give work to a stream, until it is closed. */
@@ -62,6 +75,8 @@ export class Dispatcher {
       mayWait: true,
       isBounded: true,
       cancelPoll: () => {},
+      isLooking: false,
+      mustLookAgain: false,
     };
     const stream = new AssignmentStream(worker, this.#options.engine, () => {
       delegate.streams.delete(stream);
@@ -82,8 +97,20 @@ export class Dispatcher {
    * Finds a stream for a task that is about to be created, so that the task need not wait in the queue. Returns
    * undefined while older tasks may be pending, because older tasks come first. Also returns undefined while
    * the number of tasks that the streams may take is unknown.
+   *
+   * @param tx the transaction that creates the task
    */
-  match(agentId: string, capabilityId: string): AssignmentStream | undefined {
+  async match(tx: ReadTx, agentId: string, capabilityId: string): Promise<AssignmentStream | undefined> {
+    const stream = this.#match(agentId, capabilityId);
+    // Another replica may have set limits of the agent since the last dispatch.
+    if (stream === undefined || !this.#options.engine.isShared) return stream;
+    if ((await readDelegateLimits(tx, agentId)) === undefined) return stream;
+    const delegate = this.#delegates.get(agentId);
+    if (delegate !== undefined) delegate.isBounded = true;
+    return undefined;
+  }
+
+  #match(agentId: string, capabilityId: string): AssignmentStream | undefined {
     const delegate = this.#delegates.get(agentId);
     if (delegate === undefined || delegate.mayWait || delegate.isQueued || delegate.isBounded)
       return undefined;
@@ -97,8 +124,14 @@ export class Dispatcher {
     return undefined;
   }
 
-  /** Ends an agent's streams with this name, after their dispatched assignments are sent. */
+  /** Ends an agent's streams with this name at all replicas, after their dispatched assignments are sent. */
   end(agentId: string, streamId: string): void {
+    this.#endOwn(agentId, streamId);
+    const { engine, bus } = this.#options;
+    if (engine.isShared) bus.publish(STREAM_END_TOPIC, JSON.stringify([agentId, streamId]));
+  }
+
+  #endOwn(agentId: string, streamId: string): void {
     for (const stream of [...(this.#delegates.get(agentId)?.streams ?? [])]) {
       if (stream.worker.streamId === streamId) stream.finish();
     }
@@ -106,8 +139,41 @@ export class Dispatcher {
 
   /** Forgets all streams. */
   close(): void {
+    for (const stop of this.#unsubscribe) stop();
     for (const { cancelPoll } of this.#delegates.values()) cancelPoll();
     this.#delegates.clear();
+  }
+
+  /** Looks for work after a commit of another replica, which may also have freed room or changed limits. */
+  #onOthersWork(key: string): void {
+    const slash = key.indexOf("/");
+    if (key !== ALL_KEYS && key.slice(0, slash) === this.#options.engine.replica) return;
+    const delegate = this.#delegates.get(key.slice(slash + 1));
+    const delegates = key === ALL_KEYS ? [...this.#delegates.values()] : delegate ? [delegate] : [];
+    for (const each of delegates) {
+      each.mayWait = true;
+      for (const stream of each.streams) stream.isFull = false;
+      void this.#lookSoon(each);
+    }
+  }
+
+  /** Searches for pending tasks, one search at a time. It never rejects. */
+  async #lookSoon(delegate: Delegate): Promise<void> {
+    delegate.mustLookAgain = true;
+    if (delegate.isLooking) return;
+    delegate.isLooking = true;
+    while (delegate.mustLookAgain && delegate.streams.size > 0) {
+      delegate.mustLookAgain = false;
+      await this.#look(delegate).catch(this.#options.onError);
+    }
+    delegate.isLooking = false;
+  }
+
+  #onStreamEnd(key: string): void {
+    // A lost wake-up leaves a stream open until its worker ends the connection.
+    if (key === ALL_KEYS) return;
+    const [agentId, streamId] = JSON.parse(key) as [string, string];
+    this.#endOwn(agentId, streamId);
   }
 
   #onWaiting(agentId: string): void {

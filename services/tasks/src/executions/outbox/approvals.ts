@@ -50,6 +50,7 @@ export class Approvals {
     this.#outbox = new Outbox<ReviewRow>({
       timers,
       log,
+      lease: engine.lease("approvals"),
       failureMessage: "an approval cannot be told to the verifier",
       first: (limit) => engine.store.read((tx) => reviewsToTell(tx, limit)),
       drop: async () => {},

@@ -1,7 +1,14 @@
 import { createHash } from "node:crypto";
 import { ExecutionReceiptSchema } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { Clock, Timers } from "@depute/core";
-import { type AllowedHosts, DeadlineLoop, type Logger, Outbound, withTimeout } from "@depute/service";
+import {
+  type AllowedHosts,
+  DeadlineLoop,
+  type Logger,
+  Outbound,
+  type WorkLease,
+  withTimeout,
+} from "@depute/service";
 import { encode } from "@depute/wire";
 import { backoffMs, type TaskStore } from "../../core/index.ts";
 import type { BookListener } from "../book/book.ts";
@@ -34,6 +41,7 @@ export interface CallbacksOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
+  readonly lease: WorkLease | undefined;
   readonly hosts: AllowedHosts;
   readonly key: CallbackKey;
   /** Source of randomness for the jitter of backoffs. */
@@ -52,11 +60,12 @@ export class Callbacks {
 
   constructor(options: CallbacksOptions) {
     this.#options = options;
-    const { clock, timers, log } = options;
+    const { clock, timers, log, lease } = options;
     this.#loop = new DeadlineLoop({
       clock,
       timers,
       log,
+      lease,
       failureMessage: "callbacks could not be told",
       maxWaitMs: MAX_WAIT_MS,
       runDueWork: (signal) => this.#look(signal),

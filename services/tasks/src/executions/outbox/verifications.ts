@@ -42,7 +42,7 @@ export interface Judged {
 
 /** The dependencies of verifications. */
 export interface VerificationOptions {
-  readonly engine: Pick<TaskEngine, "store">;
+  readonly engine: Pick<TaskEngine, "store" | "lease">;
   readonly clock: Clock;
   readonly results: Client<typeof ResultService>;
   readonly book: ExecutionBook;
@@ -140,6 +140,7 @@ export function verificationOutbox(
   const outbox = new Outbox<VerificationRow>({
     timers,
     log,
+    lease: engine.lease("verifications"),
     failureMessage: "a verification of an execution cannot be told to the verifier",
     first: (limit) => store.read((tx) => verificationsToTell(tx, clock.now(), limit)),
     drop: async () => {},

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { TaskCancelRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Clock, Timers } from "@depute/core";
-import { DeadlineLoop, type Logger } from "@depute/service";
+import { DeadlineLoop, type Logger, type WorkLease } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
 import type { A2aPeerAt } from "../peers/a2a-peers.ts";
 import type { PeerAt } from "../peers/peers.ts";
@@ -33,6 +33,7 @@ export interface CancellationsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
+  readonly lease?: WorkLease | undefined;
 }
 
 /** Cancels delegations at endpoints, with retries until each endpoint has acknowledged. */
@@ -42,11 +43,12 @@ export class Cancellations {
 
   constructor(options: CancellationsOptions) {
     this.#options = options;
-    const { clock, timers, log } = options;
+    const { clock, timers, log, lease } = options;
     this.#loop = new DeadlineLoop({
       clock,
       timers,
       log,
+      lease,
       failureMessage: "cancellations did not reach their endpoints",
       maxWaitMs: LOOK_MS,
       runDueWork: (signal) => this.#look(signal),

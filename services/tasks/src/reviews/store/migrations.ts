@@ -31,5 +31,13 @@ CREATE TABLE task_review_calls (
 );
 `;
 
+// A call about a review is in progress at a replica until this time, epoch milliseconds.
+const CALLS = `
+ALTER TABLE task_reviews ADD COLUMN calling_ms BIGINT NOT NULL DEFAULT 0;
+`;
+
 /** The tables of the reviews of held results. */
-export const REVIEW_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "reviews", sql: REVIEWS }];
+export const REVIEW_MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "reviews", sql: REVIEWS },
+  { id: 2, name: "calls in progress", sql: CALLS },
+];

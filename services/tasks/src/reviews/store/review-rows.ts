@@ -37,6 +37,19 @@ export function readReview(tx: ReadTx, reviewId: string): Promise<HeldReview | u
   return tx.get(ROW, `SELECT ${COLUMNS} FROM task_reviews WHERE review_id = ?`, [reviewId]);
 }
 
+const CALLING_ROW = row({ calling_ms: integer });
+
+/** Returns the time until which a replica calls the verifier about a task's review; 0 for no call. */
+export async function callingUntil(tx: ReadTx, taskId: string): Promise<number> {
+  const found = await tx.get(CALLING_ROW, "SELECT calling_ms FROM task_reviews WHERE task_id = ?", [taskId]);
+  return found?.calling_ms ?? 0;
+}
+
+/** Records that a replica calls the verifier about a task's review until a time in epoch milliseconds; 0 ends that. */
+export async function noteCalling(tx: WriteTx, taskId: string, untilMs: number): Promise<void> {
+  await tx.run("UPDATE task_reviews SET calling_ms = ? WHERE task_id = ?", [untilMs, taskId]);
+}
+
 export async function noteEscalated(tx: WriteTx, reviewId: string): Promise<void> {
   await tx.run("UPDATE task_reviews SET escalated = 1 WHERE review_id = ?", [reviewId]);
 }

@@ -5,7 +5,7 @@ import {
   type ReviewService,
   ReviewState,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { type Clock, DeputeError, ErrorReason, fromTimestamp, newId } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, fromTimestamp, newId, type Timers } from "@depute/core";
 import { optionsForOwner, reasonOf } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
 import {
@@ -21,8 +21,10 @@ import {
 import { insertCall, type ReviewCall } from "../store/call-rows.ts";
 import {
   answerInquiries,
+  callingUntil,
   deleteReview,
   insertReview,
+  noteCalling,
   noteEscalated,
   noteInquiry,
   readReview,
@@ -31,12 +33,19 @@ import {
 import { decisionOf, undecided } from "./decision.ts";
 import { requestOf, shortened } from "./request.ts";
 
+/** Milliseconds after which a call in progress at another replica no longer delays the decision of a review. */
+const CALL_LIMIT_MS = 15_000;
+/** Milliseconds between two checks for calls of other replicas. */
+const CHECK_MS = 50;
 /** The shortest timeout of a review, in milliseconds. */
 const MIN_TIMEOUT_MS = 1000;
 
 export interface OversightOptions {
   readonly engine: TaskEngine;
   readonly clock: Clock;
+  readonly timers: Timers;
+  /** Whether other replicas call the verifier about the same reviews. */
+  readonly isShared: boolean;
   readonly reviews: Client<typeof ReviewService>;
   /** How long the verifier waits for a decision, milliseconds. */
   readonly timeoutMs: number;
@@ -123,7 +132,7 @@ export class Oversight implements ResultReviews {
   ): Promise<T> {
     const { reviews } = this.#options;
     const reason = shortened(comment);
-    return this.alone(taskId, async () => {
+    return this.#calls(taskId, async () => {
       await this.#ask(taskId, options, (id) =>
         reviews.decideReview({ reviewId: id, verdict, reason, reviewer }, options),
       );
@@ -145,7 +154,7 @@ export class Oversight implements ResultReviews {
   ): Promise<T> {
     const { reviews } = this.#options;
     const question = { requestId, text: shortened(text), reviewer };
-    return this.alone(taskId, async () => {
+    return this.#calls(taskId, async () => {
       const { inquiry } = await this.#ask(taskId, options, (id) =>
         reviews.inquireReview({ reviewId: id, ...question }, options),
       );
@@ -215,6 +224,7 @@ export class Oversight implements ResultReviews {
   async apply(changed: Review, within: (tx: WriteTx) => Promise<void>): Promise<void> {
     // Waits for calls in progress about this task, because such a call applies its own decision.
     await this.#settled(changed.subject);
+    await this.#settledElsewhere(changed.subject);
     const { engine } = this.#options;
     await engine.store.write(async (tx) => {
       await within(tx);
@@ -243,6 +253,30 @@ export class Oversight implements ResultReviews {
       return await calling;
     } finally {
       if (this.#calling.get(taskId) === calling) this.#calling.delete(taskId);
+    }
+  }
+
+  /**
+   * Makes a call about a task that changes the task itself. The replica that follows the reviews waits for the call, so
+   * that it does not apply the decision first.
+   */
+  async #calls<T>(taskId: string, work: () => Promise<T>): Promise<T> {
+    const { engine, clock, isShared } = this.#options;
+    if (!isShared) return this.alone(taskId, work);
+    const note = (untilMs: number) => engine.store.write((tx) => noteCalling(tx, taskId, untilMs));
+    await note(clock.now() + CALL_LIMIT_MS);
+    try {
+      return await this.alone(taskId, work);
+    } finally {
+      await note(0).catch(() => {});
+    }
+  }
+
+  /** Waits for the calls of other replicas about a task. */
+  async #settledElsewhere(taskId: string): Promise<void> {
+    const { engine, clock, timers, isShared } = this.#options;
+    while (isShared && (await engine.store.read((tx) => callingUntil(tx, taskId))) > clock.now()) {
+      await new Promise<void>((resolve) => void timers.after(CHECK_MS, resolve));
     }
   }
 

@@ -70,12 +70,15 @@ export class SessionEngine {
   readonly clock: Clock;
   readonly #bus: Bus;
   readonly #strictIds: boolean;
+  /** Whether other replicas append messages at the same time. Then sessions are read from the store. */
+  readonly #isShared: boolean;
   readonly #recent = new RecentMessages();
   readonly #sessions = new KnownSessions();
   #onWork: () => void = () => {};
 
   constructor({ store, bus, clock, strictIds }: SessionEngineOptions) {
     this.store = store;
+    this.#isShared = store.sharing !== undefined;
     this.#strictIds = strictIds;
     this.clock = clock;
     this.#bus = bus;
@@ -86,7 +89,8 @@ export class SessionEngine {
    * stored yet.
    */
   async find(sessionId: string): Promise<KnownSession | undefined> {
-    const knownSession = this.#sessions.get(sessionId);
+    // Another replica may have appended since.
+    const knownSession = this.#isShared ? undefined : this.#sessions.get(sessionId);
     if (knownSession !== undefined)
       return { ...knownSession, session: advance(knownSession.session, this.clock.now()) };
     return this.store.read(async (tx) => {
@@ -165,11 +169,11 @@ export class SessionEngine {
         const came = agents.filter((agent) => partyOf(session, agent.agentId) !== undefined);
         for (const agent of came) await putParty(tx, session, agent);
         const isKnown = came.length === 0 && this.#sessions.get(sessionId) !== undefined;
-        const parties = isKnown ? undefined : await readParties(tx, sessionId);
+        const parties = isKnown || this.#isShared ? undefined : await readParties(tx, sessionId);
         await this.#noteUses(tx, before, envelope);
         await this.#noteWork(tx, before, session, nowMs);
         tx.afterCommit(() => {
-          this.#sessions.note(session, parties);
+          if (!this.#isShared) this.#sessions.note(session, parties);
           this.#recent.add(sessionId, row, bytes);
         });
         this.#wakeAfter(tx, sessionId);
@@ -247,7 +251,7 @@ export class SessionEngine {
         const later = advance(session, nowMs);
         await putSession(tx, later);
         await this.#noteWork(tx, session, later, nowMs);
-        tx.afterCommit(() => this.#sessions.note(later));
+        if (!this.#isShared) tx.afterCommit(() => this.#sessions.note(later));
         if (isTerminal(later.state)) this.#wakeAfter(tx, sessionId);
       }
     });

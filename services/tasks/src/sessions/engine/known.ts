@@ -16,8 +16,8 @@ const MAX_SESSIONS = 1000;
 const MAX_OBJECTS = 64;
 
 /**
- * Caches sessions to which this process has appended a message, after the commit. Only this process writes to
- * the store, so the cache is current. A reader of the cache does not wait for other transactions.
+ * Caches sessions to which this process has appended a message, after the commit. A service with replicas does not read
+ * the cache. Otherwise only this process writes to the store, so the cache is current. A reader of the cache does not wait for other transactions.
  */
 export class KnownSessions {
   readonly #sessions = new Map<string, KnownSession>();

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MessageRates, readRates } from "./rates.ts";
 
-test("an agent may send a minute's messages at once, and then as fast as they come again", () => {
+test("an agent may send a minute's messages at once, and then as fast as they come again", async () => {
   const clock = new ManualClock(0);
   const rates = new MessageRates([2, 4, 6, 8, 10], clock);
   const say = (agent: string, level: number) => rates.take(agent, level);
@@ -11,32 +11,32 @@ test("an agent may send a minute's messages at once, and then as fast as they co
     ["low", 0, 2],
     ["high", 4, 10],
   ] as const) {
-    for (let sent = 0; sent < count; sent++) say(agent, level);
-    expect(() => say(agent, level)).toThrow(`more than ${count} messages a minute`);
+    for (let sent = 0; sent < count; sent++) await say(agent, level);
+    await expect(say(agent, level)).rejects.toThrow(`more than ${count} messages a minute`);
   }
   clock.advance(29_999);
-  expect(() => say("low", 0)).toThrow(
+  await expect(say("low", 0)).rejects.toThrow(
     expect.objectContaining({
       reason: ErrorReason.LIMIT_EXCEEDED,
       metadata: expect.objectContaining({ retry_after_ms: "1" }),
     }),
   );
   clock.advance(1);
-  say("low", 0);
-  expect(() => say("low", 0)).toThrow();
-  say("other", 0);
+  await say("low", 0);
+  await expect(say("low", 0)).rejects.toThrow();
+  await say("other", 0);
 });
 
-test("however it is asked, no more than two minutes' messages come through in a minute", () => {
-  fc.assert(
-    fc.property(fc.array(fc.nat(5000), { minLength: 1, maxLength: 200 }), (waits) => {
+test("however it is asked, no more than two minutes' messages come through in a minute", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(5000), { minLength: 1, maxLength: 200 }), async (waits) => {
       const clock = new ManualClock(0);
       const rates = new MessageRates([5], clock);
       const sent: number[] = [];
       for (const wait of waits) {
         clock.advance(wait);
         try {
-          rates.take("a", 0);
+          await rates.take("a", 0);
           sent.push(clock.now());
         } catch {}
       }

@@ -1,34 +1,33 @@
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { SettingsError } from "@depute/service";
+import type { Store } from "@depute/store";
+import { type Bucket, MINUTE_MS, takeMessage } from "../rules/rate.ts";
+import { readBucket, writeBucket } from "../store/rate-rows.ts";
 
 /**
  * Maximum number of agents in the rate limiter. The limiter first drops the agent whose last message is oldest.
  * A dropped agent starts again with a full allowance.
  */
 const MAX_AGENTS = 10_000;
-const MINUTE_MS = 60_000;
 /** Number of trust levels, which begin at 0. (ASP concepts "Trust levels") */
 const LEVELS = 5;
 
-interface Bucket {
-  /** Number of messages that the agent may send immediately. */
-  remainingRate: number;
-  atMs: number;
-}
-
 /**
- * Limits each agent's rate of messages by its trust level. An agent may send one minute's messages at once, and
- * then only at the average rate. (ASP specification "Security" requires limits by level. ASP publishes no
- * numbers, so the rates are a setting.) Each process counts separately, over all sessions of an agent.
+ * Limits each agent's rate of messages by its trust level, over all sessions of an agent. (ASP specification "Security"
+ * requires limits by level. ASP publishes no numbers, so the rates are a setting.) The allowances are in memory. For a
+ * service with replicas they are in the store, so that all replicas together allow the rate.
  */
 export class MessageRates {
   readonly #perMinute: readonly number[];
   readonly #clock: Clock;
+  readonly #sharedStore: Store | undefined;
   readonly #buckets = new Map<string, Bucket>();
 
-  constructor(perMinute: readonly number[], clock: Clock) {
+  /** @param store the store of the sessions; absent for allowances in memory */
+  constructor(perMinute: readonly number[], clock: Clock, store?: Store) {
     this.#perMinute = perMinute;
     this.#clock = clock;
+    this.#sharedStore = store?.sharing === undefined ? undefined : store;
   }
 
   /**
@@ -36,22 +35,13 @@ export class MessageRates {
    *
    * @throws DeputeError LIMIT_EXCEEDED, with `retry_after_ms`
    */
-  take(agentId: string, level: number): void {
+  async take(agentId: string, level: number): Promise<void> {
     const perMinute = this.#perMinute[level] ?? this.#perMinute[0] ?? 0;
-    const nowMs = this.#clock.now();
-    const before = this.#buckets.get(agentId);
-    const earned = before === undefined ? 0 : ((nowMs - before.atMs) * perMinute) / MINUTE_MS;
-    const remainingRate =
-      before === undefined ? perMinute : Math.min(perMinute, before.remainingRate + Math.max(0, earned));
-    this.#buckets.delete(agentId);
-    this.#buckets.set(agentId, {
-      remainingRate: remainingRate < 1 ? remainingRate : remainingRate - 1,
-      atMs: nowMs,
-    });
-    const [oldest] = this.#buckets.keys();
-    if (this.#buckets.size > MAX_AGENTS && oldest !== undefined) this.#buckets.delete(oldest);
-    if (remainingRate >= 1) return;
-    const waitMs = Math.ceil(((1 - remainingRate) * MINUTE_MS) / perMinute);
+    const waitMs =
+      this.#sharedStore === undefined
+        ? this.#takeInMemory(agentId, perMinute)
+        : await this.#takeInStore(this.#sharedStore, agentId, perMinute);
+    if (waitMs === undefined) return;
     throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${perMinute} messages a minute`, {
       metadata: {
         limit: "messages_per_minute",
@@ -61,6 +51,27 @@ export class MessageRates {
         retry_after_ms: String(waitMs),
       },
     });
+  }
+
+  #takeInMemory(agentId: string, perMinute: number): number | undefined {
+    const { bucket, waitMs } = takeMessage(this.#buckets.get(agentId), perMinute, this.#clock.now());
+    this.#buckets.delete(agentId);
+    this.#buckets.set(agentId, bucket);
+    const [oldest] = this.#buckets.keys();
+    if (this.#buckets.size > MAX_AGENTS && oldest !== undefined) this.#buckets.delete(oldest);
+    return waitMs;
+  }
+
+  async #takeInStore(store: Store, agentId: string, perMinute: number): Promise<number | undefined> {
+    return store.write(
+      async (tx) => {
+        const nowMs = this.#clock.now();
+        const { bucket, waitMs } = takeMessage(await readBucket(tx, agentId), perMinute, nowMs);
+        await writeBucket(tx, agentId, bucket, nowMs - MINUTE_MS);
+        return waitMs;
+      },
+      { isRepeatable: true },
+    );
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Timers } from "@depute/core";
-import { DeadlineLoop, type Logger } from "@depute/service";
+import { DeadlineLoop, type Logger, type WorkLease } from "@depute/service";
 import { markReported, readParties, sessionsToReport } from "../store/session-rows.ts";
 import type { SessionEngine } from "./engine.ts";
 import type { OutcomeReporter } from "./outcomes.ts";
@@ -27,6 +27,8 @@ export interface TimekeeperOptions {
   readonly reporter: OutcomeReporter;
   readonly timers: Timers;
   readonly log: Logger;
+  /** The lease of this work. Its holder polls for the deadlines that other replicas set. */
+  readonly lease?: WorkLease | undefined;
 }
 
 /**
@@ -39,11 +41,12 @@ export class SessionTimekeeper extends DeadlineLoop {
   readonly #reporter: OutcomeReporter;
   #forgottenMs = 0;
 
-  constructor({ engine, reporter, timers, log }: TimekeeperOptions) {
+  constructor({ engine, reporter, timers, log, lease }: TimekeeperOptions) {
     super({
       clock: engine.clock,
       timers,
       log,
+      lease,
       failureMessage: "time limits of sessions could not be applied",
       maxWaitMs: MAX_WAIT_MS,
       runDueWork: async (signal) => {

@@ -110,7 +110,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       );
       const speaker = parties.find(({ agentId }) => agentId === sender);
       requireSpeaker(identity, speaker?.principal, sender);
-      rates.take(sender, speaker?.level ?? 0);
+      await rates.take(sender, speaker?.level ?? 0);
       const { session } = await engine.create(envelope, parties, callers.messageProof(context), identity);
       return { session: viewOf(session) };
     },
@@ -123,7 +123,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const senderPrincipal = principals.get(sender);
       if (senderPrincipal !== undefined) {
         requireSpeaker(identity, senderPrincipal, sender);
-        rates.take(sender, levels.get(sender) ?? 0);
+        await rates.take(sender, levels.get(sender) ?? 0);
       }
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];

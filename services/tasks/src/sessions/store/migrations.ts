@@ -99,6 +99,16 @@ CREATE TABLE session_disputes (
 CREATE UNIQUE INDEX session_disputes_by_id ON session_disputes (session_id, dispute_id);
 `;
 
+// The allowances of agents, for services with replicas.
+const RATES = `
+CREATE TABLE session_rates (
+  agent_id TEXT PRIMARY KEY,
+  remaining REAL NOT NULL,
+  at_ms BIGINT NOT NULL
+);
+CREATE INDEX session_rates_by_time ON session_rates (at_ms);
+`;
+
 /**
  * The tables of ASP sessions. Sessions have a separate store, so that appending a message does not wait for
  * tasks.
@@ -109,4 +119,5 @@ export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 3, name: "works", sql: WORKS },
   { id: 4, name: "evidence", sql: EVIDENCE },
   { id: 5, name: "disputes", sql: DISPUTES },
+  { id: 6, name: "rates", sql: RATES },
 ];

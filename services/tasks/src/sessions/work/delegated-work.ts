@@ -7,7 +7,7 @@ import { TaskLimitsSchema, TaskOutputSchema } from "@depute/contracts/depute/tas
 import { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { type Clock, ErrorReason, type Timers } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
-import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
+import { fromConnectError, type Logger, Outbox, ownHeaders, type WorkLease } from "@depute/service";
 import { asCaller, type TaskEngine } from "../../core/index.ts";
 import type { SessionEngine } from "../engine/engine.ts";
 import { readMessages, readParties, readSession } from "../store/session-rows.ts";
@@ -30,6 +30,7 @@ export interface DelegatedWorkOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
+  readonly lease: WorkLease | undefined;
 }
 
 /**
@@ -39,9 +40,17 @@ export interface DelegatedWorkOptions {
  * the task is cancelled. The session decides: the transaction of a message records the change of a delegation,
  * and the task is updated afterwards.
  */
-export function delegatedWork({ engine, tasks, clock, timers, log }: DelegatedWorkOptions): Outbox<WorkRow> {
+export function delegatedWork({
+  engine,
+  tasks,
+  clock,
+  timers,
+  log,
+  lease,
+}: DelegatedWorkOptions): Outbox<WorkRow> {
   const { store } = engine;
   return new Outbox<WorkRow>({
+    lease,
     timers,
     log,
     failureMessage: "the task of a delegation cannot be seen to",

@@ -1,0 +1,38 @@
+import { integer, type ReadTx, real, row, type WriteTx } from "@depute/store";
+import type { Bucket } from "../rules/rate.ts";
+
+const BUCKET_ROW = row({ remaining: real, at_ms: integer });
+
+/** Number of unused rows that are deleted with each message. */
+const DELETED_AT_ONCE = 10;
+
+/** Returns the allowance of an agent; undefined for an agent that has not sent a message lately. */
+export async function readBucket(tx: ReadTx, agentId: string): Promise<Bucket | undefined> {
+  const found = await tx.get(BUCKET_ROW, "SELECT remaining, at_ms FROM session_rates WHERE agent_id = ?", [
+    agentId,
+  ]);
+  return found && { remaining: found.remaining, atMs: found.at_ms };
+}
+
+/**
+ * Stores the allowance of an agent, and deletes a few that are full again.
+ *
+ * @param fullMs the time of the last message of allowances that are full again, epoch milliseconds
+ */
+export async function writeBucket(
+  tx: WriteTx,
+  agentId: string,
+  { remaining, atMs }: Bucket,
+  fullMs: number,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO session_rates (agent_id, remaining, at_ms) VALUES (?, ?, ?)
+     ON CONFLICT (agent_id) DO UPDATE SET remaining = excluded.remaining, at_ms = excluded.at_ms`,
+    [agentId, remaining, atMs],
+  );
+  await tx.run(
+    `DELETE FROM session_rates WHERE agent_id IN
+       (SELECT agent_id FROM session_rates WHERE at_ms < ? ORDER BY at_ms LIMIT ?)`,
+    [fullMs, DELETED_AT_ONCE],
+  );
+}
