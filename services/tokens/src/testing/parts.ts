@@ -28,6 +28,8 @@ import { RevocationLog } from "../revocation-log.ts";
 import { RevocationReader } from "../revocation-reader.ts";
 import { RevocationState } from "../revocation-state.ts";
 import { SeenProofs } from "../seen-proofs.ts";
+import { SharedNotes } from "../shared-notes.ts";
+import { SharedProofs } from "../shared-proofs.ts";
 import { SpendLedger } from "../spend-ledger.ts";
 import { isKnownPrincipal } from "../store/block-rows.ts";
 import { migrations } from "../store/migrations.ts";
@@ -60,29 +62,35 @@ export function createReplica(shared: {
   seenProofs?: SeenProofs;
   logStore?: Store;
   verifier?: Transport;
+  /** Whether other replicas share the store. */
+  isShared?: boolean;
 }) {
-  const { store, bus, clock } = shared;
+  const { store, bus, clock, isShared = false } = shared;
   const timers = clock;
   const state = new RevocationState(MAX_STALENESS_MS);
   const reader = new RevocationReader({
     ...{ engine, store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
+    isShared,
   });
+  const ownReader = isShared ? reader : undefined;
   const audit = new AuditLog({ engine, store, bus, clock, timers, log: silent });
-  const delegations = new DelegationLog({ store, clock, timers, log: silent, state });
+  const delegations = new DelegationLog({ store, clock, timers, log: silent, state, reader: ownReader });
   const pool = new PendingPool({ clock, max: 1000, longestLifeMs: MAX_LIFETIME_MS + CLOCK_SKEW_MS });
   const knownKeys = { isRecorded: isKnownPrincipal, isNamed: async () => false };
   const revocations = new RevocationLog({
     ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxDaily: 1000 },
     ...{ knownKeys, pool, saved: async () => {} },
   });
-  const seenProofs =
-    shared.seenProofs ?? withInitialLoad(new SeenProofs({ store, clock, timers, log: silent, max: 100_000 }));
-  const notes = new BlockNotes(store);
-  const spend = new SpendLedger({ store, clock, audit, notes });
+  const proofOptions = { store, clock, timers, log: silent, max: 100_000 };
+  const sharedProofs = isShared ? new SharedProofs({ ...proofOptions, revocations: reader }) : undefined;
+  const seenProofs = sharedProofs ?? shared.seenProofs ?? withInitialLoad(new SeenProofs(proofOptions));
+  const notes = isShared ? new SharedNotes({ store, timers, revocations: reader }) : new BlockNotes(store);
+  const spend = new SpendLedger({ store, clock, audit, notes, reader: ownReader });
   const trustedRoots = new Set([id(otherRoot)]);
   const chains = new Chains({
     ...{ engine, clock, trustedRoots, state, maxLifetimeMs: MAX_LIFETIME_MS, clockSkewMs: CLOCK_SKEW_MS },
     lineages: new ContractLineages(shared.verifier ?? noServices),
+    catchUp: () => reader.catchUp(),
   });
   const proofs = new HolderProofs({ engine, state, seenProofs });
   const tokenVerifier = new TokenVerifier({
@@ -91,7 +99,7 @@ export function createReplica(shared: {
     look: () => reader.look(),
     refresh: () => reader.refresh(),
   });
-  return { state, reader, audit, revocations, tokenVerifier, chains, spend, notes, delegations };
+  return { state, reader, audit, revocations, tokenVerifier, chains, spend, notes, delegations, seenProofs };
 }
 
 /** Wraps the used proofs so that the first call loads them from the store. */
