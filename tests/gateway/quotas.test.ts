@@ -98,7 +98,19 @@ test("Connect gets 429 with Retry-After, and the caller is served after that tim
 });
 
 test("curl waits for Retry-After, and succeeds", async () => {
-  const args = ["-s", "--retry", "5", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST", "-d", "{}"];
+  const args = [
+    "-sS",
+    "--retry",
+    "5",
+    "-o",
+    join(folder, "answer.json"),
+    "-w",
+    "%{http_code}",
+    "-X",
+    "POST",
+    "-d",
+    "{}",
+  ];
   const headers = ["-H", "content-type: application/json", "-H", `authorization: ${authorization("curl")}`];
   await untilRefused(
     () => listAgents("curl"),

@@ -28,7 +28,6 @@ import type { ForwardedHeader } from "./forwarded.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
 import { assertReplicable, assertTrust } from "./host-rules.ts";
 import { observeRoutes } from "./http-routes.ts";
-import { Identities, type IdentitiesOptions } from "./identities/identities.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
 import { lineOfCurrentCall } from "./interceptors/current-call.ts";
 import { serverInterceptors, shuttingDown } from "./interceptors/server.ts";
@@ -51,7 +50,6 @@ import { type Server, type ServerOptions, startServer } from "./server.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
 import { explainStore, storeAt } from "./store-place.ts";
 import type { Telemetry } from "./telemetry.ts";
-import { Certificates } from "./tls/certificates.ts";
 import type { Place } from "./tls/listener.ts";
 import { publicUrlWarning } from "./tls/public-url.ts";
 import {
@@ -60,6 +58,7 @@ import {
   type ServiceTransport,
   type ServiceTransportOptions,
 } from "./transport.ts";
+import { openWatched } from "./watched-files.ts";
 
 /** One service to run in this process. */
 export interface HostedModule<Table extends SettingsTable = SettingsTable> {
@@ -260,7 +259,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         identities,
         reach: deps,
         turns,
-        ...(module.audit?.isForwarding === true ? {} : { quotas }),
+        ...countedBy(module, quotas),
         tracing,
         stopping: stopping.signal,
         ...auditOf(module, trail),
@@ -368,6 +367,11 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   };
 }
 
+/** Returns the quotas that a module counts; none where other services count its calls. */
+function countedBy({ audit }: ServiceModule, quotas: Quotas): { quotas?: Quotas } {
+  return audit?.isForwarding === true ? {} : { quotas };
+}
+
 /**
  * Starts to send traces, if an address is configured. The exporter makes up a seventh of all loaded modules, so
  * the process loads it on demand.
@@ -376,22 +380,6 @@ async function traceTo(endpoint: string, serviceName = "depute"): Promise<Teleme
   if (endpoint === "") return undefined;
   const { startTelemetry } = await import("./telemetry.ts");
   return startTelemetry({ serviceName, endpoint });
-}
-
-/**
- * Opens the files that are read again when they change.
- *
- * @throws SettingsError when one is malformed; then none stays open
- */
-function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path">) {
-  const { timers, log } = deps;
-  const certificates = Certificates.open({ settings: common, timers, log });
-  try {
-    return { certificates, identities: Identities.open({ path: common.identitiesFile, ...deps }) };
-  } catch (error) {
-    certificates.close();
-    throw error;
-  }
 }
 
 /** Returns a transport to each replica, which it adds to `opened`; undefined for a single address. */
