@@ -64,7 +64,7 @@ def check_agents():
     for n, agent in enumerate(acknowledged):
         for replica in reading.at(n):
             try:
-                found = replica.call("depute.registry.v1.AgentService/GetAgent", {"agentId": agent})["agent"]["status"]
+                found = replica.read("depute.registry.v1.AgentService/GetAgent", {"agentId": agent})["agent"]["status"]
             except Refused as refused:
                 found = str(refused)
             if found != "AGENT_STATUS_ACTIVE":
@@ -106,7 +106,7 @@ def check_tasks():
     for n, (task, output) in enumerate(tasks.items()):
         logs = []
         for replica in reading.at(n):
-            found = replica.call("depute.tasks.v1.TaskService/GetTask", {"taskId": task})["task"]
+            found = replica.read("depute.tasks.v1.TaskService/GetTask", {"taskId": task})["task"]
             if found["status"] != "TASK_STATUS_COMPLETED" or found["output"].get("result", found["output"].get("full")) != output:
                 violated("each acknowledged task is completed once", task=task, replica=replica.url, found=found["status"])
             events = [
@@ -138,7 +138,7 @@ def check_revocations():
     reading = Reading("tokens")
     for n, line in enumerate(of("token")):
         for replica in reading.at(n):
-            answer = replica.call(
+            answer = replica.read(
                 "depute.tokens.v1.TokenService/VerifyToken",
                 {"token": token_of(line), "requested": requested, "minRevocationSequence": str(last)},
             )
@@ -149,7 +149,7 @@ def check_revocations():
     for replica in reading.all():
         log, after = [], 0
         while True:
-            answer = replica.call(
+            answer = replica.read(
                 "depute.tokens.v1.RevocationService/ListRevocations", {"afterSequence": str(after), "pageSize": 100}
             )
             page = answer.get("revocations", [])
@@ -164,7 +164,7 @@ def check_revocations():
             if found.get(revocation) != line["sequence"]:
                 violated("an acknowledged revocation has its place in the log", id=revocation, replica=replica.url)
         logs.append((replica.url, log))
-        checkpoint = replica.call("depute.tokens.v1.RevocationService/GetRevocationCheckpoint", {})["checkpoint"]
+        checkpoint = replica.read("depute.tokens.v1.RevocationService/GetRevocationCheckpoint", {})["checkpoint"]
         heads.append((replica.url, (checkpoint["sequence"], checkpoint["head"])))
         checked("revocations read", len(log))
     same("the log of revocations is the same at each replica", logs)
@@ -178,14 +178,14 @@ def check_spend():
     reading = Reading("tokens")
     for n, line in enumerate(of("reservation")):
         for replica in reading.at(n):
-            found = replica.call("depute.tokens.v1.SpendService/GetReservation", {"reservationId": line["id"]})["reservation"]
+            found = replica.read("depute.tokens.v1.SpendService/GetReservation", {"reservationId": line["id"]})["reservation"]
             if (found["state"], int(found["amountMicrocents"])) != (line["state"], line["amount"]):
                 violated("a reservation has its acknowledged state", id=line["id"], replica=replica.url, found=found["state"])
             checked("reservations read", 1)
     for n, line in enumerate(of("token")):
         made = by_token.get(line["token"], [])
         for replica in reading.at(n):
-            level = replica.call("depute.tokens.v1.SpendService/GetBudget", {"token": token_of(line)})["levels"][0]
+            level = replica.read("depute.tokens.v1.SpendService/GetBudget", {"token": token_of(line)})["levels"][0]
             sums = {
                 state: sum(each["amount"] for each in made if each["state"].endswith(state)) for state in ("COMMITTED", "HELD")
             }
@@ -199,7 +199,7 @@ def check_proofs():
     for line in of("proof"):
         for replica in gateways:
             try:
-                replica.call("depute.tokens.v1.TokenService/GetIssuer", {}, {"dpop": line["dpop"]})
+                replica.read("depute.tokens.v1.TokenService/GetIssuer", {}, {"dpop": line["dpop"]})
                 violated("a used proof is refused at each replica", replica=replica.url, dpop=line["dpop"])
             except Refused as refused:
                 if refused.code != "unauthenticated":
@@ -244,7 +244,7 @@ def check_log():
         if seen.setdefault(line["size"], line["root"]) != line["root"]:
             violated("one size of the log has one root", size=line["size"])
     for replica in Reading("verifier").all():
-        head = replica.call("depute.verifier.v1.LogService/GetLogHead", {})["head"]
+        head = replica.read("depute.verifier.v1.LogService/GetLogHead", {})["head"]
         size, root = int(head.get("treeSize", 0)), base64.b64decode(head["rootHash"])
         for first, first_root in seen.items():
             if first > size:
@@ -252,7 +252,7 @@ def check_log():
                 continue
             if first == 0:
                 continue
-            proof = replica.call(
+            proof = replica.read(
                 "depute.verifier.v1.LogService/GetConsistencyProof", {"firstSize": str(first), "secondSize": str(size)}
             )
             path = [base64.b64decode(each) for each in proof.get("hashes", [])]

@@ -35,6 +35,13 @@ class Replica:
         self._timeout = timeout
         self._connection = None
 
+    def read(self, method, request, headers=None):
+        """Makes a call that changes nothing. It is repeated once if the server has closed the idle connection."""
+        try:
+            return self.call(method, request, headers)
+        except (OSError, http.client.HTTPException):
+            return self.call(method, request, headers)
+
     def call(self, method, request, headers=None):
         """Makes one attempt of a unary call. Raises Refused, OSError or http.client.HTTPException."""
         if self._connection is None:

@@ -132,12 +132,12 @@ async function run(): Promise<number> {
     const endMs = Date.now() + Number(flags.minutes) * 60_000;
     await pause(RECOVERY_MS);
     journal.add({ kind: "calm", beginMs: Date.now() - RECOVERY_MS, endMs: Date.now() });
-    await cause({ name: "a rolling restart", cause: () => cluster.restartInTurn() });
     for (let faults: Fault[] = []; Date.now() < endMs; ) {
       if (faults.length === 0) faults = [...faultsOf(cluster, postgres, random)];
       const next = faults.shift();
       if (next !== undefined) await cause(next);
     }
+    await cause({ name: "a rolling restart", cause: () => cluster.restartInTurn() });
     console.log("the clients finish");
     await Promise.all(clients.map(finish));
     printFigures(journals);
