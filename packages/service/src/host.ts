@@ -52,12 +52,7 @@ import { explainStore, storeAt } from "./store-place.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Place } from "./tls/listener.ts";
 import { publicUrlWarning } from "./tls/public-url.ts";
-import {
-  createReplicasTransport,
-  createServiceTransport,
-  type ServiceTransport,
-  type ServiceTransportOptions,
-} from "./transport.ts";
+import { createReplicasTransport, type ServiceTransport, transportsTo } from "./transport.ts";
 import { openWatched } from "./watched-files.ts";
 
 /** One service to run in this process. */
@@ -380,18 +375,6 @@ async function traceTo(endpoint: string, serviceName = "depute"): Promise<Teleme
   if (endpoint === "") return undefined;
   const { startTelemetry } = await import("./telemetry.ts");
   return startTelemetry({ serviceName, endpoint });
-}
-
-/** Returns a transport to each replica, which it adds to `opened`; undefined for a single address. */
-function transportsTo(
-  urls: readonly string[],
-  call: ServiceTransportOptions,
-  opened: ServiceTransport[],
-): readonly Transport[] | undefined {
-  if (urls.length === 1) return undefined;
-  const transports = urls.map((url) => createServiceTransport(url, call));
-  opened.push(...transports);
-  return transports;
 }
 
 /**

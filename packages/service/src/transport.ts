@@ -140,3 +140,15 @@ class QuietSessionManager extends Http2SessionManager {
     return stream;
   }
 }
+
+/** Returns a transport to each replica, which it adds to `opened`; undefined for a single address. */
+export function transportsTo(
+  urls: readonly string[],
+  call: ServiceTransportOptions,
+  opened: ServiceTransport[],
+): readonly Transport[] | undefined {
+  if (urls.length === 1) return undefined;
+  const transports = urls.map((url) => createServiceTransport(url, call));
+  opened.push(...transports);
+  return transports;
+}
