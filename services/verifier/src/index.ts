@@ -155,6 +155,7 @@ export const verifier = defineService({
       logger: log,
     };
     return {
+      leases: () => work.held,
       routes(router) {
         router.service(ContractService, contractService(state));
         router.service(VerificationService, verificationService(state));
