@@ -18,9 +18,13 @@ export interface Served {
   close(): void;
 }
 
-export async function serve(redisUrl?: string): Promise<Served> {
-  const args = redisUrl === undefined ? [] : [redisUrl];
-  const child = fork(join(import.meta.dirname, "server.ts"), args, {
+/**
+ * Starts the tokens service in another process.
+ *
+ * @param settings flags of every server, such as `--postgres-url`
+ */
+export async function serve(redisUrl = "", settings: readonly string[] = []): Promise<Served> {
+  const child = fork(join(import.meta.dirname, "server.ts"), [redisUrl, ...settings], {
     execArgv: ["--max-semi-space-size=16"],
   });
   const { address } = await firstMessage<{ address: string }>(child);

@@ -8,7 +8,8 @@ import { tokens } from "@depute/tokens";
 
 /**
  * Runs the tokens service in a separate process. The process reports its address and answers each message with its CPU
- * time so far. The argument is the address of the Redis bus; without it, wake-ups stay in the process.
+ * time so far. The first argument is the address of the Redis bus; without it or with an empty one, wake-ups stay in the
+ * process. The other arguments are settings of every server.
  */
 
 const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));
@@ -16,16 +17,16 @@ process.on("exit", () => rmSync(dataDir, { recursive: true, force: true }));
 process.on("disconnect", () => process.exit());
 
 const program = { name: "bench" };
-const redisUrl = process.argv[2];
+const [redisUrl = "", ...settings] = process.argv.slice(2);
 const publicUrl = "https://depute.example";
 const host = await hostServices({
   modules: [{ module: tokens, settings: readSettings(tokens.settings, [], program), listen: true }],
   common: readSettings(
     commonSettings,
-    ["--data-dir", dataDir, "--tokens-port", "0", "--public-url", publicUrl],
+    ["--data-dir", dataDir, "--tokens-port", "0", "--public-url", publicUrl, ...settings],
     program,
   ),
-  bus: createBus({ onError: (error) => console.error(error), ...(redisUrl !== undefined && { redisUrl }) }),
+  bus: createBus({ onError: (error) => console.error(error), ...(redisUrl !== "" && { redisUrl }) }),
   log: createLogger({ level: "error", name: "bench" }),
   clock: systemClock,
   timers: systemTimers,

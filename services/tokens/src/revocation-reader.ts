@@ -8,7 +8,7 @@ import { contentDigest, isContinued, nextHead } from "./rules/checkpoint.ts";
 import { keptBefore } from "./rules/key-revocation.ts";
 import { blocksSignedBefore } from "./store/block-rows.ts";
 import { lastPosition, readPending } from "./store/pending-rows.ts";
-import { headAt, type LogPlace, lastPlace, readLog } from "./store/revocation-rows.ts";
+import { headAt, type LogPlace, lastOfAll, readLog } from "./store/revocation-rows.ts";
 
 /** The bus topic that reports new entries of the log. Its messages have no content. */
 export const REVOCATIONS_TOPIC = "revocations";
@@ -134,8 +134,8 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   async isCurrent(tx: ReadTx): Promise<boolean> {
-    const { sequence } = await lastPlace(tx);
-    return sequence === this.#options.state.sequence && (await lastPosition(tx)) <= this.#position;
+    const { sequence, position } = await lastOfAll(tx);
+    return sequence === this.#options.state.sequence && position <= this.#position;
   }
 
   async settle(began: number, isCurrent: boolean): Promise<void> {

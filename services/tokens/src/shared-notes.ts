@@ -26,13 +26,13 @@ interface Waiting {
 
 /**
  * The recorded limits of blocks, for replicas that share a store. Every verification reads the rows, because any replica
- * may have changed them. The verifications of one turn of the event loop share a read. The same read shows whether
- * this replica knows all revocations.
+ * may have changed them. The verifications of one turn of the event loop share a read, and so do those that come during a
+ * read. The same read shows whether this replica knows all revocations.
  */
 export class SharedNotes implements BlockRecords {
   readonly #options: SharedNotesOptions;
   #waiting: Waiting[] = [];
-  #isScheduled = false;
+  #isReading = false;
 
   constructor(options: SharedNotesOptions) {
     this.#options = options;
@@ -50,17 +50,22 @@ export class SharedNotes implements BlockRecords {
   read(ids: readonly string[]): Promise<Notes | undefined> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ids, resolve, reject });
-      if (this.#isScheduled) return;
-      this.#isScheduled = true;
-      void this.#options.timers.nextTurn().then(() => {
-        this.#isScheduled = false;
-        for (const batch of batches(this.#waiting.splice(0))) void this.#readSome(batch);
-      });
+      if (!this.#isReading) void this.#readAll();
     });
   }
 
   useUp(blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[]): Promise<boolean> {
     return useUpBlocks(this.#options.store, blocks);
+  }
+
+  /** Reads until no verification waits. Those that come during a read share the next one. The promise never rejects. */
+  async #readAll(): Promise<void> {
+    this.#isReading = true;
+    await this.#options.timers.nextTurn();
+    while (this.#waiting.length > 0) {
+      for (const batch of batches(this.#waiting.splice(0))) await this.#readSome(batch);
+    }
+    this.#isReading = false;
   }
 
   /** Reads the records of some verifications, and settles their calls. The promise never rejects. */

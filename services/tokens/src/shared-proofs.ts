@@ -43,15 +43,14 @@ interface Waiting {
 /**
  * The used proofs of replicas that share a store. Each proof is a row, unique by principal and `jti`, and counts only
  * once the row is durable. So neither another replica nor a crash lets a proof count twice. The proofs of one turn
- * of the event loop share a transaction. Memory bounds the proofs that one replica accepts, and refuses a repeated proof
+ * of the event loop share a transaction, and so do those that come during a write. Memory bounds the proofs that one replica accepts, and refuses a repeated proof
  * without a transaction.
  */
 export class SharedProofs implements UsedProofs {
   readonly #options: SharedProofsOptions;
   readonly #memory: ProofMemory;
   #waiting: Waiting[] = [];
-  readonly #writing = new Set<Promise<void>>();
-  #scheduled: Promise<void> | undefined;
+  #writing: Promise<void> | undefined;
   /** Proofs up to this time are refused, because a process without replicas may have used them. */
   #unsureUntil = Number.POSITIVE_INFINITY;
   #nextForget = 0;
@@ -82,8 +81,7 @@ export class SharedProofs implements UsedProofs {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#scheduled;
-    await Promise.allSettled(this.#writing);
+    await this.#writing;
   }
 
   async #use(proof: SeenProof, session: string | undefined): Promise<Exclude<Use, "unsure">> {
@@ -95,16 +93,15 @@ export class SharedProofs implements UsedProofs {
     this.#memory.add(proof);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ proof, session, resolve, reject });
-      this.#scheduled ??= this.#options.timers.nextTurn().then(() => {
-        this.#scheduled = undefined;
-        while (this.#waiting.length > 0) this.#writeSome(this.#waiting.splice(0, BATCH));
-      });
+      this.#writing ??= this.#writeAll();
     });
   }
 
-  #writeSome(batch: readonly Waiting[]): void {
-    const writing = this.#write(batch).finally(() => this.#writing.delete(writing));
-    this.#writing.add(writing);
+  /** Writes until no proof waits. Those that come during a write share the next one. The promise never rejects. */
+  async #writeAll(): Promise<void> {
+    await this.#options.timers.nextTurn();
+    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, BATCH));
+    this.#writing = undefined;
   }
 
   /** Writes some proofs, and settles their calls. The promise never rejects. */

@@ -89,11 +89,7 @@ export const verifier = defineService({
     await appendUnlogged(store, transparency);
     const revocations = createClient(RevocationService, deps.connect("tokens"));
     const follower = new RevocationFollower({
-      store,
-      log: transparency,
-      revocations,
-      timers,
-      logger: log,
+      ...{ store, log: transparency, revocations, timers, logger: log },
       lease: work.lease("revocations"),
     });
     follower.start();

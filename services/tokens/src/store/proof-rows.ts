@@ -1,4 +1,5 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
+import { padded } from "../rules/padded.ts";
 
 const PRINCIPAL_JTI_KIND_FORGET_MS_ROW = row({
   principal: text,
@@ -37,24 +38,14 @@ export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): P
   }
 }
 
-/**
- * Inserts proofs, and returns those that the store did not contain.
- *
- * @param proofs without duplicates
- */
+/** Inserts at most some hundred proofs, and returns those that the store did not contain. */
 export async function insertNewProofs(
   tx: WriteTx,
   proofs: readonly SeenProof[],
 ): Promise<Pick<SeenProof, "principal" | "jti">[]> {
-  const inserted: Pick<SeenProof, "principal" | "jti">[] = [];
-  for (let from = 0; from < proofs.length; ) {
-    const rows = proofs.slice(from, from + (proofs.length - from >= ROWS ? ROWS : 1));
-    inserted.push(
-      ...(await tx.all(PRINCIPAL_JTI_ROW, `${insertOf(rows)} RETURNING principal, jti`, valuesOf(rows))),
-    );
-    from += rows.length;
-  }
-  return inserted;
+  // A repeated row changes nothing.
+  const rows = padded(proofs);
+  return tx.all(PRINCIPAL_JTI_ROW, `${insertOf(rows)} RETURNING principal, jti`, valuesOf(rows));
 }
 
 function insertOf(rows: readonly SeenProof[]): string {

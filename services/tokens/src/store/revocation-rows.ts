@@ -16,6 +16,7 @@ import type { KeyStatement } from "../rules/key-revocation.ts";
 const SEQUENCE_HEAD_ROW = row({ sequence: integer, head: text });
 const HEAD_ROW = row({ head: text });
 const SEQUENCE_ROW = row({ sequence: integer });
+const LAST_ROW = row({ sequence: integer, position: integer });
 const NUMBER_ROW = row({ number: integer });
 
 /** A logged revocation of a block. */
@@ -69,6 +70,18 @@ export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" |
     "SELECT sequence, head FROM revocations ORDER BY sequence DESC LIMIT 1",
   );
   return row ?? { sequence: 0, head: NO_HEAD };
+}
+
+/** Returns the highest sequence of the log, and the position of the newest pending revocation; 0 without any. */
+export async function lastOfAll(
+  tx: ReadTx,
+): Promise<{ readonly sequence: number; readonly position: number }> {
+  const last = await tx.get(
+    LAST_ROW,
+    `SELECT (SELECT COALESCE(MAX(sequence), 0) FROM revocations) AS sequence,
+       (SELECT COALESCE(MAX(position), 0) FROM pending_revocations) AS position`,
+  );
+  return last ?? { sequence: 0, position: 0 };
 }
 
 /** Returns the log's head at a sequence; undefined beyond the log's end. */
