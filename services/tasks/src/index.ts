@@ -50,6 +50,7 @@ export const tasks = defineService({
       throw error;
     }
     return {
+      leases: () => [...core.leases(), ...open.flatMap((module) => module.leases?.() ?? [])],
       routes(router) {
         core.routes(router);
         for (const module of open) module.routes?.(router);

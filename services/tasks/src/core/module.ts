@@ -27,6 +27,8 @@ export interface TasksModule<Table extends SettingsTable = SettingsTable> {
 export interface OpenModule {
   /** Registers the module's services; absent if it serves none. */
   readonly routes?: (router: ConnectRouter) => void;
+  /** Returns the names of the leases of the module's own store that this process holds, for operators. */
+  readonly leases?: () => readonly string[];
   /** Begins background work, once every module is open. */
   start?(): void | Promise<void>;
   /** Ends background work and closes the module's resources. The engine is still open at this time. */

@@ -33,6 +33,8 @@ export interface Core {
   /** The engine as modules see it. */
   readonly engine: TaskEngine;
   readonly routes: (router: ConnectRouter) => void;
+  /** Returns the names of the leases that this process holds, for operators. */
+  readonly leases: () => readonly string[];
   /**
    * Starts the enforcement of deadlines, the reading of the revocation log, and the purges. Call it after every module
    * is open.
@@ -132,6 +134,7 @@ export async function openCore(
     timekeeper,
     purger,
     contextKeeper,
+    leases: () => work.held,
     routes(router) {
       router.service(TaskService, taskService(context));
       router.service(WorkerService, workerService(context));

@@ -65,6 +65,7 @@ async function openSessions(
   });
   return {
     routes: (router) => router.service(SessionService, service),
+    leases: () => sharedWork.held.map((name) => `sessions/${name}`),
     start() {
       timekeeper.start();
       work.start();
