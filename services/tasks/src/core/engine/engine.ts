@@ -28,7 +28,14 @@ import { deleteWorkState, readHeldResult } from "../store/work-rows.ts";
 import { RecordCache } from "./record-cache.ts";
 import { settleAttempt, settleTask } from "./spend.ts";
 import { TaskEnds } from "./task-ends.ts";
-import { ASSIGNMENT_TOPIC, DELEGATOR_TOPIC, DISPATCH_TOPIC, TASK_TOPIC } from "./topics.ts";
+import {
+  ASSIGNMENT_TOPIC,
+  DELEGATOR_TOPIC,
+  DISPATCH_TOPIC,
+  type DispatchKind,
+  TASK_TOPIC,
+  toNewsKey,
+} from "./topics.ts";
 
 /** Maximum number of backoffs for which the engine sets a timer. Workers poll for the tasks beyond that number. */
 const MAX_LATER = 10_000;
@@ -241,7 +248,7 @@ export class Engine {
    */
   limitsChanged(tx: WriteTx, agentId: string): void {
     tx.afterRun(() => this.#work.onLimits(agentId));
-    tx.afterCommit(() => this.#publishWork(agentId));
+    tx.afterCommit(() => this.#publishWork(agentId, "limits"));
   }
 
   /** Caches the record of a task that a transaction has written. Call it before other code reads the task. */
@@ -259,16 +266,18 @@ export class Engine {
       if (isTerminal(record.task.status)) this.ends.notify(record);
       // A pending task is work for its agent, and a released task frees capacity of a worker; both wake the agent's
       // workers.
-      if (record.hold === undefined) this.#publishWork(record.task.agentId);
-      if (record.task.status === TaskStatus.PENDING) this.#wakeLater(record);
+      const isPending = record.task.status === TaskStatus.PENDING;
+      if (record.hold === undefined) this.#publishWork(record.task.agentId, isPending ? "work" : "room");
+      if (isPending) this.#wakeLater(record);
       if (deadline !== undefined) this.#deadlines?.notice(deadline.atMs);
     });
   }
 
   /** Wakes the workers of an agent that poll, and the dispatchers of other replicas. */
-  #publishWork(agentId: string): void {
+  #publishWork(agentId: string, kind: DispatchKind): void {
     this.#bus.publish(ASSIGNMENT_TOPIC, agentId);
-    if (this.isShared) this.#bus.publish(DISPATCH_TOPIC, `${this.replica}/${agentId}`);
+    const { replica } = this;
+    if (this.isShared) this.#bus.publish(DISPATCH_TOPIC, toNewsKey({ replica, kind, agentId }));
   }
 
   /**
@@ -307,7 +316,7 @@ export class Engine {
     const cancel = this.#timers.after(waitMs, () => {
       this.#later.delete(cancel);
       this.#work.onWaiting(task.agentId);
-      this.#publishWork(task.agentId);
+      this.#publishWork(task.agentId, "work");
     });
     this.#later.add(cancel);
   }

@@ -4,11 +4,27 @@ export const TASK_TOPIC = "tasks";
 /** Wakes the workers of an agent; the key is the agent's id. */
 export const ASSIGNMENT_TOPIC = "assignments";
 
-/**
- * Wakes the dispatchers of the other replicas. The key is the id of the replica that changed the tasks, a slash, and the
- * agent's id.
- */
+/** Wakes the dispatchers of the other replicas; the key is a {@link DispatchNews}. */
 export const DISPATCH_TOPIC = "dispatch";
+
+/** What other replicas learn of an agent's work: a task is pending, a worker has free capacity, or the limits changed. */
+export type DispatchKind = "work" | "room" | "limits";
+
+/** News for the dispatchers of other replicas. */
+export interface DispatchNews {
+  /** The replica that has committed the change. */
+  readonly replica: string;
+  readonly kind: DispatchKind;
+  readonly agentId: string;
+}
+
+export const toNewsKey = ({ replica, kind, agentId }: DispatchNews) => `${replica}/${kind}/${agentId}`;
+
+/** Reads a key that {@link toNewsKey} made. */
+export function readNewsKey(key: string): DispatchNews {
+  const [replica = "", kind = ""] = key.split("/", 2);
+  return { replica, kind: kind as DispatchKind, agentId: key.slice(replica.length + kind.length + 2) };
+}
 /** Ends worker streams at the other replicas; the key is in JSON: the agent's id and the stream's name. */
 export const STREAM_END_TOPIC = "stream-ends";
 /** Wakes the watchers of a delegator's tasks; the key is the delegator's principal. */

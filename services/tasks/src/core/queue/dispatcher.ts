@@ -4,7 +4,7 @@ import type { Timers } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Engine } from "../engine/engine.ts";
-import { DISPATCH_TOPIC, STREAM_END_TOPIC } from "../engine/topics.ts";
+import { DISPATCH_TOPIC, type DispatchKind, readNewsKey, STREAM_END_TOPIC } from "../engine/topics.ts";
 import { readDelegateLimits, waitingTasks } from "../store/queue-rows.ts";
 import { AssignmentStream } from "./assignment-stream.ts";
 import { CLAIM_BATCH, claimWithin, roomOf, type WorkerStream } from "./claim.ts";
@@ -144,17 +144,23 @@ export class Dispatcher {
     this.#delegates.clear();
   }
 
-  /** Looks for work after a commit of another replica, which may also have freed room or changed limits. */
+  /** Acts on a commit of another replica. */
   #onOthersWork(key: string): void {
-    const slash = key.indexOf("/");
-    if (key !== ALL_KEYS && key.slice(0, slash) === this.#options.engine.replica) return;
-    const delegate = this.#delegates.get(key.slice(slash + 1));
-    const delegates = key === ALL_KEYS ? [...this.#delegates.values()] : delegate ? [delegate] : [];
-    for (const each of delegates) {
-      each.mayWait = true;
-      for (const stream of each.streams) stream.isFull = false;
-      void this.#lookSoon(each);
+    if (key === ALL_KEYS) {
+      for (const delegate of this.#delegates.values()) this.#onNews(delegate, "limits");
+      return;
     }
+    const { replica, kind, agentId } = readNewsKey(key);
+    const delegate = this.#delegates.get(agentId);
+    if (delegate !== undefined && replica !== this.#options.engine.replica) this.#onNews(delegate, kind);
+  }
+
+  #onNews(delegate: Delegate, kind: DispatchKind): void {
+    if (kind === "limits") delegate.isBounded = true;
+    // The room of a stream stays unknown until the next dispatch, because only that counts the held tasks.
+    for (const stream of delegate.streams) stream.isFull = false;
+    // Free capacity matters only if tasks may be pending.
+    if (kind !== "room" || delegate.mayWait) void this.#lookSoon(delegate);
   }
 
   /** Searches for pending tasks, one search at a time. It never rejects. */
@@ -279,6 +285,7 @@ export class Dispatcher {
       return false;
     });
     if (!isWorth) return;
+    delegate.mayWait = true;
     for (const stream of delegate.streams) stream.isFull = false;
     this.#dispatch(delegate);
   }
