@@ -30,8 +30,8 @@ async function ask(at: TestPlatform, path: string, body: string): Promise<{ stat
 }
 
 /**
- * The calls that mint, attenuate or spend, that create or delegate tasks, that register an agent, or that
- * change an agent's limits. These calls refuse unknown fields.
+ * The calls that mint, attenuate or spend, that create or delegate tasks, that register an agent, that
+ * change an agent's limits, or that delete records. These calls refuse unknown fields.
  */
 const STRICT = [
   ...["TokenService/MintToken", "TokenService/RecordToken", "TokenService/PrepareAttenuation"],
@@ -41,7 +41,12 @@ const STRICT = [
   ...["SpendService/ReleaseSpend", "AgentService/RegisterAgent", "AgentService/PublishCapabilities"],
   ...["AgentService/SetAgentStatus", "AgentService/ReplacePrincipal", "OfferService/PublishOffer"],
   ...["OrganizationService/AdmitMember", "TaskService/CreateTask", "TaskService/BatchCreateTasks"],
-  ...["TaskService/DelegateTask", "WorkerService/SetDelegateLimits", "ExecutionService/RequestExecution"],
+  ...[
+    "TaskService/DelegateTask",
+    "TaskService/PurgeOrganization",
+    "WorkerService/SetDelegateLimits",
+    "ExecutionService/RequestExecution",
+  ],
   ...["ExecutionService/ApproveExecution", "MessageService/SendMessage", "ContractService/CreateContract"],
   ...["ContractService/SignContract", "ContractService/DecomposeContract"],
 ];

@@ -7,6 +7,8 @@ const LOADERS: Readonly<Record<ServiceName, () => Promise<DescService>>> = {
     (await import("@depute/contracts/depute/registry/v1/cluster_service_pb")).ClusterService,
   agents: async () => (await import("@depute/contracts/depute/registry/v1/agent_service_pb")).AgentService,
   audit: async () => (await import("@depute/contracts/depute/tokens/v1/audit_service_pb")).AuditService,
+  authorities: async () =>
+    (await import("@depute/contracts/depute/registry/v1/authority_service_pb")).AuthorityService,
   contracts: async () =>
     (await import("@depute/contracts/depute/verifier/v1/contract_service_pb")).ContractService,
   delegations: async () =>
@@ -19,6 +21,8 @@ const LOADERS: Readonly<Record<ServiceName, () => Promise<DescService>>> = {
   log: async () => (await import("@depute/contracts/depute/verifier/v1/log_service_pb")).LogService,
   messages: async () => (await import("@depute/contracts/depute/tasks/v1/message_service_pb")).MessageService,
   offers: async () => (await import("@depute/contracts/depute/registry/v1/offer_service_pb")).OfferService,
+  organizations: async () =>
+    (await import("@depute/contracts/depute/registry/v1/organization_service_pb")).OrganizationService,
   policy: async () => (await import("@depute/contracts/depute/registry/v1/policy_service_pb")).PolicyService,
   reviews: async () => (await import("@depute/contracts/depute/verifier/v1/review_service_pb")).ReviewService,
   revocations: async () =>

@@ -104,6 +104,7 @@ export interface Call {
 export type ServiceName =
   | "agents"
   | "audit"
+  | "authorities"
   | "cluster"
   | "contracts"
   | "delegations"
@@ -113,6 +114,7 @@ export type ServiceName =
   | "log"
   | "messages"
   | "offers"
+  | "organizations"
   | "policy"
   | "reviews"
   | "revocations"

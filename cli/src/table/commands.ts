@@ -1,6 +1,7 @@
 import { AUTHORITY } from "./authority.ts";
 import type { Command, Flags } from "./command.ts";
 import { EXCHANGE } from "./exchange.ts";
+import { GRANTS } from "./grants.ts";
 import { LOCAL } from "./local.ts";
 import { HELP_FLAG, LIST_FLAGS, REMOTE_FLAGS, WATCH_FLAG } from "./parameters.ts";
 import { REGISTRY } from "./registry.ts";
@@ -12,6 +13,7 @@ export const COMMANDS: readonly Command[] = [
   ...TASKS,
   ...REGISTRY,
   ...AUTHORITY,
+  ...GRANTS,
   ...VERIFIER,
   ...EXCHANGE,
   ...LOCAL,

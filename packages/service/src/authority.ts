@@ -28,6 +28,8 @@ export interface Identity {
   organization: string;
   /** The roles that a file grants to the caller; absent for none. Settings and records may give it further rights. */
   roles?: readonly RoleName[];
+  /** The roles that a file grants for the records of `organization`; absent for none. */
+  organizationRoles?: readonly RoleName[];
 }
 
 /** A right in the form in which a DelegateOS token grants it. */
@@ -93,11 +95,12 @@ export async function identityOf(
   verifyProof: (presented: PresentedProof) => Promise<ProofVerdict>,
 ): Promise<Identity> {
   const caller = callerOf(context);
-  const { kind, principal, organization = "", token } = caller;
+  const { kind, principal, organization = "", token, organizationRoles } = caller;
   if (kind === "message") throw new DeputeError(ErrorReason.UNAUTHENTICATED, "credentials are required");
   if (kind !== "bound") {
     const roles = kind === "local" ? {} : rolesOf(context, principal);
-    return { principal, local: kind === "local", organization, ...roles };
+    const local = kind === "local";
+    return { principal, local, organization, ...roles, ...(organizationRoles && { organizationRoles }) };
   }
   const verdict = await verifyProof({
     proof: proofOf(caller),

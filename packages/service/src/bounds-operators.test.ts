@@ -15,7 +15,11 @@ test.each<[string, readonly string[], "open" | "required", boolean, boolean]>([
 
 test.each<[readonly string[], "open" | "required", string[]]>([
   [[], "open", ["info: DEPUTE_BOUNDS_OPERATORS is empty: owners may widen their agents' bounds"]],
-  [[], "required", ["warn: DEPUTE_BOUNDS_OPERATORS is empty: no principal may widen the bounds of an agent"]],
+  [
+    [],
+    "required",
+    ["warn: DEPUTE_BOUNDS_OPERATORS is empty: only the role operator widens the bounds of an agent"],
+  ],
   [["boss"], "open", []],
 ])("start-up says what operators %j mean where authentication is %s", (names, auth, expected) => {
   const lines: string[] = [];

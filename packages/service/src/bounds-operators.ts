@@ -47,6 +47,6 @@ export class BoundsOperators {
   announce(log: Pick<Logger, "info" | "warn">): void {
     if (this.#operators.size > 0) return;
     if (this.ownersMay) log.info("DEPUTE_BOUNDS_OPERATORS is empty: owners may widen their agents' bounds");
-    else log.warn("DEPUTE_BOUNDS_OPERATORS is empty: no principal may widen the bounds of an agent");
+    else log.warn("DEPUTE_BOUNDS_OPERATORS is empty: only the role operator widens the bounds of an agent");
   }
 }

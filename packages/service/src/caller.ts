@@ -35,6 +35,8 @@ export interface Caller {
   readonly organization?: string;
   /** The roles that a file grants to the caller's login or secret; absent without a grant. */
   readonly roles?: readonly RoleName[];
+  /** The roles that the identities file grants for the records of the caller's organization; absent for none. */
+  readonly organizationRoles?: readonly RoleName[];
   /** True for an identity that the identities file maps: a token of an issuer or a client certificate. */
   readonly isAttested?: true;
   /**
@@ -250,7 +252,7 @@ export function authenticate(
 }
 
 function callerOfIdentity({ holder, spiffeId }: ProvenIdentity, wire: Pick<Caller, "htm" | "htu">): Caller {
-  const { principal, organization = "", roles } = holder;
+  const { principal, organization = "", roles, organizationRoles } = holder;
   return withOrganization(
     {
       kind: "credential",
@@ -258,6 +260,7 @@ function callerOfIdentity({ holder, spiffeId }: ProvenIdentity, wire: Pick<Calle
       ...wire,
       isAttested: true,
       ...(roles !== undefined && { roles }),
+      ...(organizationRoles !== undefined && { organizationRoles }),
       ...(spiffeId !== undefined && { spiffeId }),
     },
     organization,

@@ -6,6 +6,7 @@ import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core"
 import {
   type Authority,
   type BoundsOperators,
+  hasRole,
   type Identity,
   LOCAL_PRINCIPAL,
   mayActFor,
@@ -139,6 +140,25 @@ export async function findCallersAgent(
   const agent = await findVisible(tx, id, viewerFor(identity, ""));
   if (agent === undefined || agent.status === AgentStatus.REMOVED) throw agentNotFound(id);
   checkMayActFor(identity, agent.record.principal, field);
+  return agent;
+}
+
+/**
+ * Finds an agent whose registration, status or offers the caller may end: the caller's agent, or for an operator any agent.
+ *
+ * @param field the path of the id in the request
+ * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED
+ */
+export async function findAgentToEnd(
+  tx: ReadTx,
+  identity: Identity,
+  id: string,
+  field: string,
+): Promise<StoredAgent> {
+  const isOperator = hasRole(identity, "operator");
+  const agent = await findVisible(tx, id, isOperator ? "all" : viewerFor(identity, ""));
+  if (agent === undefined) throw agentNotFound(id);
+  if (!isOperator) checkMayActFor(identity, agent.record.principal, field);
   return agent;
 }
 

@@ -151,7 +151,7 @@ export const registry = defineService({
     if (localProves)
       log.info("DEPUTE_TRUST_OPERATORS is empty: callers without credentials prove organizations");
     else if (settings.trustOperators.length === 0) {
-      log.warn("DEPUTE_TRUST_OPERATORS is empty: no principal proves organizations");
+      log.warn("DEPUTE_TRUST_OPERATORS is empty: only the role operator proves organizations");
     }
     const lastUp = await store.read(readLastUp);
     // Agents could extend their leases at another replica, so they get no additional time to reconnect.

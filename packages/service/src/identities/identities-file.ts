@@ -19,6 +19,8 @@ export interface IdentityHolder {
   /** The organization that owns the records of the principal; absent for none. */
   readonly organization?: string;
   readonly roles?: readonly RoleName[];
+  /** The roles for the records of the organization alone. */
+  readonly organizationRoles?: readonly RoleName[];
   readonly mint?: MintBounds;
 }
 
@@ -83,7 +85,9 @@ export function parseIdentities(
   }
   const { issuers = [], certificates = [] } = content;
   const organizations = new Map<string, string>();
-  const check = ({ principal, organization = "" }: IdentityHolder, path: string) => {
+  const check = ({ principal, organization = "", organizationRoles }: IdentityHolder, path: string) => {
+    if (organizationRoles !== undefined && organization === "")
+      throw new Error(`${path}/organizationRoles need an organization: name one`);
     if (principal === "local")
       throw new Error(`${path}/principal is the principal of callers without credentials: use another one`);
     const known = organizations.get(principal) ?? (organizationOf(principal) || organization);

@@ -15,6 +15,9 @@ export const ROLES = [
 
 export type RoleName = (typeof ROLES)[number];
 
+/** The roles that an identity may have for the records of its organization alone. */
+export const ORGANIZATION_ROLES = ["auditor"] as const satisfies readonly RoleName[];
+
 /** Asymmetric algorithms of signatures. (RFC 7518 section 3.1, RFC 8037, RFC 9864) Symmetric ones are never accepted. */
 export const ALGORITHMS = [
   "RS256",
@@ -50,6 +53,13 @@ const HOLDER = {
     items: { type: "string", enum: ROLES },
     uniqueItems: true,
     maxItems: ROLES.length,
+  },
+  organizationRoles: {
+    description: "The roles of the identity for the records of its organization alone, beside `roles`.",
+    type: "array",
+    items: { type: "string", enum: ORGANIZATION_ROLES },
+    uniqueItems: true,
+    maxItems: ORGANIZATION_ROLES.length,
   },
 } as const;
 

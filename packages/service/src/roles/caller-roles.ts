@@ -20,6 +20,8 @@ export interface RoleHolder {
   readonly kind: "local" | "credential" | "bound" | "message";
   /** The roles that a file grants to the caller's login or secret. */
   readonly roles?: readonly RoleName[];
+  /** The roles that a file grants for the records of the caller's organization. The handler keeps to these records. */
+  readonly organizationRoles?: readonly RoleName[];
 }
 
 /**
@@ -53,7 +55,8 @@ export function requireRole(
 ): void {
   if (isForAny || caller.kind === "local") return;
   const granted = grantedRoles(caller, principal, credentials) ?? DEFAULT_ROLES;
-  if (names.some((name) => granted.includes(name))) return;
+  const { organizationRoles = [] } = caller;
+  if (names.some((name) => granted.includes(name) || organizationRoles.includes(name))) return;
   const more = bySettings(principal);
   if (names.some((name) => more.includes(name))) return;
   throw roleMissing(names);

@@ -18,7 +18,7 @@ import {
 import type { WriteTx } from "@depute/store";
 import {
   agentNotFound,
-  checkMayActFor,
+  findAgentToEnd,
   findCallersAgent,
   identify,
   type RegistryContext,
@@ -129,9 +129,7 @@ async function deregisterAgent(
   const identity = await identify(registry, context);
   const agent = await registry.store.write(async (tx) => {
     const view = await registry.guard.view(tx);
-    const visibleAgent = await findVisible(tx, id, viewerFor(identity, ""));
-    if (visibleAgent === undefined) throw agentNotFound(id);
-    checkMayActFor(identity, visibleAgent.record.principal, "id");
+    const visibleAgent = await findAgentToEnd(tx, identity, id, "id");
     if (visibleAgent.status === AgentStatus.REMOVED) return toAgentMessage(visibleAgent, view);
     const removed = await remove(registry, tx, visibleAgent, message, view.now);
     // A removed base takes its instances with it, because an instance cannot exist without its base.
@@ -165,7 +163,8 @@ async function setAgentStatus(
   const identity = await identify(registry, context);
   const agent = await registry.store.write(async (tx) => {
     const view = await registry.guard.view(tx);
-    const callersAgent = await findCallersAgent(tx, identity, id, "id");
+    const callersAgent = await findAgentToEnd(tx, identity, id, "id");
+    if (callersAgent.status === AgentStatus.REMOVED) throw agentNotFound(id);
     if (callersAgent.status === status && callersAgent.statusMessage === message)
       return toAgentMessage(callersAgent, view);
     const changed: StoredAgent = { ...callersAgent, status, statusMessage: message, updateTime: view.now };

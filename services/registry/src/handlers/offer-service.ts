@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
   type GetOfferRequest,
   GetOfferResponseSchema,
@@ -13,8 +14,8 @@ import {
   WithdrawOfferResponseSchema,
 } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { DeputeError, ErrorReason, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
-import { bytesOf, cutPage } from "@depute/service";
-import { findCallersAgent, identify, type RegistryContext, viewerFor } from "../context.ts";
+import { bytesOf, cutPage, hasRole } from "@depute/service";
+import { agentNotFound, findAgentToEnd, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { capabilityWord } from "../rules/offer.ts";
 import {
@@ -109,10 +110,12 @@ async function withdrawOffer(
 ) {
   const identity = await identify(registry, context);
   return registry.store.write(async (tx) => {
-    const visibleOffer = await findOffer(tx, offerId, offerVersion, viewerFor(identity, ""));
+    const viewer = hasRole(identity, "operator") ? "all" : viewerFor(identity, "");
+    const visibleOffer = await findOffer(tx, offerId, offerVersion, viewer);
     const latest = await latestOffer(tx, offerId);
     if (visibleOffer === undefined || latest === undefined) throw offerNotFound(offerId, offerVersion);
-    await findCallersAgent(tx, identity, latest.sellerId, "offer_id");
+    const seller = await findAgentToEnd(tx, identity, latest.sellerId, "offer_id");
+    if (seller.status === AgentStatus.REMOVED) throw agentNotFound(latest.sellerId);
     const withdrawal = { now: registry.clock.now(), message };
     const withdrawn = await withdrawOffers(tx, offerId, offerVersion, withdrawal);
     return create(WithdrawOfferResponseSchema, { withdrawnCount: withdrawn });

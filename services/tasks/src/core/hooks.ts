@@ -33,5 +33,11 @@ export type ResultCheck = (
 /** Called in the transaction that purges a task to a tombstone. */
 export type PurgeListener = (tx: WriteTx, taskId: string) => Promise<void>;
 
+/**
+ * Called in the transaction that erases records of an organization. The listener deletes at most `limit` records and
+ * returns their number.
+ */
+export type EraseListener = (tx: WriteTx, organization: string, limit: number) => Promise<number>;
+
 /** Whether a task may be dispatched although a context that it carries can no longer be read. */
 export type MissingContextRule = (tx: ReadTx, taskId: string) => Promise<boolean>;

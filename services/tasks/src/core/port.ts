@@ -7,7 +7,14 @@ import type { WorkLease } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { MoreOfWork, Target } from "./creation/admission.ts";
 import type { Admitted, Created } from "./creation/create-task.ts";
-import type { MissingContextRule, PurgeListener, ResultCheck, TaskEventName, TaskObserver } from "./hooks.ts";
+import type {
+  EraseListener,
+  MissingContextRule,
+  PurgeListener,
+  ResultCheck,
+  TaskEventName,
+  TaskObserver,
+} from "./hooks.ts";
 import type { WorkerStream } from "./queue/claim.ts";
 import type { Decision, ResultReviews } from "./reviews-port.ts";
 import type { TaskRecord } from "./rules/record.ts";
@@ -34,6 +41,8 @@ export interface TaskEngine {
   checkResults(check: ResultCheck): void;
   /** Adds a listener to the purge of a task, so that a module can delete its rows of the task. */
   onPurge(listener: PurgeListener): void;
+  /** Adds a listener to the erasure of an organization, so that a module can delete its records of it. */
+  onErase(listener: EraseListener): void;
   /** Sets the rule that decides which tasks may be dispatched although a context of the task is gone. */
   allowMissingContexts(allows: MissingContextRule): void;
   /** Registers the module that decides on held results. */

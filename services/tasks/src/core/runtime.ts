@@ -10,6 +10,7 @@ import { ContextMemory } from "./contexts/context-memory.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { delegationEnds } from "./engine/delegation-ends.ts";
 import { Engine } from "./engine/engine.ts";
+import { Eraser } from "./engine/eraser.ts";
 import { Purger } from "./engine/purger.ts";
 import { RevocationFollower } from "./engine/revocations.ts";
 import { Timekeeper } from "./engine/timekeeper.ts";
@@ -103,6 +104,7 @@ export async function openCore(
   });
   const parts = { engine, dependencies, work, memory: contextMemory };
   const { timekeeper, follower, purger, contextKeeper, ends } = backgroundOf(deps, settings, parts);
+  const eraser = new Eraser({ engine, store, purger, memory: contextMemory });
   const context: TasksContext = {
     engine,
     authority,
@@ -129,14 +131,14 @@ export async function openCore(
     stopping,
   };
   return {
-    engine: taskEngine(context, purger, work),
+    engine: taskEngine(context, { purger, work, eraser }),
     context,
     timekeeper,
     purger,
     contextKeeper,
     leases: () => work.held,
     routes(router) {
-      router.service(TaskService, taskService(context));
+      router.service(TaskService, taskService(context, eraser));
       router.service(WorkerService, workerService(context));
       router.service(ContextService, contextService(context));
       router.service(ArtifactService, artifactService(context));

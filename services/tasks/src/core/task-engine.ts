@@ -3,6 +3,7 @@ import type { SharedWork } from "@depute/service";
 import { admit, requireAllowed, resolveTarget } from "./creation/admission.ts";
 import { createTaskWithin, draftDigest } from "./creation/create-task.ts";
 import { wholeTask } from "./engine/engine.ts";
+import type { Eraser } from "./engine/eraser.ts";
 import type { Purger } from "./engine/purger.ts";
 import { watchTask } from "./engine/watch.ts";
 import { type TasksContext, watchOptions } from "./handlers/context.ts";
@@ -26,16 +27,21 @@ const SHARED = {
 /** Creates the task engine that modules of this service use. */
 export function taskEngine(
   tasks: TasksContext,
-  purger: Pick<Purger, "onPurge">,
-  work: Pick<SharedWork, "lease">,
+  parts: {
+    readonly purger: Pick<Purger, "onPurge">;
+    readonly work: Pick<SharedWork, "lease">;
+    readonly eraser: Pick<Eraser, "onErase">;
+  },
 ): TaskEngine {
   const { engine, dependencies, clock } = tasks;
+  const { purger, work, eraser } = parts;
   const { store } = engine;
   return {
     store,
     observe: (observer, events) => engine.observe(observer, events),
     checkResults: (check) => void tasks.resultChecks.push(check),
     onPurge: (listener) => purger.onPurge(listener),
+    onErase: (listener) => eraser.onErase(listener),
     allowMissingContexts: (allows) => engine.allowMissingContexts(allows),
     provideReviews: (reviews) => tasks.reviews.provide(reviews),
     reviews: tasks.reviews,

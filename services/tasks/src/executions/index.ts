@@ -19,6 +19,7 @@ import { verificationOutbox } from "./outbox/verifications.ts";
 import { DECISIVE } from "./rules/outcome.ts";
 import { EXECUTION_SETTINGS } from "./settings.ts";
 import { EXECUTION_MIGRATIONS } from "./store/migrations.ts";
+import { deleteExecution, endedExecutionsOf } from "./store/purge-rows.ts";
 import { ExecutionPurger } from "./time/purger.ts";
 import { ExecutionTimekeeper } from "./time/timekeeper.ts";
 
@@ -82,6 +83,11 @@ async function openExecutions(
   book.listen(approvals.listener);
   book.listen(callbacks.listener);
   engine.checkResults(executionJudge(context));
+  engine.onErase(async (tx, organization, limit) => {
+    const ended = await endedExecutionsOf(tx, organization, limit);
+    for (const requestId of ended) await deleteExecution(tx, requestId);
+    return ended.length;
+  });
   const timekeeper = new ExecutionTimekeeper({ store, clock, book, timers, log });
   const purger = new ExecutionPurger({
     store,

@@ -8,6 +8,7 @@ import { messageService } from "./handlers/message-service.ts";
 import { readActions } from "./rules/error-actions.ts";
 import { MESSAGE_SETTINGS } from "./settings.ts";
 import { MESSAGE_MIGRATIONS } from "./store/migrations.ts";
+import { eraseMessages } from "./time/erase.ts";
 import { MessagePurger } from "./time/purger.ts";
 import { type CapContext, NotifiedTasks } from "./work/context.ts";
 import { FOLLOWED, Notices } from "./work/notices.ts";
@@ -69,6 +70,7 @@ export function openCap(
   const notices = new Notices(context);
   engine.observe((tx, change) => notices.observe(tx, change), FOLLOWED);
   engine.reviews.listen(notices);
+  engine.onErase(eraseMessages);
   const { store } = engine;
   const purger = new MessagePurger({
     ...{ store, clock, timers, log, retentionMs: settings.tasksRetention },

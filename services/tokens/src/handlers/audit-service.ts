@@ -13,7 +13,7 @@ import { bytesOf, cutPage, follow, type Identity } from "@depute/service";
 import { AUDIT_TOPIC } from "../audit-log.ts";
 import { isAuditor, type TokensContext } from "../context.ts";
 import { fromFilter, fromRecord, lineOf, toRecord } from "../rules/audit-message.ts";
-import { type AuditEntry, matchesAudit } from "../rules/audit-record.ts";
+import { type AuditEntry, type AuditFilter, matchesAudit } from "../rules/audit-record.ts";
 import { idBefore, readDecisions, readSeals, type SealRow } from "../store/audit-rows.ts";
 
 /** Maximum number of records that one call examines. */
@@ -27,8 +27,7 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
   const { store, bus, timers } = tokens;
   return {
     async listAuditRecords(request, context) {
-      assertAuditor(tokens, await tokens.identify(context));
-      const filter = fromFilter(request.filter);
+      const filter = allowed(tokens, await tokens.identify(context), fromFilter(request.filter));
       const filters = {
         ...{ list: "audit", afterSequence: String(request.afterSequence) },
         filter: textOf(request.filter),
@@ -49,9 +48,8 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
     },
 
     async *watchAuditRecords({ afterSequence, sendStart, filter: selected }, context) {
-      assertAuditor(tokens, await tokens.identify(context));
+      const filter = allowed(tokens, await tokens.identify(context), fromFilter(selected));
       if (sendStart) yield { sequence: afterSequence };
-      const filter = fromFilter(selected);
       const { from } = filter;
       const begin = from === undefined ? 0 : await store.read((tx) => idBefore(tx, from));
       const log = follow<AuditEntry, number>({
@@ -69,8 +67,7 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
     },
 
     async *exportAuditRecords({ afterSequence, filter: selected }, context) {
-      assertAuditor(tokens, await tokens.identify(context));
-      const filter = fromFilter(selected);
+      const filter = allowed(tokens, await tokens.identify(context), fromFilter(selected));
       let after = await store.read(async (tx) => {
         const begin = filter.from === undefined ? 0 : await idBefore(tx, filter.from);
         return Math.max(Number(afterSequence), begin);
@@ -131,6 +128,21 @@ function lastExamined(examined: readonly AuditEntry[]): number | undefined {
 }
 
 /**
+ * Returns the filter of a caller that may read the log. An auditor of an organization reads the organization's records
+ * alone.
+ *
+ * @throws DeputeError as assertAuditor
+ */
+function allowed(tokens: TokensContext, identity: Identity, filter: AuditFilter): AuditFilter {
+  const { organization, organizationRoles = [] } = identity;
+  const { organization: asked = organization } = filter;
+  const isOwn = organization !== "" && asked === organization && organizationRoles.includes("auditor");
+  if (isOwn && !isAuditor(tokens, identity)) return { ...filter, organization };
+  assertAuditor(tokens, identity);
+  return filter;
+}
+
+/**
  * Refuses a caller that may not read the log, and records the refusal.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED
@@ -144,6 +156,6 @@ function assertAuditor(tokens: TokensContext, identity: Identity): void {
   audit.add({ kind: "call", caller: principal, principal, decision: "denied", reason, blocks: [] });
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "the caller may not read the audit log; an operator names auditors in DEPUTE_AUDITORS",
+    "the caller may not read the audit log; an operator grants the role auditor, or names auditors in DEPUTE_AUDITORS",
   );
 }

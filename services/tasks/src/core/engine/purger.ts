@@ -29,6 +29,11 @@ export class Purger extends RegularPurge {
     this.#listeners.push(listener);
   }
 
+  /** The listeners that delete rows of other modules. */
+  get listeners(): readonly PurgeListener[] {
+    return this.#listeners;
+  }
+
   /** Purges the tasks and tombstones whose retention time has passed. */
   override async purge(): Promise<void> {
     const { store, clock, retentionMs, tombstoneMs } = this.#options;

@@ -7,6 +7,7 @@ import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service
 import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import { inputFromContext } from "../contexts/contexts.ts";
 import { wholeTask } from "../engine/engine.ts";
+import type { Eraser } from "../engine/eraser.ts";
 import { watchTask } from "../engine/watch.ts";
 import { withHeartbeats } from "../queue/with-heartbeats.ts";
 import { advance } from "../rules/advance.ts";
@@ -22,10 +23,11 @@ import { createTasks } from "./create-batch.ts";
 import { lineageOf, treePage } from "./lineage.ts";
 import { listPage } from "./list.ts";
 import { moveDeadline } from "./move-deadline.ts";
+import { purgeOrganization } from "./purge-organization.ts";
 import { watchTasks } from "./watch-tasks.ts";
 
 /** Implements TaskService, the calls of delegators. */
-export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService> {
+export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<typeof TaskService> {
   const { engine } = tasks;
   return {
     async createTask(request, context) {
@@ -101,6 +103,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       return { task: await wholeOf(tasks, await provideInput(tasks, request, context)) };
     },
 
+    purgeOrganization: (request, context) => purgeOrganization(tasks, eraser, request, context),
     async waitTask(request, context) {
       const { record, timedOut } = await waitTask(tasks, request, context);
       return { task: await wholeOf(tasks, record), timedOut };

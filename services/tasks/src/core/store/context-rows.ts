@@ -197,12 +197,15 @@ export async function deleteContexts(tx: WriteTx, expireMs: number, limit: numbe
     "SELECT context_id FROM contexts WHERE expire_ms <= ? ORDER BY expire_ms, context_id LIMIT ?",
     [expireMs, limit],
   );
-  for (const { context_id: id } of rows) {
-    await tx.run("DELETE FROM context_readers WHERE context_id = ?", [id]);
-    await tx.run("DELETE FROM context_sources WHERE context_id = ?", [id]);
-    await tx.run("DELETE FROM contexts WHERE context_id = ?", [id]);
-  }
+  for (const { context_id: id } of rows) await deleteContextRows(tx, id);
   return rows.length;
+}
+
+/** Deletes a context with its readers and sources. */
+export async function deleteContextRows(tx: WriteTx, id: string): Promise<void> {
+  await tx.run("DELETE FROM context_readers WHERE context_id = ?", [id]);
+  await tx.run("DELETE FROM context_sources WHERE context_id = ?", [id]);
+  await tx.run("DELETE FROM contexts WHERE context_id = ?", [id]);
 }
 
 /** Returns the ids of contexts whose data was in the memory of a process that has ended. */

@@ -245,6 +245,12 @@ const PROVIDED_MESSAGES = `
 ALTER TABLE task_provided_inputs ADD COLUMN message BLOB;
 `;
 
+// The records of an organization, for their deletion.
+const BY_ORGANIZATION = `
+CREATE INDEX tasks_by_organization ON tasks (organization, task_id) WHERE organization <> '';
+CREATE INDEX contexts_by_organization ON contexts (organization, context_id) WHERE organization <> '';
+`;
+
 /** The tables of the task engine. */
 export const CORE_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
@@ -253,4 +259,5 @@ export const CORE_MIGRATIONS: readonly Migration[] = [
   { id: 4, name: "artifacts", sql: ARTIFACTS },
   { id: 5, name: "delegations", sql: DELEGATIONS },
   { id: 6, name: "provided messages", sql: PROVIDED_MESSAGES },
+  { id: 7, name: "records by organization", sql: BY_ORGANIZATION },
 ];

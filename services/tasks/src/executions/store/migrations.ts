@@ -96,8 +96,16 @@ CREATE TABLE execution_callbacks (
 CREATE INDEX execution_callbacks_by_next ON execution_callbacks (next_ms, request_id, number);
 `;
 
+// The executions of an organization, for their deletion.
+const BY_ORGANIZATION = `
+CREATE INDEX executions_by_organization ON executions (organization, request_id) WHERE organization <> '';
+`;
+
 /**
  * The tables of executions. They share the store of the tasks, so that one transaction writes a task's event
  * and its receipt.
  */
-export const EXECUTION_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "executions", sql: EXECUTIONS }];
+export const EXECUTION_MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "executions", sql: EXECUTIONS },
+  { id: 2, name: "executions by organization", sql: BY_ORGANIZATION },
+];

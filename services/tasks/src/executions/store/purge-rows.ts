@@ -23,6 +23,17 @@ export async function endedExecutions(tx: ReadTx, endMs: number, limit: number):
   return rows.map((row) => row.request_id);
 }
 
+/** Ids of an organization's requests whose executions are settled and ended. */
+export async function endedExecutionsOf(tx: ReadTx, organization: string, limit: number): Promise<string[]> {
+  const rows = await tx.all(
+    REQUEST_ID_ROW,
+    `SELECT request_id FROM executions WHERE organization = ? AND organization <> '' AND end_ms IS NOT NULL
+       AND verify_by_ms IS NULL ORDER BY request_id LIMIT ?`,
+    [organization, limit],
+  );
+  return rows.map((row) => row.request_id);
+}
+
 /** Ids of requests that were rejected before a time, the oldest first. */
 export async function rejectedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all(

@@ -105,8 +105,16 @@ CREATE TABLE cap_refusals (
 );
 `;
 
+// The lineages of an organization, for their deletion.
+const BY_ORGANIZATION = `
+CREATE INDEX cap_lineages_by_organization ON cap_lineages (organization, root_id) WHERE organization <> '';
+`;
+
 /**
  * The tables of CAP messages. They share the store of the tasks, so that a message and its effect commit
  * together.
  */
-export const MESSAGE_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "messages", sql: MESSAGES }];
+export const MESSAGE_MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "messages", sql: MESSAGES },
+  { id: 2, name: "lineages by organization", sql: BY_ORGANIZATION },
+];

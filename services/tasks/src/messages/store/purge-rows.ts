@@ -16,6 +16,18 @@ export async function quietLineages(tx: ReadTx, beforeMs: number, limit: number)
   return rows.map((row) => row.root_id);
 }
 
+/** Finds lineages of an organization without open tasks. */
+export async function lineagesOf(tx: ReadTx, organization: string, limit: number): Promise<string[]> {
+  const rows = await tx.all(
+    ROOT_ID_ROW,
+    `SELECT root_id FROM cap_lineages WHERE organization = ? AND organization <> '' AND NOT EXISTS (
+       SELECT 1 FROM cap_tasks WHERE cap_tasks.root_id = cap_lineages.root_id AND cap_tasks.is_open = 1)
+     ORDER BY root_id LIMIT ?`,
+    [organization, limit],
+  );
+  return rows.map((row) => row.root_id);
+}
+
 /** The tables with rows of a lineage. Each row has the id of the lineage's root. */
 const PARTS = ["cap_refusals", "cap_tool_results", "cap_parties", "cap_tasks", "cap_lineages"];
 

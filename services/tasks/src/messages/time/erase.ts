@@ -1,0 +1,14 @@
+import type { WriteTx } from "@depute/store";
+import { lineagesOf, purgeLineage } from "../store/purge-rows.ts";
+
+/**
+ * Erases messages of an organization: those of one lineage in each call, so that the transaction stays short.
+ *
+ * @returns `limit` while there may be more, otherwise 1 or 0
+ */
+export async function eraseMessages(tx: WriteTx, organization: string, limit: number): Promise<number> {
+  const [rootId, another] = await lineagesOf(tx, organization, 2);
+  if (rootId === undefined) return 0;
+  const hasMessages = await purgeLineage(tx, rootId, limit);
+  return hasMessages || another !== undefined ? limit : 1;
+}
