@@ -92,6 +92,7 @@ const READINGS: Readonly<Record<string, readonly Reading[]>> = {
   "registry.v1.AuthorityService/ListAuthorityGrants": [
     { of: "authority", request: (authority) => ({ authority }) },
   ],
+  "registry.v1.ClusterService/GetCluster": [{ list: {} }],
   "registry.v1.DiscoveryService/DiscoverCapabilities": [
     { list: { level: 2 } },
     agent((agentId) => ({ agentId, level: 2 })),
