@@ -204,7 +204,7 @@ export const registry = defineService({
       routes: (router) => {
         router.service(AgentService, agentService(context));
         router.service(AuthorityService, authorityService(context));
-        router.service(ClusterService, clusterService(context, deps));
+        router.service(ClusterService, clusterService(deps));
         router.service(DiscoveryService, discoveryService(context));
         router.service(OrganizationService, organizationService(context));
         router.service(TrustService, trustService(context));

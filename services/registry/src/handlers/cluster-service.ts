@@ -1,8 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { type ClusterService, ReplicaState } from "@depute/contracts/depute/registry/v1/cluster_service_pb";
-import { toTimestamp } from "@depute/core";
-import type { ReportedReplica, ServiceDeps } from "@depute/service";
-import { identify, type RegistryContext } from "../context.ts";
+import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
+import { hasRole, type ReportedReplica, type ServiceDeps } from "@depute/service";
 
 const STATES = {
   serving: ReplicaState.SERVING,
@@ -10,14 +9,20 @@ const STATES = {
   lost: ReplicaState.LOST,
 } as const satisfies Record<ReportedReplica["status"], ReplicaState>;
 
-export function clusterService(
-  registry: RegistryContext,
-  { replicas }: Pick<ServiceDeps, "replicas">,
-): ServiceImpl<typeof ClusterService> {
+export function clusterService({
+  replicas,
+  authority,
+}: Pick<ServiceDeps, "replicas" | "authority">): ServiceImpl<typeof ClusterService> {
   return {
-    async getCluster(_request, context) {
-      // The roles of a caller with a holder proof are checked once the proof is.
-      await identify(registry, context);
+    async getCluster(_, context) {
+      // Identifying the caller also checks the roles of a caller with a holder proof.
+      const identity = await authority.identify(context);
+      // The state of the cluster belongs to no organization, so the auditor of one organization may not read it.
+      if (!identity.local && !hasRole(identity, "operator") && !hasRole(identity, "auditor"))
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "only an operator or auditor reads the cluster's state",
+        );
       const reported = await replicas.list();
       return {
         replicas: reported.map(({ status, startMs, reportMs, leases, ...rest }) => ({
