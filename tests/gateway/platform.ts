@@ -18,7 +18,9 @@ import {
   mergeSettings,
   readSettings,
   SERVICES,
+  type ServiceDeps,
   type ServiceModule,
+  type ServiceName,
 } from "@depute/service";
 import { MODULE_NAMES, MODULES } from "depute";
 
@@ -38,9 +40,10 @@ async function host(
     },
   });
   const routes: HttpRoute[] = [];
+  const noted: Noted = { routes, connect: undefined };
   const running = await hostServices({
     modules: names.map((name) => ({
-      module: noting(MODULES[name], routes),
+      module: noting(MODULES[name], noted),
       settings,
       listen: listen.includes(name),
     })),
@@ -52,6 +55,8 @@ async function host(
   return {
     urls: running.urls,
     routes,
+    /** Connects to a service in the way of the gateway. */
+    connect: (service: ServiceName) => (noted.connect ?? notStarted)(service),
     async stop() {
       await running.stop();
       await bus.close();
@@ -59,13 +64,24 @@ async function host(
   };
 }
 
-/** Returns the module with its declared routes recorded in a list. */
-function noting(module: ServiceModule, routes: HttpRoute[]): ServiceModule {
+/** The parts of started modules that tests use. */
+interface Noted {
+  readonly routes: HttpRoute[];
+  connect: ServiceDeps["connect"] | undefined;
+}
+
+function notStarted(): never {
+  throw new Error("the platform has not started");
+}
+
+/** Returns the module with its declared routes and its connections recorded. */
+function noting(module: ServiceModule, noted: Noted): ServiceModule {
   return {
     ...module,
     async start(deps, settings) {
       const instance = await module.start(deps, settings);
-      routes.push(...(instance.http ?? []));
+      noted.routes.push(...(instance.http ?? []));
+      noted.connect = deps.connect;
       return instance;
     },
   };
@@ -92,7 +108,7 @@ export async function startPlatform(args: readonly string[] = [], options: TestP
     await wholePlatform.stop();
     if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
   });
-  return { ...platform, routes: wholePlatform.routes };
+  return { ...platform, routes: wholePlatform.routes, connect: wholePlatform.connect };
 }
 
 /** Starts the services and the gateway on separate sockets, so that every call between them crosses a socket. */
@@ -107,7 +123,12 @@ export async function startApart(args: readonly string[] = []) {
     await services.stop();
     rmSync(dataDir, { recursive: true, force: true });
   });
-  return { ...platform, routes: gateway.routes, stopServices: () => services.stop() };
+  return {
+    ...platform,
+    routes: gateway.routes,
+    connect: gateway.connect,
+    stopServices: () => services.stop(),
+  };
 }
 
 /** Returns the clients of a platform at an address. */
