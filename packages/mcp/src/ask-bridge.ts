@@ -5,6 +5,10 @@ import { HeldCall } from "./held-call.ts";
 import { bridgedCapabilities } from "./rules/client-capabilities.ts";
 import { INVALID_PARAMS, LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
+/** Maximum number of connections to one server. */
+const MAX_CONNECTIONS = 64;
+/** Milliseconds without a call after which the server process of one session ends. */
+const IDLE_MS = 1_800_000;
 /** Maximum number of calls of one server that wait for their clients. */
 const MAX_HELD = 1000;
 
@@ -43,6 +47,16 @@ export interface AskBridgeOptions {
   /** Whether the tool map allows a request of the server. */
   isAllowed(method: string): boolean;
   connect(capabilities: Record<string, unknown>): BridgedConnection;
+  /** Whether each session has a connection of its own, which serves it also without any capability. */
+  readonly isPerSession: boolean;
+}
+
+/** A connection that is in use. */
+interface OpenConnection {
+  readonly connection: BridgedConnection;
+  readonly session: string;
+  running: number;
+  cancelIdle: () => void;
 }
 
 /**
@@ -55,7 +69,7 @@ export interface AskBridgeOptions {
  */
 export class AskBridge {
   readonly #options: AskBridgeOptions;
-  readonly #connections = new Map<string, BridgedConnection>();
+  readonly #connections = new Map<string, OpenConnection>();
   readonly #held = new Map<string, { readonly owner: string; readonly call: HeldCall }>();
 
   /** The newest `requestState` of each held call. A call gets a new one for each round of questions. */
@@ -79,16 +93,20 @@ export class AskBridge {
     owner: () => string,
   ): Promise<Result> | undefined {
     if (requestState !== undefined) return this.#resume(requestState, inputResponses, options, owner());
+    const { timers, isPerSession } = this.#options;
     const capabilities = bridgedCapabilities(options.clientCapabilities, this.#options.isAllowed);
-    if (Object.keys(capabilities).length === 0) return undefined;
-    const connection = this.#connectionOf(capabilities);
-    const { timers } = this.#options;
+    if (Object.keys(capabilities).length === 0 && !isPerSession) return undefined;
+    const open = this.#connectionOf(capabilities, isPerSession ? (options.processOf ?? "") : "");
+    this.#use(open, 1);
     const { timeoutMs = this.#options.timeoutMs } = options;
     const call = new HeldCall({
       timers,
       timeoutMs,
-      send: (own) => connection.send(method, params, { ...options, ...own }),
-      onEnd: () => this.#forget(call),
+      send: (own) => open.connection.send(method, params, { ...options, ...own }),
+      onEnd: () => {
+        this.#use(open, -1);
+        this.#forget(call);
+      },
     });
     return this.#next(call, options, owner());
   }
@@ -98,9 +116,32 @@ export class AskBridge {
     if (typeof requestState === "string") this.#held.get(requestState)?.call.cancel();
   }
 
+  /** Ends the server processes of a session. */
+  endSession(session: string): void {
+    if (session === "") return;
+    for (const open of [...this.#connections.values()]) if (open.session === session) this.#drop(open);
+  }
+
   async close(): Promise<void> {
     for (const { call } of this.#held.values()) call.cancel();
-    await Promise.all([...this.#connections.values()].map((connection) => connection.close()));
+    const open = [...this.#connections.values()];
+    for (const { cancelIdle } of open) cancelIdle();
+    await Promise.all(open.map(({ connection }) => connection.close()));
+  }
+
+  /** Counts a call of a connection that begins or ends. The connection of a session ends some time after its last call. */
+  #use(open: OpenConnection, calls: 1 | -1): void {
+    open.running += calls;
+    open.cancelIdle();
+    const isOpen = [...this.#connections.values()].includes(open);
+    if (open.running > 0 || !isOpen || !this.#options.isPerSession) return;
+    open.cancelIdle = this.#options.timers.after(IDLE_MS, () => this.#drop(open));
+  }
+
+  #drop(open: OpenConnection): void {
+    for (const [key, each] of this.#connections) if (each === open) this.#connections.delete(key);
+    open.cancelIdle();
+    open.connection.close().catch(() => {});
   }
 
   async #resume(
@@ -137,12 +178,20 @@ export class AskBridge {
     this.#held.delete(this.#handles.get(call) ?? "");
   }
 
-  #connectionOf(capabilities: Record<string, unknown>): BridgedConnection {
-    const key = JSON.stringify(capabilities);
+  /** Throws Refusal if too many sessions have a server process. */
+  #connectionOf(capabilities: Record<string, unknown>, session: string): OpenConnection {
+    const key = JSON.stringify([capabilities, session]);
     const known = this.#connections.get(key);
     if (known !== undefined) return known;
+    if (this.#connections.size >= MAX_CONNECTIONS)
+      throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
+        reason: "LIMIT_EXCEEDED",
+        detail: "too many sessions have a server process of their own; try again later",
+        metadata: { limit: "mcp_server_processes", max: String(MAX_CONNECTIONS) },
+      });
     const connection = this.#options.connect(capabilities);
-    this.#connections.set(key, connection);
-    return connection;
+    const open = { connection, session, running: 0, cancelIdle: () => {} };
+    this.#connections.set(key, open);
+    return open;
   }
 }

@@ -13,6 +13,8 @@ export interface CallOptions {
   readonly logs?: { readonly level: string; readonly onLog: (message: LogMessage) => void };
   /** Answers the server's requests during this call, if the server's revision is an earlier one. */
   readonly ask?: (method: string, params: unknown) => Promise<unknown>;
+  /** The session or the caller whose own server process serves the call, if the server has one for each. */
+  readonly processOf?: string;
   /** Maximum duration in milliseconds, instead of the configured one. */
   readonly timeoutMs?: number;
   /** Whether the caller accepts a task in place of the result (MCP 2026-07-28, extension for tasks). */

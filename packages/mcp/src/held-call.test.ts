@@ -17,6 +17,7 @@ function bridgeTo(serve: Serve) {
   const bridge = new AskBridge({
     timers: clock,
     timeoutMs: TIMEOUT_MS,
+    isPerSession: false,
     isAllowed: (method) => method !== "roots/list",
     connect: (capabilities) => {
       connected.push(capabilities);

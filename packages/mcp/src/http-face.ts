@@ -91,8 +91,10 @@ export class HttpFace {
       );
     }
     const opened = this.#ofSession((body as { params?: unknown }).params, presentation);
-    const server = await this.#server(opened, "legacy", randomUuid());
+    const id = randomUuid();
+    const server = await this.#server(opened, "legacy", id);
     const end = () => {
+      this.#options.proxy.upstream.endSession(JSON.stringify([login, id]));
       this.#watchers.get(server)?.end();
       this.#watchers.delete(server);
     };

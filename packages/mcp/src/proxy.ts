@@ -278,7 +278,14 @@ export class McpProxy {
     const input = request.method === TOOLS_CALL ? upstream.definitions.tools.input(admitted.name) : undefined;
     await this.#tasks.assertCallable(request, input?.isTaskOnly === true);
     const headers = callHeaders(request, params.arguments, input);
-    const options = { ...request, ...(headers && { headers }), takesTasks: taskCall !== undefined };
+    const { session = callerOf(request, presentation), login = "" } = request;
+    const processOf = JSON.stringify([login, session]);
+    const options = {
+      ...request,
+      processOf,
+      ...(headers && { headers }),
+      takesTasks: taskCall !== undefined,
+    };
     const violations =
       request.method === TOOLS_CALL && admitted.rule.checkArguments
         ? await argumentViolations(this.#options.schemaCheck, input, params.arguments, request.signal)

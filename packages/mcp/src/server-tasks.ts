@@ -77,7 +77,8 @@ export class ServerTasks {
 
   /** Returns the era of the request's client if the server has tasks for it; otherwise undefined. */
   async eraOf({ era }: Pick<ProxyRequest, "era">): Promise<Era | undefined> {
-    if (era === undefined) return undefined;
+    // Each process numbers its own tasks, so the tasks of several processes cannot be told apart.
+    if (era === undefined || this.#options.upstream.isPerSession) return undefined;
     const { capabilities, era: own } = await this.#options.upstream.description();
     return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;
   }

@@ -8,6 +8,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { AskBridge, type BridgedConnection } from "./ask-bridge.ts";
+import { AskedCalls } from "./asked-calls.ts";
 import type { CallOptions, LogMessage } from "./call-options.ts";
 import { Definitions } from "./definitions.ts";
 import { ResourceWatch } from "./resource-watch.ts";
@@ -70,6 +71,7 @@ export class Upstream {
    */
   readonly #calls = new AsyncLocalStorage<Receivers>();
   readonly #bridge: AskBridge;
+  readonly #asked: AskedCalls;
   readonly #starts: ServerStarts;
   readonly #taskProgress = new TaskProgress();
   readonly #taskListens: TaskListens;
@@ -78,12 +80,14 @@ export class Upstream {
   constructor(options: UpstreamOptions) {
     this.#options = options;
     this.#taskListens = new TaskListens(options.timers);
+    this.#asked = new AskedCalls(this.isPerSession);
     this.#starts = new ServerStarts(options.clock, options.onState);
     this.#bridge = new AskBridge({
       timers: options.timers,
       timeoutMs: options.config.timeoutMs,
       isAllowed: (method) => this.#isAllowed(method),
       connect: (capabilities) => this.#sibling(capabilities),
+      isPerSession: this.isPerSession,
     });
     this.watch = new ResourceWatch(async () => (await this.#connected()).client, options.timers);
     this.definitions = { tools: this.#definitionsOf("tools"), prompts: this.#definitionsOf("prompts") };
@@ -133,7 +137,22 @@ export class Upstream {
 
   /** Whether a server of an earlier revision has one connection for each set of client capabilities. */
   get #bridges(): boolean {
-    return this.#options.address.kind === "http";
+    const { address, ask } = this.#options;
+    return (
+      ask === undefined &&
+      (address.kind === "http" || this.isPerSession || ASKS.some((method) => this.#isAllowed(method)))
+    );
+  }
+
+  /** Whether each session has a server process of its own. */
+  get isPerSession(): boolean {
+    const { address, ask } = this.#options;
+    return ask === undefined && address.kind === "stdio" && address.process === "session";
+  }
+
+  /** Ends the server processes of a session that has ended. */
+  endSession(session: string): void {
+    this.#bridge.endSession(session);
   }
 
   /** Returns the capabilities of the connection that serves a client's calls, as JSON: `{}` for the shared one. */
@@ -201,10 +220,16 @@ export class Upstream {
     const begin = () => this.#calls.run({ onLog: logs?.onLog, ask }, send);
     const { result, sent } =
       transport instanceof StdioTransport ? transport.follow(begin) : { result: begin(), sent: undefined };
+    this.#asked.add(ask);
+    let isOver = true;
     try {
       return { ...carriedTask((await result) as Record<string, unknown>) };
     } catch (thrown) {
-      throw new UpstreamError(faultOf(thrown, signal, sent));
+      const fault = faultOf(thrown, signal, sent);
+      isOver = fault.kind !== "cancelled" && fault.kind !== "timeout";
+      throw new UpstreamError(fault);
+    } finally {
+      this.#asked.end(ask, isOver);
     }
   }
 
@@ -340,7 +365,7 @@ export class Upstream {
     for (const method of ASKS) {
       if (missingCapability(method, {}, shown) !== undefined) continue;
       client.setRequestHandler(method, (async (request: { params?: unknown }) =>
-        (this.#calls.getStore()?.ask ?? ask)?.(method, request.params ?? {})) as never);
+        (this.#calls.getStore()?.ask ?? this.#asked.only() ?? ask)?.(method, request.params ?? {})) as never);
     }
     client.fallbackNotificationHandler = async ({ method, params }) => {
       if (method === "notifications/message") {
@@ -387,6 +412,7 @@ export class Upstream {
     this.#live = undefined;
     this.#taskProgress.clear();
     this.#taskListens.clear();
+    this.#asked.clear();
     if (!this.#closed) this.watch.restore();
     this.#subscription?.end();
     this.#subscription = undefined;

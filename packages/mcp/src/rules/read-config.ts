@@ -11,6 +11,8 @@ export type UpstreamAddress =
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, string>>;
       readonly cwd?: string;
+      /** Present if each session has a server process of its own; absent if clients share one. */
+      readonly process?: "session";
     }
   | { readonly kind: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
 
@@ -85,6 +87,8 @@ const MEMBERS = [
 ];
 /** Generations of MCP revisions. `modern` means 2026-07-28 and later, `legacy` all earlier revisions. */
 const REVISIONS = ["auto", "modern", "legacy"] as const;
+/** The clients of one server process over stdio: all clients, or those of one session. */
+const PROCESSES = ["shared", "session"] as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 3_600_000;
@@ -175,12 +179,15 @@ function readAddress(
   if (stdio !== undefined && http !== undefined) return faults.add(path, "stdio or http, not both");
   if (stdio !== undefined) {
     const at = `${path}/stdio`;
-    const process = faults.object(stdio, at, ["command", "args", "env", "cwd"]) ?? {};
+    const process = faults.object(stdio, at, ["command", "args", "env", "cwd", "process"]) ?? {};
+    const sharing = PROCESSES.find((known) => known === (process.process ?? "shared"));
+    if (sharing === undefined) faults.add(`${at}/process`, `one of ${PROCESSES.join(", ")} is wanted`);
     return {
       kind: "stdio",
       command: faults.text(process.command, `${at}/command`) ?? "",
       args: faults.texts(process.args, `${at}/args`),
       env: faults.textMap(process.env, `${at}/env`),
+      ...(sharing === "session" && { process: sharing }),
       ...(process.cwd === undefined ? {} : { cwd: faults.text(process.cwd, `${at}/cwd`) ?? "" }),
     };
   }

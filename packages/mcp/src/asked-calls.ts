@@ -1,0 +1,55 @@
+import type { CallOptions } from "./call-options.ts";
+import { INTERNAL_ERROR, Refusal } from "./rules/refusal.ts";
+
+type Ask = NonNullable<CallOptions["ask"]>;
+
+/**
+ * The running calls whose client a server can ask. Over stdio a server's question names no call. So it reaches the client
+ * of the only running call; between several calls only a process of one session can choose any.
+ */
+export class AskedCalls {
+  readonly #asks = new Set<Ask>();
+  readonly #isOneClient: boolean;
+  /** Whether a call ended without an answer. The server may then still ask for that call. */
+  #hasAbandoned = false;
+
+  /** @param isOneClient whether all calls are those of one session */
+  constructor(isOneClient: boolean) {
+    this.#isOneClient = isOneClient;
+  }
+
+  add(ask: Ask | undefined): void {
+    if (ask !== undefined) this.#asks.add(ask);
+  }
+
+  /**
+   * Ends a call.
+   *
+   * @param isOver whether the server can have no further question for the call
+   */
+  end(ask: Ask | undefined, isOver: boolean): void {
+    if (ask === undefined) return;
+    this.#asks.delete(ask);
+    if (!isOver) this.#hasAbandoned = true;
+  }
+
+  /** Forgets all calls, because the process has ended. */
+  clear(): void {
+    this.#asks.clear();
+    this.#hasAbandoned = false;
+  }
+
+  /**
+   * Returns the function that asks the client of the running call; undefined if no call runs.
+   *
+   * @throws Refusal if calls of several clients run, or may run
+   */
+  only(): Ask | undefined {
+    const [first] = this.#asks;
+    if (this.#isOneClient || (this.#asks.size <= 1 && !this.#hasAbandoned)) return first;
+    throw new Refusal(INTERNAL_ERROR, "the question names no call, and calls of several clients run", {
+      reason: "DEPENDENCY_UNAVAILABLE",
+      detail: 'set "process": "session" for a server that asks its clients',
+    });
+  }
+}
