@@ -90,6 +90,8 @@ export async function shell(
     env: { ...process.env, ...user?.env, ...env },
     ...(user !== undefined && { cwd: user.folder }),
     stdio: ["ignore", "pipe", "pipe"],
+    timeout: READY_MS,
+    killSignal: "SIGKILL",
   });
   const [out, err, [code]] = await Promise.all([
     text(child.stdout),

@@ -109,6 +109,19 @@ export const commonSettings = defineSettings({
     help: "keys that may replace those that the stores were made with: root, master, verifier, card, callback, session-seal",
     group: PLACE,
   },
+  witness: {
+    type: "string",
+    default: "",
+    help: "folder outside the data folder, or http(s) address, that keeps the heads of the logs, so that an old copy of the data does not start; empty: none",
+    group: PLACE,
+  },
+  witnessToken: {
+    type: "string",
+    default: "",
+    help: "bearer token for a witness at an address; empty: none",
+    group: PLACE,
+    isSecret: true,
+  },
   ids: {
     type: "string",
     choices: ["strict", "relaxed"],

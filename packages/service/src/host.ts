@@ -54,6 +54,7 @@ import type { Place } from "./tls/listener.ts";
 import { publicUrlWarning } from "./tls/public-url.ts";
 import { createReplicasTransport, type ServiceTransport, transportsTo } from "./transport.ts";
 import { openWatched } from "./watched-files.ts";
+import { witnessPlace } from "./witness/place.ts";
 
 /** One service to run in this process. */
 export interface HostedModule<Table extends SettingsTable = SettingsTable> {
@@ -233,6 +234,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         isReplicated: common.replicated,
         replicas: table,
         audit: trail,
+        witnessFor: (name) => witnessPlace(common, name, timers),
         metrics,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
         publicUrl: publicUrlOf(module.name),

@@ -22,6 +22,7 @@ import type { Manners } from "./service-manners.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
 import type { StorePlace } from "./store-place.ts";
 import type { UpgradeRoute } from "./upgrades.ts";
+import type { WitnessPlace } from "./witness/place.ts";
 
 /** All parts of the process that a service may use. */
 export interface ServiceDeps {
@@ -80,6 +81,12 @@ export interface ServiceDeps {
   readonly replicas: Pick<ReplicaTable, "list">;
   /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
   readonly audit: Pick<AuditTrail, "assertRoom" | "add"> | undefined;
+  /**
+   * Returns the place outside the data folder for the head of a log; undefined if none is configured.
+   *
+   * @throws SettingsError for a place that cannot be used
+   */
+  witnessFor(name: string): WitnessPlace | undefined;
   readonly metrics: Registry;
   /** Whether the service is healthy and takes calls; false before it listens. */
   readonly isServing: () => boolean;

@@ -5,7 +5,7 @@ import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import { type Logger, SettingsError } from "@depute/service";
 import type { Store } from "@depute/store";
-import { type Checkpoint, isContinued, isSignedCheckpoint } from "./rules/checkpoint.ts";
+import { type Checkpoint, isContinued, isSignedCheckpoint, parseCheckpoint } from "./rules/checkpoint.ts";
 import { headAt } from "./store/revocation-rows.ts";
 
 const WRITE_AFTER_MS = 1000;
@@ -147,22 +147,13 @@ export class CheckpointFile {
       if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw new SettingsError(`${file} cannot be read: ${(cause as Error).message}`, { cause });
     }
-    const checkpoint = parse(text);
+    const checkpoint = parseCheckpoint(text);
     if (checkpoint !== undefined && isSignedCheckpoint(engine, checkpoint, signer)) return checkpoint;
     // Another root signed the file, or another program overwrote it, so the file proves nothing.
     log.warn(
       { file },
       "the checkpoint of the revocation log is not signed by the platform's root; it is not used",
     );
-    return undefined;
-  }
-}
-
-function parse(text: string): Checkpoint | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Checkpoint) : undefined;
-  } catch {
     return undefined;
   }
 }

@@ -40,6 +40,7 @@ import { RevocationLog } from "./revocation-log.ts";
 import { RevocationPeers } from "./revocation-peers.ts";
 import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
 import { RevocationState } from "./revocation-state.ts";
+import { revocationWitness } from "./revocation-witness.ts";
 import { recordRoleDenial } from "./role-denials.ts";
 import { openRootKey, trustedRoots } from "./root-key.ts";
 import { signCheckpoint } from "./rules/checkpoint.ts";
@@ -93,7 +94,10 @@ export const tokens = defineService({
     const pollMs = settings.revocationPoll;
     const reader = new RevocationReader({
       ...{ engine, store, bus, clock, timers, log, state, pollMs, isShared },
-      onAdvance: () => seenLog.note(),
+      onAdvance: () => {
+        seenLog.note();
+        witness?.note();
+      },
     });
     const proofOptions = { store, clock, timers, log, max: settings.maxSeenProofs };
     const seenProofs = isShared
@@ -107,13 +111,19 @@ export const tokens = defineService({
     const file = join(dataDir, "revocations.checkpoint");
     const look = () => reader.look();
     const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign, look });
+    const witness = revocationWitness({
+      ...{ place: deps.witnessFor("revocations"), engine, signer: root.principal.id, store, timers, log },
+      sign,
+    });
     try {
       await notes.start();
       await seenProofs.start();
       while (await store.write((tx) => sealSome(tx, engine, SEALED_AT_ONCE)));
       await seenLog.check(store);
       await reader.start();
+      await witness?.check();
     } catch (error) {
+      await reader.close();
       await store.close();
       throw error;
     }
@@ -191,7 +201,10 @@ export const tokens = defineService({
     });
     housekeeping.start();
     sealer.start();
-    const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => seenLog.note());
+    const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => {
+      seenLog.note();
+      witness?.note();
+    });
     const spend = new SpendLedger({ store, clock, audit, notes, reader: ownReader });
     const chains = new Chains({
       ...{
@@ -290,6 +303,7 @@ export const tokens = defineService({
         await work.close();
         await store.close();
         await seenLog.close();
+        await witness?.close();
         root.privateKey.fill(0);
       },
     };

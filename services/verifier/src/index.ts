@@ -33,6 +33,7 @@ import { JudgeClaims } from "./judge/claims.ts";
 import { readJudges } from "./judge/config.ts";
 import { Judge } from "./judge/judge.ts";
 import { appendUnlogged } from "./log-backfill.ts";
+import { openLogWitness } from "./log-witness.ts";
 import { reviewTimes } from "./review-times.ts";
 import { Reviews } from "./reviews.ts";
 import { RevocationFollower } from "./revocation-follower.ts";
@@ -63,6 +64,7 @@ export const verifier = defineService({
   settings,
   isReplicable: true,
   descriptors: DESCRIPTORS,
+  // biome-ignore lint/complexity/noExcessiveLinesPerFunction: composes the parts of the service, in the order in which they start
   async start(deps, values) {
     const { log, clock, timers } = deps;
     selfTest(nativeEngine);
@@ -86,6 +88,8 @@ export const verifier = defineService({
     });
     const work = new SharedWork({ service: "verifier", store, bus: deps.bus, clock, timers, log });
     const transparency = new TransparencyLog(nativeEngine, keypair, clock);
+    const place = deps.witnessFor("transparency");
+    const witness = await openLogWitness({ place, engine: nativeEngine, store, transparency, timers, log });
     await appendUnlogged(store, transparency);
     const revocations = createClient(RevocationService, deps.connect("tokens"));
     const follower = new RevocationFollower({
@@ -168,6 +172,7 @@ export const verifier = defineService({
         await checker.close();
         evidence.close();
         await work.close();
+        await witness?.close();
         await store.close();
       },
     };

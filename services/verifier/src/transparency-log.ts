@@ -43,11 +43,22 @@ export class TransparencyLog {
   readonly #engine: CryptoEngine;
   readonly #keypair: Keypair;
   readonly #clock: Clock;
+  readonly #listeners: (() => void)[] = [];
 
   constructor(engine: CryptoEngine, keypair: Keypair, clock: Clock) {
     this.#engine = engine;
     this.#keypair = keypair;
     this.#clock = clock;
+  }
+
+  /** The principal of the key that signs heads. */
+  get principal(): string {
+    return this.#keypair.principal.id;
+  }
+
+  /** Calls the listener after each append of this process that is durable. */
+  onAppend(listener: () => void): void {
+    this.#listeners.push(listener);
   }
 
   /**
@@ -79,6 +90,9 @@ export class TransparencyLog {
       await insertNode(tx, { level: level + 1, index: at }, hash);
     }
     await writeLogState(tx, { size: index + 1, frontier: Buffer.concat([...frontier, hash]) });
+    tx.afterCommit(() => {
+      for (const listener of this.#listeners) listener();
+    });
     return index;
   }
 

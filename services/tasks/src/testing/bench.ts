@@ -117,6 +117,7 @@ export async function openBench(
       isServing: () => true,
       isReplicated: false,
       replicas: { list: async () => [] },
+      witnessFor: () => undefined,
       storeAt: (name) => ({ file: join(dataDir, `${name}.sqlite`) }),
       publicUrl: "http://127.0.0.1",
       addresses: DIRECT_CLIENTS,

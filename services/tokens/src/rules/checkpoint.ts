@@ -58,3 +58,13 @@ export function isContinued(
 ): boolean {
   return knownHead.sequence === 0 || headThen === knownHead.head;
 }
+
+/** Parses the text of a checkpoint, whose signature is not checked; undefined for another text. */
+export function parseCheckpoint(text: string): Checkpoint | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Checkpoint) : undefined;
+  } catch {
+    return undefined;
+  }
+}

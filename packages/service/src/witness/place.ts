@@ -1,0 +1,130 @@
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { open, rename } from "node:fs/promises";
+import { isAbsolute, join, relative } from "node:path";
+import type { Timers } from "@depute/core";
+import { SettingsError } from "../settings.ts";
+
+/** A place outside the data folder that keeps the newest head of a log. */
+export interface WitnessPlace {
+  /** The file or address, for messages. */
+  readonly address: string;
+  /** Returns the text of the newest head; undefined if there is none. Throws Error if the place does not answer. */
+  read(): Promise<string | undefined>;
+  /** Replaces the text. Throws Error if the place does not confirm it. */
+  write(text: string): Promise<void>;
+}
+
+export interface WitnessSettings {
+  /** DEPUTE_WITNESS: a folder, or an address; empty: none. */
+  readonly witness: string;
+  /** The bearer token for an address; empty: none. */
+  readonly witnessToken: string;
+  readonly dataDir: string;
+}
+
+/** Longest time of one request in milliseconds. */
+const TIMEOUT_MS = 10_000;
+/** Maximum size of a head in bytes. */
+const MAX_BYTES = 64 * 1024;
+
+/**
+ * Returns the place of a log's head: the file `NAME.head` of a folder, or the address `WITNESS/NAME.head`, with GET and
+ * PUT.
+ *
+ * @returns undefined if no witness is configured
+ * @throws SettingsError for a folder that does not exist, or that is part of the data folder
+ */
+export function witnessPlace(
+  { witness, witnessToken, dataDir }: WitnessSettings,
+  name: string,
+  timers: Timers,
+  fetch: typeof globalThis.fetch = globalThis.fetch,
+): WitnessPlace | undefined {
+  if (witness === "") return undefined;
+  if (/^https?:\/\//.test(witness)) {
+    if (!URL.canParse(witness))
+      throw new SettingsError("DEPUTE_WITNESS: write a folder, or an address like https://host/heads");
+    return addressPlace(`${witness.replace(/\/+$/, "")}/${name}.head`, witnessToken, timers, fetch);
+  }
+  if (!existsSync(witness) || !statSync(witness).isDirectory())
+    throw new SettingsError(
+      `DEPUTE_WITNESS: the folder ${witness} does not exist; create it, on another disk or machine`,
+    );
+  if (isWithin(witness, dataDir))
+    throw new SettingsError(
+      `DEPUTE_WITNESS: ${witness} is within the data folder, so an old copy of the folder would contain it; name another one`,
+    );
+  return filePlace(join(witness, `${name}.head`));
+}
+
+function isWithin(path: string, folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  const way = relative(realpathSync(folder), realpathSync(path));
+  return way === "" || !(way.startsWith("..") || isAbsolute(way));
+}
+
+function filePlace(file: string): WitnessPlace {
+  return {
+    address: file,
+    async read() {
+      return existsSync(file) ? readFileSync(file, "utf8") : undefined;
+    },
+    async write(text) {
+      const draft = `${file}.new`;
+      const handle = await open(draft, "w", 0o600);
+      try {
+        await handle.writeFile(text);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await rename(draft, file);
+    },
+  };
+}
+
+function addressPlace(
+  address: string,
+  token: string,
+  timers: Timers,
+  fetch: typeof globalThis.fetch,
+): WitnessPlace {
+  const request = async (init: RequestInit): Promise<{ status: number; text: string }> => {
+    const stop = new AbortController();
+    const cancel = timers.after(TIMEOUT_MS, () => stop.abort(new Error(`no answer within ${TIMEOUT_MS} ms`)));
+    try {
+      const headers = {
+        "content-type": "application/json",
+        ...(token !== "" && { authorization: `Bearer ${token}` }),
+      };
+      const answer = await fetch(address, { ...init, headers, redirect: "error", signal: stop.signal });
+      return { status: answer.status, text: await limitedText(answer) };
+    } finally {
+      cancel();
+    }
+  };
+  return {
+    address,
+    async read() {
+      const { status, text } = await request({ method: "GET" });
+      if (status === 404) return undefined;
+      if (status !== 200) throw new Error(`it answers GET with ${status}`);
+      return text;
+    },
+    async write(text) {
+      const { status } = await request({ method: "PUT", body: text });
+      if (status < 200 || status > 299) throw new Error(`it answers PUT with ${status}`);
+    },
+  };
+}
+
+async function limitedText(answer: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of answer.body ?? []) {
+    bytes += piece.length;
+    if (bytes > MAX_BYTES) throw new Error(`its answer exceeds ${MAX_BYTES} bytes`);
+    pieces.push(piece);
+  }
+  return new TextDecoder().decode(Buffer.concat(pieces));
+}

@@ -1,0 +1,204 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { ManualClock, systemTimers } from "@depute/core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { createLogger } from "../log.ts";
+import { SettingsError } from "../settings.ts";
+import { type WitnessPlace, witnessPlace } from "./place.ts";
+import { type Verdict, Witness } from "./witness.ts";
+
+const log = createLogger({ level: "silent", name: "test" });
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "depute-witness-"));
+  mkdirSync(join(folder, "data/inside"), { recursive: true });
+  mkdirSync(join(folder, "heads"));
+  symlinkSync(join(folder, "data/inside"), join(folder, "link"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const settingsOf = (witness: string) => ({ witness, witnessToken: "", dataDir: join(folder, "data") });
+const placeOf = (witness: string) => witnessPlace(settingsOf(witness), "log", systemTimers);
+
+describe("the place", () => {
+  test("is absent without the setting", () => expect(placeOf("")).toBeUndefined());
+
+  test.each([
+    ["a missing folder", "missing", "does not exist"],
+    ["the data folder", "data", "within the data folder"],
+    ["a folder of it", "data/inside", "within the data folder"],
+    ["a link to a folder of it", "link", "within the data folder"],
+  ])("is refused as %s", (_, name, reason) => {
+    expect(() => placeOf(join(folder, name))).toThrow(SettingsError);
+    expect(() => placeOf(join(folder, name))).toThrow(reason);
+  });
+
+  test("in a folder has the newest head", async () => {
+    const place = placeOf(join(folder, "heads")) as WitnessPlace;
+    expect(await place.read()).toBeUndefined();
+    await place.write("first");
+    await place.write("second");
+    expect(await place.read()).toBe("second");
+    expect(readFileSync(join(folder, "heads/log.head"), "utf8")).toBe("second");
+  });
+});
+
+describe("a place at an address", () => {
+  const seen: { method: string; url: string; token: string | undefined; body: string }[] = [];
+  let answer: { status: number; body: string } = { status: 200, body: "" };
+  let server: Server;
+  let place: WitnessPlace;
+  beforeAll(async () => {
+    server = createServer(async (request, response) => {
+      const { method = "", url = "", headers } = request;
+      seen.push({ method, url, token: headers.authorization, body: await text(request) });
+      response.writeHead(answer.status, { location: "http://127.0.0.1:1/" }).end(answer.body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const settings = { witness: `http://127.0.0.1:${port}/heads/`, witnessToken: "secret", dataDir: folder };
+    place = witnessPlace(settings, "log", systemTimers) as WitnessPlace;
+  });
+  beforeEach(() => void seen.splice(0));
+  afterAll(() => server.close());
+
+  test("gets and puts with the token", async () => {
+    answer = { status: 200, body: "head" };
+    expect(await place.read()).toBe("head");
+    await place.write("next");
+    expect(seen).toEqual([
+      { method: "GET", url: "/heads/log.head", token: "Bearer secret", body: "" },
+      { method: "PUT", url: "/heads/log.head", token: "Bearer secret", body: "next" },
+    ]);
+  });
+
+  test("without a head answers 404", async () => {
+    answer = { status: 404, body: "none" };
+    expect(await place.read()).toBeUndefined();
+  });
+
+  test.each([401, 500, 204, 302])("that answers GET with %i is not trusted", async (status) => {
+    answer = { status, body: "" };
+    await expect(place.read()).rejects.toThrow();
+  });
+
+  test.each([401, 404, 500, 302])("that answers PUT with %i has not confirmed", async (status) => {
+    answer = { status, body: "" };
+    await expect(place.write("x")).rejects.toThrow();
+  });
+
+  test("with a long answer is not read to its end", async () => {
+    answer = { status: 200, body: "x".repeat(100_000) };
+    await expect(place.read()).rejects.toThrow("exceeds 65536 bytes");
+  });
+});
+
+describe("a witness", () => {
+  const clock = new ManualClock();
+  let kept: string | undefined;
+  let isAway = false;
+  let current = 0;
+  const place: WitnessPlace = {
+    address: "the place",
+    read: async () => {
+      if (isAway) throw new Error("it is away");
+      return kept;
+    },
+    write: async (head) => {
+      if (isAway) throw new Error("it is away");
+      kept = head;
+    },
+  };
+  const judge = async (published: string): Promise<Verdict> =>
+    Number.isNaN(Number(published)) ? "foreign" : Number(published) > current ? "older" : "continued";
+  const make = () =>
+    new Witness({
+      place,
+      subject: "log of the test",
+      timers: clock,
+      log,
+      head: async () => `${current}`,
+      judge,
+    });
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  beforeEach(() => {
+    kept = undefined;
+    isAway = false;
+    current = 1;
+  });
+  afterEach(() => vi.restoreAllMocks());
+
+  test("publishes the head at the start, and a quarter of a second after each change", async () => {
+    const witness = make();
+    await witness.check();
+    expect(kept).toBe("1");
+    current = 2;
+    witness.note();
+    clock.advance(249);
+    await settled();
+    expect(kept).toBe("1");
+    clock.advance(1);
+    await settled();
+    expect(kept).toBe("2");
+    await witness.close();
+  });
+
+  test("repeats a publication that failed", async () => {
+    const witness = make();
+    await witness.check();
+    isAway = true;
+    current = 2;
+    witness.note();
+    clock.advance(250);
+    await settled();
+    isAway = false;
+    clock.advance(5_000);
+    await settled();
+    expect(kept).toBe("2");
+    await witness.close();
+  });
+
+  test("publishes a change of the last moment when it closes", async () => {
+    const witness = make();
+    current = 3;
+    witness.note();
+    await witness.close();
+    expect(kept).toBe("3");
+    expect(clock.pending).toBe(0);
+  });
+
+  test.each([
+    [
+      "an old copy",
+      { kept: "2", isAway: false },
+      "the data is an old copy: the log of the test does not go on from the head at the place",
+    ],
+    [
+      "a head of another platform",
+      { kept: "other", isAway: false },
+      "is not a head of this platform's log of the test",
+    ],
+    [
+      "a place that does not answer",
+      { kept: undefined, isAway: true },
+      "the place cannot be read: it is away",
+    ],
+  ])("refuses %s, and leaves the place as it is", async (_, state, reason) => {
+    ({ kept, isAway } = state);
+    const before = kept;
+    await expect(make().check()).rejects.toThrow(SettingsError);
+    await expect(make().check()).rejects.toThrow(reason);
+    expect(kept).toBe(before);
+  });
+
+  test("accepts a log that goes on from the head", async () => {
+    kept = "1";
+    current = 5;
+    await make().check();
+    expect(kept).toBe("5");
+  });
+});

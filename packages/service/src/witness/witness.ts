@@ -1,0 +1,123 @@
+import type { Timers } from "@depute/core";
+import type { Logger } from "../log.ts";
+import { SettingsError } from "../settings.ts";
+import type { WitnessPlace } from "./place.ts";
+
+/** Milliseconds from a change of the log to the publication of its head. */
+const PUBLISH_AFTER_MS = 250;
+/** Milliseconds after a publication that failed. */
+const RETRY_MS = 5_000;
+
+/** What a published head says about a log. */
+export type Verdict =
+  /** The log has the head, or goes on from it. */
+  | "continued"
+  /** The log is shorter than the head, or differs from it. */
+  | "older"
+  /** Another platform signed the head, or it is no head. */
+  | "foreign";
+
+export interface WitnessOptions {
+  readonly place: WitnessPlace;
+  /** The log's name in messages, such as "revocation log". */
+  readonly subject: string;
+  readonly timers: Timers;
+  readonly log: Logger;
+  /** Returns the signed head of the log, as the place keeps it. */
+  readonly head: () => Promise<string>;
+  /** Compares a published head with the log. */
+  readonly judge: (published: string) => Promise<Verdict>;
+}
+
+/**
+ * Publishes the heads of a log to a place outside the data folder, and compares the log with the last one at the start.
+ * So an old copy of the whole folder does not start, although its own content is consistent.
+ */
+export class Witness {
+  readonly #options: WitnessOptions;
+  #cancel: (() => void) | undefined;
+  #publishing: Promise<void> | undefined;
+  #isNoted = false;
+  #isClosed = false;
+
+  constructor(options: WitnessOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Compares the log with the published head, and publishes the log's own. Call it before the service takes calls.
+   *
+   * @throws SettingsError when the log is older, when the head is another platform's, or when the place does not answer
+   */
+  async check(): Promise<void> {
+    const { place, subject, judge, head } = this.#options;
+    const { address } = place;
+    const published = await place.read().catch((cause: unknown) => {
+      throw new SettingsError(
+        `DEPUTE_WITNESS: ${address} cannot be read: ${reasonOf(cause)}. Without it an old copy is not noticed; make it available`,
+        { cause },
+      );
+    });
+    const verdict = published === undefined ? "continued" : await judge(published);
+    if (verdict === "foreign") {
+      throw new SettingsError(
+        `DEPUTE_WITNESS: ${address} is not a head of this platform's ${subject}; name a place of its own for each platform`,
+      );
+    }
+    if (verdict === "older") {
+      throw new SettingsError(
+        `the data is an old copy: the ${subject} does not go on from the head at ${address}. Put the newer data back; or, ` +
+          "knowing that its later records are lost and later revocations undone, remove that head",
+      );
+    }
+    await place.write(await head()).catch((cause: unknown) => {
+      throw new SettingsError(
+        `DEPUTE_WITNESS: ${address} cannot be written: ${reasonOf(cause)}; make it writable`,
+        { cause },
+      );
+    });
+  }
+
+  /** Schedules the publication of the head. Call it after each change of the log. */
+  note(): void {
+    this.#isNoted = true;
+    this.#schedule(PUBLISH_AFTER_MS);
+  }
+
+  /** Publishes a noted head, and ends. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel?.();
+    await this.#publishing;
+    if (this.#isNoted) await this.#publish();
+  }
+
+  #schedule(ms: number): void {
+    if (this.#isClosed) return;
+    this.#cancel ??= this.#options.timers.after(ms, () => {
+      this.#publishing = this.#publish().finally(() => {
+        this.#cancel = undefined;
+        this.#publishing = undefined;
+        if (this.#isNoted) this.#schedule(RETRY_MS);
+      });
+    });
+  }
+
+  /** Never rejects. After a failure the head stays noted. */
+  async #publish(): Promise<void> {
+    const { place, subject, head, log } = this.#options;
+    this.#isNoted = false;
+    try {
+      await place.write(await head());
+    } catch (err) {
+      this.#isNoted = true;
+      log.error({ err, address: place.address }, `the head of the ${subject} cannot be published`);
+    }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  const { code } = (cause ?? error) as NodeJS.ErrnoException;
+  return code === undefined ? message : code;
+}
