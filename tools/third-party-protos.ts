@@ -3,13 +3,21 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { printProtoFile } from "./print-proto.ts";
+import { type PublishedFiles, publishedFiles } from "./published-files.ts";
 
 const require = createRequire(import.meta.url);
 
-/** The source of each third-party proto: path in the import tree, package, and path inside the package. */
+/** The protos of Google: two files of a package with seven thousand. */
+const GOOGLE: PublishedFiles = {
+  name: "google-proto-files",
+  version: "6.0.1",
+  integrity:
+    "sha512-fbvUWVNh3rKGlVFWwlUNF7Sk1Tah0a89q02rLTXsWjbKKHGeuURAa8tl9rvu5TyWny1YiSIo5eDqF260Tai6vQ==",
+  files: ["google/rpc/error_details.proto", "google/rpc/status.proto"],
+};
+
+/** The source of each other third-party proto: path in the import tree, package, and path inside the package. */
 const COPIED = [
-  ["google/google/rpc/error_details.proto", "google-proto-files", "google/rpc/error_details.proto"],
-  ["google/google/rpc/status.proto", "google-proto-files", "google/rpc/status.proto"],
   ["grpc/grpc/health/v1/health.proto", "grpc-health-check", "proto/health/v1/health.proto"],
   [
     "grpc/grpc/reflection/v1/reflection.proto",
@@ -32,6 +40,12 @@ export function writeThirdPartyProtos(root: string): void {
     const to = join(root, target);
     mkdirSync(dirname(to), { recursive: true });
     copyFileSync(join(packageFolder(packageName), source), to);
+  }
+  const google = publishedFiles(GOOGLE);
+  for (const file of GOOGLE.files) {
+    const to = join(root, "google", file);
+    mkdirSync(dirname(to), { recursive: true });
+    copyFileSync(join(google, file), to);
   }
   const validate = join(root, "buf/buf/validate/validate.proto");
   mkdirSync(dirname(validate), { recursive: true });
