@@ -8,7 +8,7 @@ import { type PublishedFiles, publishedFiles } from "./published-files.ts";
 const require = createRequire(import.meta.url);
 
 /** The protos of Google: two files of a package with seven thousand. */
-const GOOGLE: PublishedFiles = {
+export const GOOGLE: PublishedFiles = {
   name: "google-proto-files",
   version: "6.0.1",
   integrity:

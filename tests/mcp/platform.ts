@@ -1,13 +1,14 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { onDemand } from "../../tools/on-demand.ts";
 import {
   startPlatform as startWhole,
   type TestPlatform,
   type TestPlatformOptions,
 } from "../gateway/platform.ts";
 
-const BIN = new URL("../../node_modules/@modelcontextprotocol/", import.meta.url).pathname;
+const BIN = `${onDemand("mcp")}/@modelcontextprotocol/`;
 
 /** The command that starts the official server `everything` behind the proxy. */
 export const EVERYTHING = {

@@ -8,6 +8,7 @@ import { createContext, Script } from "node:vm";
 import { publint } from "publint";
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { onDemand } from "../../tools/on-demand.ts";
 import { startPlatform } from "../gateway/platform.ts";
 import {
   buildAndPack,
@@ -70,7 +71,7 @@ test.each(publishedFolders())(
     const pkgDir = join(workspace, "dist");
     expect((await publint({ pkgDir, strict: true })).messages).toEqual([]);
     const tarball = packed.find(({ folder }) => folder === pkgDir)?.tarball ?? "";
-    run("attw", [tarball, "--profile", "esm-only", "--no-color"]);
+    run(join(onDemand("packages"), ".bin/attw"), [tarball, "--profile", "esm-only", "--no-color"]);
   },
   MAX_MS,
 );

@@ -2,11 +2,9 @@ import { execFile } from "node:child_process";
 import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { onDemand } from "../../../tools/on-demand.ts";
 
-const MAIN = new URL(
-  "../../../node_modules/@modelcontextprotocol/conformance/dist/index.js",
-  import.meta.url,
-);
+const MAIN = new URL(`file://${onDemand("mcp")}/@modelcontextprotocol/conformance/dist/index.js`);
 
 export type SuiteRevision = "2025-06-18" | "2025-11-25" | "2026-07-28";
 
