@@ -20,13 +20,6 @@ export const MODULES: Readonly<Record<ModuleName, ServiceModule>> = {
   gateway,
 };
 
-export const MODULE_NAMES = Object.keys(MODULES) as ModuleName[];
-
-/** Whether an argument of the command line names a module. */
-export function isModuleName(word: string | undefined): word is ModuleName {
-  return word !== undefined && Object.hasOwn(MODULES, word);
-}
-
 /** Returns the settings of all modules, and those of every process. */
 export function platformSettings(): SettingsTable {
   return mergeSettings(commonSettings, ...Object.values(MODULES).map(({ settings }) => settings));

@@ -15,7 +15,7 @@ import {
   type StoreLostError,
 } from "@depute/service";
 import { readConfigFile } from "./config/config-file.ts";
-import { MODULES, platformSettings } from "./modules.ts";
+import { loadModules } from "./load-modules.ts";
 import { requireFree } from "./ports.ts";
 import { withoutUnused } from "./unused-settings.ts";
 import { version } from "./version.ts";
@@ -55,8 +55,10 @@ export interface PlatformOptions {
  */
 export async function startPlatform(options: PlatformOptions): Promise<Platform> {
   const { modules, listen, args, name, description, unused = {} } = options;
-  const allSettings = mergeSettings(commonSettings, ...modules.map((module) => MODULES[module].settings));
-  const file = await readConfigFile(args, platformSettings());
+  const loaded = await loadModules(modules);
+  const allSettings = mergeSettings(commonSettings, ...loaded.map((module) => module.settings));
+  // The file may have settings of other services. Only then are their modules needed.
+  const file = await readConfigFile(args, async () => (await import("./modules.ts")).platformSettings());
   const table = withoutUnused(allSettings, unused, args, file);
   const settings = {
     ...defaultsOf(allSettings, Object.keys(unused)),
@@ -74,11 +76,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     onError: (err, what) => log.warn({ err }, what),
   });
   const host = await hostServices({
-    modules: modules.map((module) => ({
-      module: MODULES[module],
-      settings,
-      listen: listen.includes(module),
-    })),
+    modules: loaded.map((module) => ({ module, settings, listen: listen.includes(module.name) })),
     common: settings,
     bus,
     log,

@@ -1,5 +1,5 @@
 import { type ModuleName, onStopSignal, SettingsError } from "@depute/service";
-import { isModuleName, MODULE_NAMES } from "../modules.ts";
+import { isModuleName, MODULE_NAMES } from "../load-modules.ts";
 import { parentGone } from "../parent-exit.ts";
 import { startPlatform } from "../platform.ts";
 

@@ -1,5 +1,5 @@
 import { onStopSignal, SERVICES } from "@depute/service";
-import { MODULE_NAMES } from "../modules.ts";
+import { MODULE_NAMES } from "../load-modules.ts";
 import { startPlatform } from "../platform.ts";
 import { welcome } from "../welcome.ts";
 

@@ -19,26 +19,33 @@ export interface ConfigFile extends ParsedConfig {
  * Reads the file that `--config-file` or DEPUTE_CONFIG_FILE names. One file serves all processes of a platform, so it may
  * have the settings of any service.
  *
- * @param table the settings of all services
+ * @param table the settings of all services, or their import, which is called only if there is a file
  * @throws SettingsError that names file, line, setting and reason of the first invalid setting
  */
-export async function readConfigFile(args: readonly string[], table: SettingsTable): Promise<FileValues> {
+export async function readConfigFile(
+  args: readonly string[],
+  table: SettingsTable | (() => Promise<SettingsTable>),
+): Promise<FileValues> {
   const { values, problems } = await openConfigFile(args, table);
   if (problems[0] !== undefined) throw new SettingsError(problems[0]);
   return values;
 }
 
 /** Reads the file as `readConfigFile` does, and returns all problems instead of throwing the first. */
-export async function openConfigFile(args: readonly string[], table: SettingsTable): Promise<ConfigFile> {
+export async function openConfigFile(
+  args: readonly string[],
+  table: SettingsTable | (() => Promise<SettingsTable>),
+): Promise<ConfigFile> {
   const path = pathOf(args);
   if (path === "") return { path: undefined, values: {}, problems: [] };
+  const settings = typeof table === "function" ? await table() : table;
   try {
     const { size, mode } = statSync(path);
     if (size > MAX_BYTES) return { path, values: {}, problems: [`${path}: exceeds ${MAX_BYTES} bytes`] };
     const isPrivate = process.platform === "win32" || (mode & OTHERS_READ) === 0;
     // Most processes have no such file, so they need no parser.
     const { parseConfig } = await import("./parse-config.ts");
-    return { path, ...parseConfig(path, readFileSync(path, "utf8"), table, isPrivate) };
+    return { path, ...parseConfig(path, readFileSync(path, "utf8"), settings, isPrivate) };
   } catch (error) {
     const { code = "unknown error" } = error as NodeJS.ErrnoException;
     return { path, values: {}, problems: [`${path}: cannot be read (${code}); name a readable file`] };
