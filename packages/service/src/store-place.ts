@@ -1,5 +1,11 @@
 import { join } from "node:path";
-import { MigrationError, StoreKeyError, type StoreLocation, type StoreSettings } from "@depute/store";
+import {
+  MigrationError,
+  StoreFileError,
+  StoreKeyError,
+  type StoreLocation,
+  type StoreSettings,
+} from "@depute/store";
 import type { CommonSettings } from "./common-settings.ts";
 import { SettingsError } from "./settings.ts";
 
@@ -37,6 +43,7 @@ export function explainStore(
     const message = `the ${service} service cannot open its store: ${error.message}. Name an empty place with ${elsewhere}`;
     return new SettingsError(message, { cause: error });
   }
+  if (error instanceof StoreFileError) return new SettingsError(error.message, { cause: error });
   if (!(error instanceof StoreKeyError)) return error;
   return new SettingsError(
     `${error.message}. Put that key's file back (${error.key}.key of the data folder, or where its setting points to); or keep a ` +

@@ -18,6 +18,11 @@ export function isUniqueViolation(error: unknown): error is ConstraintError {
   return error instanceof ConstraintError && error.kind === "unique";
 }
 
+/** Thrown when the file of a store cannot be opened. The message names the file, the cause and the remedy. */
+export class StoreFileError extends Error {
+  override readonly name = "StoreFileError";
+}
+
 const FROM_STORE = { service: "store" };
 
 /**

@@ -3,6 +3,7 @@ export {
   type ConstraintKind,
   isStoreFailure,
   isUniqueViolation,
+  StoreFileError,
   StoreLostError,
 } from "./errors.ts";
 export { StoreKeyError, type StoreKeys } from "./keys.ts";

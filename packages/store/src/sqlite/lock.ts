@@ -2,13 +2,17 @@ import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { DeputeError, ErrorReason } from "@depute/core";
 
+/** SQLite's result code for a lock that another process holds. */
+const BUSY = 5;
+
 /**
  * Prevents other processes from opening a database file while this process lives. The function takes SQLite's
  * own lock on an empty file beside the database. The operating system frees that lock when the process ends,
  * however it ends.
  *
  * @returns a function that unlocks the file
- * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock; errors of SQLite for a file that cannot
+ * be locked
  */
 export function lockDatabase(file: string): () => void {
   const path = `${file}-lock`;
@@ -18,6 +22,7 @@ export function lockDatabase(file: string): () => void {
     holder.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (cause) {
     holder.close();
+    if (((cause as { errcode?: number }).errcode ?? BUSY) !== BUSY) throw cause;
     throw new DeputeError(
       ErrorReason.DEPENDENCY_UNAVAILABLE,
       `another process uses the database ${file}; stop it or choose another file`,

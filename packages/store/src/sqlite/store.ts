@@ -12,6 +12,7 @@ import { DatabaseFiles, identityOf } from "./files.ts";
 import { lockDatabase } from "./lock.ts";
 import { Checkpoints, LogFlusher } from "./log.ts";
 import { migrate } from "./migrate.ts";
+import { openFailure } from "./open-failure.ts";
 import { enableIncrementalVacuum, FreeSpace } from "./space.ts";
 
 /** Maximum number of consecutive reads before other work of the event loop runs. */
@@ -95,10 +96,7 @@ export async function openSqliteFile(
   migrations: StoreSettings["migrations"],
   settings: OpenSettings,
 ): Promise<Store> {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  // The mode allows only the owner to read the file. SQLite gives the log the same mode.
-  closeSync(openSync(file, "a", 0o600));
-  const unlock = lockDatabase(file);
+  const unlock = lockedFile(file);
   const before = identityOf(file);
   const watch = new StoreWatch(settings);
   const onFailure = (error: Error) => watch.suspect(error);
@@ -163,7 +161,23 @@ export async function openSqliteFile(
   } catch (error) {
     writing?.close();
     unlock();
-    throw error;
+    throw openFailure(file, error);
+  }
+}
+
+/**
+ * Creates a file if it is missing, and locks it.
+ *
+ * @returns a function that unlocks the file
+ */
+function lockedFile(file: string): () => void {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    // The mode allows only the owner to read the file. SQLite gives the log the same mode.
+    closeSync(openSync(file, "a", 0o600));
+    return lockDatabase(file);
+  } catch (error) {
+    throw openFailure(file, error);
   }
 }
 
