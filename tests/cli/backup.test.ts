@@ -124,6 +124,10 @@ describe("a backup of SQLite files, made while the platform runs", () => {
     async () => {
       const platform = await start(at("plain"), backendOf({ DEPUTE_METRICS_TOKEN: "hidden" }));
       const { out } = await platform.run(["backup", "--to", at("plain-backup")]);
+      const check = (await platform.run(["upgrade", "--check"])).out;
+      const stores = readdirSync(at("plain-backup")).filter((name) => name.endsWith(".sqlite"));
+      for (const name of stores) expect(check).toContain(`${name.replace(".sqlite", "")}: at `);
+      expect(check).not.toContain("does not exist");
       expect(out).toContain("the keys callback.key, card.key, master.key, root.key");
       expect(readdirSync(at("plain-backup")).filter((name) => name.endsWith(".key"))).toEqual([]);
       const manifest = readFileSync(at("plain-backup/manifest.json"), "utf8");
