@@ -64,7 +64,6 @@ export const verifier = defineService({
   settings,
   isReplicable: true,
   descriptors: DESCRIPTORS,
-  // biome-ignore lint/complexity/noExcessiveLinesPerFunction: composes the parts of the service, in the order in which they start
   async start(deps, values) {
     const { log, clock, timers } = deps;
     selfTest(nativeEngine);
