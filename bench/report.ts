@@ -1,7 +1,7 @@
 import type { Figure, Goal } from "./bench.ts";
 import type { Measured } from "./measure.ts";
 
-/** The cells of a line. */
+/** The cells of one line of the printed table. */
 export type Row = readonly string[];
 
 /**
@@ -25,7 +25,7 @@ export function timeRows(measured: readonly Measured[]): Row[] {
   });
 }
 
-/** Returns the line of a figure. */
+/** Returns the table line of a figure: its name, its value, and whether the value meets the goal. */
 export function figureRow({ name, unit, atMost, atLeast }: Figure, value: number): Row {
   const shown = `${value.toPrecision(4)} ${unit}`;
   if (atMost !== undefined) return [name, shown, `${verdictOf(value <= atMost)}: goal at most ${atMost}`];

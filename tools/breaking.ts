@@ -26,8 +26,8 @@ export function checkBreaking(root: string): Outcome {
   try {
     const image = join(folder, "released.binpb");
     writeFileSync(image, withImports(readFileSync(released), build(root, folder)));
-    // buf compares a workspace module by module, but the released contracts are one image (a set of compiled
-    // descriptors). Therefore both sides are images.
+    // buf compares two workspaces module by module, but the released contracts are one image (a set of compiled
+    // descriptors). Therefore the current contracts are compiled to an image too.
     const { status, output } = buf(root, "breaking", join(folder, PRESENT), "--against", image);
     return status === 0 ? { kind: "compatible" } : { kind: "breaking", report: output };
   } finally {

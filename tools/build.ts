@@ -31,12 +31,12 @@ const PLATFORM = "cli";
 
 interface Root extends Manifest {
   readonly workspaces: readonly string[];
-  /** The Node.js of each operating system, which the platform's package brings along. */
+  /** The packages with Node.js for each operating system, on which the platform's package optionally depends. */
   readonly optionalDependencies: Readonly<Record<string, string>>;
 }
 
 const root = readJson<Root>("package.json");
-// The console is files of the gateway, which `npm run build:console` writes.
+// The console is not compiled here: `npm run build:console` writes it as files of the gateway.
 const workspaces = globSync(root.workspaces.map((pattern) => `${pattern}/package.json`))
   .map(dirname)
   .filter((workspace) => workspace !== "console");

@@ -27,10 +27,10 @@ const VALIDATE = {
 /** Timeout of one download, in milliseconds. */
 const MAX_FETCH_MS = 120_000;
 
-/** The package with google's files. */
+/** The npm package that contains google's proto files. */
 const GOOGLE = "node_modules/google-proto-files";
 
-/** The details of errors. No contract imports them, but clients read them. */
+/** The file with the messages for error details. No contract imports it, but clients need it to read errors. */
 const ERROR_DETAILS = "google/rpc/error_details.proto";
 
 /**

@@ -7,7 +7,7 @@ export interface ClientLanguage {
   readonly template: string;
   /** The plugins, and the command that installs each. */
   readonly plugins: Readonly<Record<string, readonly string[]>>;
-  /** Folders with plugins beside those of the PATH. */
+  /** Additional folders that contain plugins, besides those of the PATH. */
   readonly folders?: () => string[];
   /** Folders of contracts whose generated code the language's libraries already contain. */
   readonly fromLibraries: readonly string[];

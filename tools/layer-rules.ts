@@ -143,7 +143,7 @@ function moduleRules({ folder, core, port, words, modules }: Modules): IForbidde
   ];
 }
 
-/** Converts a pattern of the table of folders to a regular expression without capturing groups. */
+/** Converts a folder pattern of ROOMS to a regular expression without capturing groups. */
 function pattern(room: string): string {
   return room.replace("*", "[^/]+");
 }

@@ -30,7 +30,7 @@ export interface Layers {
   readonly unused: readonly Exception[];
 }
 
-/** The folders that the builds write. */
+/** Matches the folders into which builds write. */
 const BUILT = "^((packages|services|examples)/[^/]+|gateway|cli|console)/dist/|^gateway/console/";
 
 /** TypeScript is parsed by swc, because TypeScript 7 publishes no stable API yet. */

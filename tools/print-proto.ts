@@ -35,8 +35,9 @@ const LABELS: Record<Label, string> = {
 };
 
 /**
- * Prints a proto2 file descriptor as source, without comments and options. The descriptor has no comments. The only
- * such file, the validation rules, needs its options only in its own runtime.
+ * Prints a proto2 file descriptor as source, without comments and options. A descriptor contains no comments.
+ * The only file that is printed contains the validation rules. Its options matter only to the rules' own
+ * runtime.
  */
 export function printProtoFile(file: FileDescriptorProto): string {
   const lines = ['syntax = "proto2";', `package ${file.package};`];

@@ -34,7 +34,7 @@ export const SEES_EVERYTHING: readonly string[] = ["bench", "tests"];
 export const NOT_IN_RULES = {
   workspaces: ["packages/bus", "packages/service", "packages/store"],
   packages: ["@connectrpc/connect-node", "@grpc/grpc-js", "ioredis", "pg"],
-  /** Folders of a service beside `rules/`. */
+  /** The folders of a service that do I/O, next to `rules/`. */
   folders: ["handlers", "store"],
 } as const;
 

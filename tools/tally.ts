@@ -1,4 +1,4 @@
-/** How a test run ended. */
+/** The outcome of a test run. */
 export interface Tally {
   passed: number;
   failed: number;

@@ -14,7 +14,7 @@ export const SLOW: readonly string[] = [
   "tests/mcp/upstream-death.test.ts",
   "services/tasks/src/crash.test.ts",
   "packages/store/src/postgres/{breaks,shared,store}.test.ts",
-  // Tests with several processes, and whole examples.
+  // Tests that start several processes, and tests that run whole examples.
   "tests/*/processes.test.ts",
   "tests/telemetry/**",
   "tests/tls/**",
@@ -23,7 +23,7 @@ export const SLOW: readonly string[] = [
   "tests/cli/**",
   "examples/**",
   "tests/docs/commands.test.ts",
-  // Whole examples of the protocols' texts.
+  // The complete examples from the protocols' specifications.
   "tests/{asp,cap}/example.test.ts",
   // The console in a browser.
   "tests/console/**",
@@ -45,9 +45,9 @@ export const SLOW: readonly string[] = [
   "packages/dct/src/fast/paths.test.ts",
   "packages/wire/src/json-schema/quick-schema.test.ts",
   "tests/agenta/formats.test.ts",
-  // Every route, and every list, over sockets.
+  // Tests that call every route or every list over sockets.
   "tests/gateway/{answer-limits,bodies,schemas}.test.ts",
-  // Agents' own endpoints, and long waits.
+  // Tests of agents' own endpoints, and tests with long waits.
   "tests/nekte/{context-end,endpoints,push}.test.ts",
   "tests/asp/{authorities,farming}.test.ts",
   "tests/sdk/worker.test.ts",

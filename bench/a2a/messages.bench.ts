@@ -20,7 +20,7 @@ const MESSAGES = 3_000;
 const WARM_UP = 6_000;
 const ROUNDS = 3;
 
-/** Starts both servers, and returns a sender for each in one binding. */
+/** Starts both servers, and returns a sender for each server. Both senders use the same binding. */
 type Contenders = () => Promise<{ platform: Sender; reference: Sender; close(): Promise<void> }>;
 
 export default function benchmarks(): Benchmark[] {
@@ -91,7 +91,10 @@ async function start(sendersOf: Parameters<typeof benchmark>[1]): ReturnType<Con
   };
 }
 
-/** Measures both in some rounds, in turns, and returns the best round of each, in messages per second. */
+/**
+ * Measures both servers in several rounds, in turns. Returns the best round of each server, in messages per
+ * second.
+ */
 async function compare(startBoth: Contenders): Promise<{ platform: number; reference: number }> {
   const { platform, reference, close } = await startBoth();
   const rateOf = async (sender: Sender, messages: number) => {

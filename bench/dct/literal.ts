@@ -108,7 +108,10 @@ function isSigned(payload: object, signer: string, signature: string): boolean {
   return ed.verify(Buffer.from(signature, "base64url"), hashOf(payload), key);
 }
 
-/** Whether a capability is a subset by the v0.1 rule: identical, or a literal narrowing of the prefix. */
+/**
+ * Whether a capability is a subset by the v0.1 rule: an identical resource, any resource below `*`, or a
+ * resource that begins with the part of the parent's before `**`.
+ */
 function isSubset(child: Capability, parent: Capability): boolean {
   if (child.namespace !== parent.namespace || child.action !== parent.action) return false;
   if (child.resource === parent.resource || parent.resource === "*") return true;

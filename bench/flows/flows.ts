@@ -48,8 +48,8 @@ async function delegate(url: string): Promise<void> {
 }
 
 /**
- * Makes a NEKTE delegation to an agent without workers. This measures the caller's part alone, until the task waits in
- * the queue.
+ * Makes a NEKTE delegation to an agent without workers, and returns when the task waits in the queue. So the
+ * measurement contains no work of a worker.
  */
 async function delegateQueued(url: string): Promise<void> {
   const leaving = new AbortController();

@@ -129,8 +129,8 @@ async function benchmark(name: string, folder: string): Promise<Benchmark> {
 }
 
 /**
- * Measures one flush to disk. Each call waits for one, because its reservation must be durable first. Used proofs and
- * charges delay no response.
+ * Measures one flush to disk. Each call waits for a flush, because its reservation must be durable first.
+ * Used proofs and charges delay no response.
  */
 function flushMs(folder: string): number {
   const file = openSync(join(folder, "flush"), "w");

@@ -11,7 +11,10 @@ import { serve } from "./served.ts";
 const WARM_UP_CALLS = 1500;
 const CALLS_A_ROUND = 400;
 const ROUNDS = 9;
-/** The minimum share that an own implementation must save. One that saves less is deleted. */
+/**
+ * The minimum fraction of a call's CPU time that an implementation of Depute must save over the library. An
+ * implementation that saves less should be deleted.
+ */
 const WORTH = 0.1;
 
 const benchmarks: Benchmarks = () =>

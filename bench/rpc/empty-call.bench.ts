@@ -51,7 +51,7 @@ export default (): Benchmark[] => [
   ),
 ];
 
-/** Compares servers with the first server. The goal concerns the fast path. */
+/** Compares the servers with the first one. `goal` is the required ratio of the fast path. */
 function benchmark(name: string, call: Call, kinds: readonly Kind[], goal?: number): Benchmark {
   let rates: Promise<Map<Kind, number[]>> | undefined;
   const measured = () => {

@@ -15,7 +15,7 @@ export interface Served {
   close(): void;
 }
 
-/** The parts of a call. */
+/** The parts of a request that h2load sends. */
 export interface Call {
   readonly headers: readonly string[];
   readonly body: Uint8Array;

@@ -7,7 +7,10 @@ import type { Benchmarks } from "../bench.ts";
 
 const IN_FLIGHT = 32;
 
-/** Measures commits to a SQLite file, and the share of a commit that the check of its files takes. */
+/**
+ * Measures commits to a SQLite file. Also measures the check of the database files, which each commit makes
+ * once.
+ */
 const benchmarks: Benchmarks = async () => {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
   const file = join(folder, "bench.sqlite");

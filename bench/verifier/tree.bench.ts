@@ -17,7 +17,7 @@ const benchmarks: Benchmarks = async () => {
   const verifier = await startVerifier();
   const { id: contractId } = await verifier.agree(ITEMS);
   const ids: string[] = Array.from({ length: NODES }, () => newId("att"));
-  // Children are stored first, because an attestation may name only stored ones.
+  // Stores children first, because an attestation may name only children that are already stored.
   for (let i = NODES - 1; i >= 0; i--) {
     const children = ids.slice(i * FAN_OUT + 1, i * FAN_OUT + 1 + FAN_OUT);
     const attestation = signObject(

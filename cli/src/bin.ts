@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The start of the command. It imports little before the check, because an old Node.js cannot load the other files.
+// This file starts the command. Before it has checked the Node.js version it imports little, because an old
+// Node.js cannot load the other files.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { chooseNode } from "./node-version.ts";
@@ -16,8 +17,9 @@ function findOther(): string | undefined {
 /** Runs this command line with another Node.js, and ends as that process ends. */
 function runWith(file: string): void {
   const child = spawn(file, process.argv.slice(1), { stdio: "inherit" });
-  // A terminal sends its signals to both processes, and a second one would stop the platform at once. A signal of
-  // another sender reaches this process alone.
+  // A terminal sends its signals to both processes. If this process passed such a signal on, the second copy
+  // would stop the platform at once. A signal from another sender reaches only this process, so it is passed
+  // on.
   const isOnTerminal = process.stdin.isTTY;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => void ((isOnTerminal && signal !== "SIGTERM") || child.kill(signal)));

@@ -2,11 +2,13 @@ import { readConfig } from "./client/config.ts";
 import type { Command, Invocation, Parameter } from "./table/command.ts";
 import { commandsOf, findCommand, firstWords, flagsOf } from "./table/commands.ts";
 
-/** A word to complete with, and its help. */
+/** A word that shell completion offers, and its help text. */
 export type Candidate = readonly [word: string, help: string];
 
 /**
- * The candidates for the last of the words; none where any text is allowed, such as a file's path.
+ * Returns the candidates that complete the last of `words`. Returns none where the command line allows any
+ * text, such as the path of a file.
+ *
  * @param contexts names of the contexts
  */
 export function candidatesFor(words: readonly string[], contexts: readonly string[]): Candidate[] {
@@ -104,7 +106,10 @@ complete -c depute -f -a '(__depute_complete)'
 `,
 };
 
-/** `depute completion SHELL`: a script that asks `depute complete` for candidates. */
+/**
+ * `depute completion SHELL`: prints the completion script of a shell. The script calls `depute complete` to
+ * get candidates.
+ */
 export async function printCompletion({ values }: Invocation): Promise<void> {
   process.stdout.write(SCRIPTS[String(values.SHELL)] ?? "");
 }

@@ -6,7 +6,8 @@ import { escapeControls } from "./print/safe-text.ts";
 import { loadOwnWords, loadProgram } from "./programs.ts";
 import { commandsOf, findCommand, firstWords } from "./table/commands.ts";
 
-// A program is loaded after this line. From the second start on, its modules need no compilation.
+// Caches the compiled code of every module that is loaded after this line. So later starts of the command
+// need not compile these modules.
 enableCompileCache();
 
 /** Runs a command line. @returns its exit code */

@@ -3,7 +3,7 @@ import { CommandError } from "./exit-codes.ts";
 import type { Command, Invocation, Parameter } from "./table/command.ts";
 import { flagsOf } from "./table/commands.ts";
 
-/** Longest word for which a suggestion is searched, in characters. */
+/** Maximum length of a misspelled word for which a similar word is suggested, in characters. */
 const MAX_SUGGESTED = 64;
 
 /**

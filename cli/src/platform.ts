@@ -20,7 +20,7 @@ import { requireFree } from "./ports.ts";
 import { withoutUnused } from "./unused-settings.ts";
 import { version } from "./version.ts";
 
-/** Services that run in this process, with everything that was opened for them. */
+/** Services that run in this process, and the resources that were opened for them. */
 export interface Platform {
   readonly host: Host;
   readonly settings: CommonSettings;

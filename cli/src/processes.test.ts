@@ -21,8 +21,8 @@ afterEach(() => {
 });
 
 /**
- * A program that prints `up` after it has started its processes. Standard error ends when all processes have
- * ended.
+ * Runs a program, and returns when the program has started its processes and printed `up`. Its standard error
+ * ends when all processes have ended.
  */
 async function run(args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, args, {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-/** A process of ours. */
+/** A process that this process has started. */
 export interface Child {
   readonly name: string;
   readonly pid: number | undefined;

@@ -1,6 +1,10 @@
 import type { Invocation } from "./table/command.ts";
 
-/** A program of the CLI. @returns the exit code; 0 when absent */
+/**
+ * The function that runs a command.
+ *
+ * @returns the exit code; 0 if undefined
+ */
 // biome-ignore lint/suspicious/noConfusingVoidType: a program without an own exit code returns nothing
 export type Program = (invocation: Invocation) => Promise<number | void>;
 

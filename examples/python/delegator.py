@@ -25,7 +25,7 @@ async def main() -> None:
         token = await issuer.mint(
             key.principal, RIGHTS, contract_id=contract, max_budget_microcents=1_000_000
         )
-        # The holder attenuates the token for the worker, without a call.
+        # The holder attenuates the token offline. Only the worker's principal comes from the platform.
         worker = (await client.agents.get_agent(agent_id=AGENT))["agent"]["principal"]
         attenuated = token.attenuate(
             key,

@@ -1,4 +1,4 @@
-"""Delegates the scoring of 500 texts under a narrowed token. Usage: python delegator.py [URL]"""
+"""Delegates the scoring of 500 texts under an attenuated token. Usage: python delegator.py [URL]"""
 
 import asyncio
 import sys

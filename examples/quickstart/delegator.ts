@@ -1,4 +1,5 @@
-// Delegates work under a narrowed token, watches it, and revokes the token. Arguments: the agent id, the platform's URL.
+// Delegates work under an attenuated token, watches it, and revokes the token. Arguments: the agent id, the
+// platform's URL.
 import { connect, createKey, narrowToken, reasonOf } from "@depute/client";
 
 const [agentId = "", url = "http://127.0.0.1:8080"] = process.argv.slice(2);
@@ -11,7 +12,7 @@ const granted = await platform.mint({
   capabilities: granting(`${agentId}/*`),
   maxBudgetMicrocents: 1_000_000,
 });
-// The token's owner narrows it offline, so the owner's key never leaves this process.
+// The token's owner attenuates it offline, so the owner's key never leaves this process.
 const narrowed = narrowToken(granted.token, owner, {
   delegatee: assistant.principal.id,
   capabilities: granting(`${agentId}/count-words`),

@@ -5,7 +5,7 @@ import { SERVICES, type ServiceDeps } from "@depute/service";
 const { registry, tasks, tokens, verifier } = PLATFORM_SERVICES;
 type Called = typeof registry & typeof tasks & typeof tokens & typeof verifier;
 
-/** The clients with which the wires call the services. */
+/** The clients through which the gateway's wires call the platform's services, by service name. */
 export type Clients = { readonly [Name in keyof Called]: Client<Called[Name]> };
 
 export function createClients(connect: ServiceDeps["connect"]): Clients {

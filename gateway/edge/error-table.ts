@@ -1,10 +1,10 @@
 import { ErrorReason, reasonName, Status, statusOf } from "@depute/core";
 import { type ErrorRow, JSON_RPC, OWN } from "./own-codes.ts";
 
-/** The form of each error reason on a wire. */
+/** Maps each error reason to the JSON-RPC code and message that a wire sends for it. */
 export type ErrorTable = ReadonlyMap<ErrorReason, ErrorRow>;
 
-/** The rows for reasons that have no row of their own, by gRPC status. */
+/** The code and message for a reason that is not in the wire's own rows, by the reason's gRPC status. */
 const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
   UNSPECIFIED: JSON_RPC.INTERNAL_ERROR,
   INVALID_ARGUMENT: JSON_RPC.INVALID_PARAMS,
@@ -27,7 +27,7 @@ const byStatus = new Map<number, ErrorRow>(
 );
 
 /**
- * Builds the error table of a wire. A reason that is not in `own` gets the row of its gRPC status.
+ * Builds the error table of a wire. A reason that is not in `ownRows` gets the row of its gRPC status.
  *
  * @param ownRows the wire's own rows, by the names of the reasons
  */
@@ -42,7 +42,7 @@ export function errorTable(
   );
 }
 
-/** Returns the row of a reason. A reason of a later version gets the row of INTERNAL. */
+/** Returns the code and message of a reason. A reason that this version does not know gets those of INTERNAL. */
 export function rowOf(table: ErrorTable, reason: ErrorReason): ErrorRow {
   return table.get(reason) ?? JSON_RPC.INTERNAL_ERROR;
 }

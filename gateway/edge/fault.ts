@@ -11,7 +11,10 @@ export interface RpcError {
   readonly data: JsonValue;
 }
 
-/** A refusal whose data is defined by the wire's protocol and replaces the usual data. */
+/**
+ * A refusal with error data in the form that the wire's protocol defines. It replaces Depute's usual error
+ * data.
+ */
 export class WireFault extends Error {
   readonly refusal: DeputeError;
   readonly data: JsonValue;
@@ -36,7 +39,7 @@ export function toRpcError(table: ErrorTable, thrown: unknown, requestId: string
   const refusal = refusalIn(thrown);
   const { code, message } = rowOf(table, refusal.reason);
   if (thrown instanceof WireFault) return { code, message, data: thrown.data };
-  // An internal fault reveals nothing but the request id, under which the log has the cause.
+  // For an internal fault the client gets only the request id. The log contains the cause under this id.
   if (refusal.reason === ErrorReason.INTERNAL) {
     return { code, message, data: { reason: "INTERNAL", metadata: { request_id: requestId } } };
   }
@@ -53,7 +56,8 @@ export function toRpcError(table: ErrorTable, thrown: unknown, requestId: string
 }
 
 /**
- * Returns the `violations` member of a refusal's data: each fault with its field. Absent if there are no violations.
+ * Returns an object with the member `violations`, which lists each fault with its field. The object is empty
+ * if the refusal has no violations.
  */
 export function violationsOf({ violations }: DeputeError) {
   if (violations.length === 0) return {};
@@ -81,9 +85,10 @@ export function withMetadata(thrown: unknown, more: Record<string, string>): Wir
 }
 
 /**
- * Renames the fields in a refusal to the names in the wire's document.
+ * Replaces the service's field names in a refusal by the names in the client's JSON document.
  *
- * @param names the document's JSON pointers by fields of the service's request, for example `/in` for `draft.input`
+ * @param names the document's JSON pointers by fields of the service's request, for example `/in` for
+ *   `draft.input`
  */
 export function renameFields(thrown: unknown, names: Readonly<Record<string, string>>): unknown {
   if (thrown instanceof WireFault) return thrown;
@@ -97,7 +102,7 @@ export function renameFields(thrown: unknown, names: Readonly<Record<string, str
   };
   const violations = refusal.violations.map((each) => ({ ...each, field: rename(each.field) }));
   const renamed = refusal.with({ violations, cause: refusal });
-  // A message that consists only of the list of violations is replaced by a list with the new names.
+  // If the message is only the generated list of violations, generates it again with the new names.
   return refusal.message === faultsOf(refusal)
     ? renamed.with({ message: faultsOf(renamed), cause: refusal })
     : renamed;

@@ -10,9 +10,9 @@ import type { WireCall } from "./wire-call.ts";
 
 /** Maximum number of calls in one batch. */
 export const MAX_BATCH = 20;
-/** Levels of nesting around the parameters: the batch and the call. */
+/** JSON nesting levels around the parameters: the array of the batch and the object of the call. */
 const ENVELOPE_DEPTH = 2;
-/** Maximum nesting of parameters. */
+/** Maximum depth of JSON nesting in the parameters of a call. */
 const PARAMS_DEPTH = 40;
 
 /** A result that is a stream of events. The call itself has succeeded, so later faults are events of the stream. */
@@ -27,7 +27,7 @@ export class EventStream {
 /**
  * A method of an endpoint. It converts parameters to a result; an exception becomes the call's error.
  *
- * @param id the id of the call, for streams that repeat it; null for a notification
+ * @param id the id of the call, which each event of a stream repeats; null for a notification
  */
 export type JsonRpcMethod = (
   params: unknown,
@@ -49,8 +49,8 @@ export interface JsonRpcEndpoint {
   /** Known methods that are not implemented, each with the feature that is missing. */
   readonly missing?: ReadonlyMap<string, string>;
   /**
-   * Writes the data of an error, if the wire's protocol defines a form. If absent, `toRpcError` writes the
-   * data.
+   * Returns the `data` member of an error in the form that the wire's protocol defines. If this function is
+   * absent, `toRpcError` creates the data.
    */
   readonly errorData?: (refusal: DeputeError, requestId: string) => JsonValue;
 }
@@ -64,7 +64,7 @@ export interface CallNote {
   readonly thrown?: unknown;
 }
 
-/** The answer to a request body. */
+/** The answer to the body of one HTTP request, which contains one call or a batch. */
 export type Answer =
   | { readonly kind: "json"; readonly body: JsonValue; readonly unauthenticated: boolean }
   | { readonly kind: "events"; readonly events: EventStream["events"] }
@@ -154,7 +154,7 @@ async function answerOne(
 type Id = string | number | null;
 
 type Envelope =
-  /** A call; without an id it is a notification. */
+  /** A valid call. A call without an id is a notification. */
   { ok: true; id: Id | undefined; method: string; params: unknown } | { ok: false; id: Id; detail: string };
 
 /**

@@ -71,8 +71,8 @@ function levelOf(thrown: unknown, hasLeft: boolean): "debug" | "info" | "error" 
 }
 
 /**
- * Returns the caller's principal. Until a service has verified a holder proof, the line contains the key that the proof
- * claims.
+ * Returns the caller's principal for the log line. If no service has verified the holder proof yet, returns
+ * the key that the proof claims.
  */
 function callerOf(
   request: HttpRequest,

@@ -53,7 +53,10 @@ export type Answer =
   /** A document that clients may cache. They can revalidate it and get a short answer if it has not changed. */
   | { readonly kind: "document"; readonly document: Validated };
 
-/** A stream of events. It exists only after the service has admitted the caller. */
+/**
+ * A stream of events. A route returns it only after the service has admitted the caller, so a refusal still
+ * has its own HTTP status.
+ */
 export type Events = AsyncGenerator<SseEvent, void, undefined>;
 
 /** The declarations common to all routes. The edge refuses a request that contradicts them. */
@@ -107,8 +110,8 @@ export interface JsonRpcRoute extends Declared {
 }
 
 /**
- * A route whose answers a library creates from `Request` and `Response`. Only POST takes a body, which must be
- * JSON.
+ * A route for a library that reads a web-standard `Request` and returns a `Response`. Only POST has a body,
+ * which must be JSON.
  */
 export interface WebRoute extends Declared {
   readonly kind: "web";
@@ -142,7 +145,7 @@ export interface Wire {
   readonly toError?: (thrown: unknown, requestId: string) => WireError;
   /** Writes a JSON answer or an error in the format that these request headers accept. Default: plain JSON. */
   readonly write?: (body: JsonValue, headers: IncomingHttpHeaders) => { bytes: Uint8Array; type: string };
-  /** Returns the headers that every answer at a path has, to a request with these headers. */
+  /** Returns additional headers for every answer at a path. They may depend on the request's own headers. */
   readonly headersOf?: (
     path: string,
     parameters: PathParameters,

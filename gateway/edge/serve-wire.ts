@@ -40,9 +40,9 @@ import { accepts, EVENT_STREAM, wireCall } from "./wire-call.ts";
 import type { WireDeps } from "./wire-deps.ts";
 
 /**
- * Serves the routes of a wire. For each request the edge refuses undeclared members, reads the body within its limits,
- * and opens a stream of events if the client wants one. It writes the answer, converts every error to the wire's form,
- * and logs the request.
+ * Serves the routes of a wire. For each request the edge checks the headers and the query against the route's
+ * declarations, and reads the body within its limits. It opens a stream of events if the client wants one. It
+ * writes the answer, converts every error to the wire's form, and logs the request.
  */
 export function serveWire(wire: Wire, deps: WireDeps): HttpRoute[] {
   const routes = wire.routes.flatMap((route) => {
@@ -250,7 +250,7 @@ export function admitHead(route: Route, { url, headers }: HttpRequest): URLSearc
 /** Maximum number of characters of a name that a refusal quotes. */
 const MAX_NAME = 64;
 
-/** Whether the answer to these headers is a stream, if the route has one. */
+/** Whether a route that has a stream answers a request with these headers by the stream. */
 function streamsTo(route: Route, headers: IncomingHttpHeaders): boolean {
   return (route.kind === undefined && route.isStream === true) || names(headers, EVENT_STREAM);
 }
@@ -265,7 +265,7 @@ function answerTypes(route: Route): readonly string[] {
 /**
  * Reads the body of a request; undefined if the route takes none or the client sent none.
  *
- * @throws as takeBody
+ * @throws the errors of takeBody
  */
 export async function admitBody(
   route: Route,

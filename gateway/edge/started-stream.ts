@@ -14,9 +14,10 @@ export interface StartedStream {
 }
 
 /**
- * Wraps a stream so that its reader can end the call early, by `return`. The streams of Connect's clients have
- * no `return`, so only the call's signal can end such a stream early. The signal of a successful unary call
- * never aborts. So a unary call that left a stream open would keep the stream's handler running.
+ * Wraps a stream so that its reader can end the call early, by `return`. The streams of Connect's clients
+ * have no `return`: only the signal of the call ends them early. A unary handler that reads only the start of
+ * a stream cannot rely on its own signal, because this signal never aborts after success. The stream's
+ * handler would keep running.
  */
 export async function* leavable<Item>(
   open: (options: CallOptions) => AsyncIterable<Item>,

@@ -15,8 +15,8 @@ export interface Validated {
 }
 
 /**
- * Answers with a document, with the document's headers alone, or with 304 if the client already has the
- * document.
+ * Answers GET with the document and HEAD with the document's headers only. Answers 304 if the client already
+ * has the document.
  */
 export function sendValidated(request: HttpRequest, response: HttpResponse, document: Validated): void {
   const { bytes, contentType, contentEncoding, cacheControl, etag, modifiedMs } = document;

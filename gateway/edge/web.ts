@@ -4,7 +4,10 @@ import type { HttpRequest, HttpResponse } from "@depute/service";
 /** Matches headers that apply to one connection only, or that HTTP/2 does not allow. */
 const OF_THE_HOP = /^(:.*|connection|keep-alive|transfer-encoding|upgrade|proxy-.*|te|trailer)$/;
 
-/** One shared error, because a new error with a stack for every ended request would be expensive. */
+/**
+ * The reason with which the signal of an ended request aborts. It is shared, because a new error with a stack
+ * for each request would be expensive.
+ */
 const CLIENT_LEFT = new Error("the client has left");
 
 /**

@@ -16,7 +16,7 @@ import {
 import { parseJson } from "@depute/wire";
 import type { WireDeps } from "./wire-deps.ts";
 
-/** Data of a wire's request that the wire's calls to services need. */
+/** The data of one client request that a wire needs for its calls to services. */
 export interface WireCall {
   /**
    * Options of the main call, which carries the caller's credentials. A holder proof is valid for one call (RFC 9449),

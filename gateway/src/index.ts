@@ -34,7 +34,7 @@ import { forwardService } from "./forward.ts";
 import { FORWARDED } from "./services.ts";
 import { gatewaySettings } from "./settings.ts";
 
-/** The services of the gateway's port. */
+/** All RPC services at the gateway's port: the forwarded ones, and those that the gateway implements itself. */
 const SERVED = [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte, A2AService, DelegateosService];
 
 /**
@@ -45,7 +45,7 @@ const BUNDLE = import.meta.url.endsWith(".js")
   ? new URL("./", import.meta.resolve("@depute/contracts/bundle/depute.binpb"))
   : new URL("../../dist/", import.meta.url);
 
-/** The key that seals the ids of MCP servers' tasks. */
+/** The file of the key with which the gateway seals the ids of MCP servers' tasks. */
 const TASK_KEY = { name: "mcp-tasks.key", danger: "its readers can forge ids of MCP tasks" };
 
 /** The folder into which `npm run build:console` writes the console. */

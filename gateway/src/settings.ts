@@ -4,7 +4,8 @@ const NEKTE = "Gateway: NEKTE";
 
 /** The gateway's own settings. */
 export const gatewaySettings = defineSettings({
-  // Settings that every server has. Agent cards state `auth`, and the wires wait for a body up to `bodyTimeout`.
+  // Settings that every server has. The gateway needs two of them: agent cards contain `auth`, and the wires
+  // wait for a request body for at most `bodyTimeout`.
   auth: commonSettings.auth,
   bodyTimeout: commonSettings.bodyTimeout,
   maxBodyBytes: {

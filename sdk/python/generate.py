@@ -67,7 +67,10 @@ def compile_protos(root: Path) -> bytes:
 
 
 def strip(raw: bytes) -> bytes:
-    """The set without rules of validation and without options of other files' extensions."""
+    """
+    The descriptor set without the validation rules, and without options whose extensions are defined in other
+    files.
+    """
     from google.protobuf import descriptor_pb2
 
     files = descriptor_pb2.FileDescriptorSet.FromString(raw)
@@ -84,7 +87,10 @@ def strip(raw: bytes) -> bytes:
 
 
 def read_options(raw: bytes) -> tuple[dict[str, Any], dict[str, int]]:
-    """How the families' documents name their members, and the reasons of errors with their numbers."""
+    """
+    The names of members in the protocol families' JSON documents, and the reasons of errors with their
+    numbers.
+    """
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     pool = descriptor_pool.DescriptorPool()

@@ -1,7 +1,7 @@
 import type { TaskPushNotificationConfig } from "@a2a-js/sdk";
 import { request, type Scene, userMessage } from "./scene.ts";
 
-/** Makes a config of a task. */
+/** Makes a webhook config for a task. */
 export const config = (taskId: string, url: string, more: Partial<TaskPushNotificationConfig> = {}) => ({
   tenant: "",
   id: "",

@@ -235,7 +235,7 @@ describe.each(BINDINGS)("over %s", (binding) => {
     const answer = userMessage("yes", { taskId: ids[0] ?? "", contextId });
     await client.sendMessage(request(answer));
     expect(await list(TASK_STATE_AUTH_REQUIRED)).toMatchObject({ totalSize: 2 });
-    // The questions occupy the worker.
+    // The open questions occupy the worker, so the test cancels their tasks.
     for (const taskId of ids.slice(1)) await platform.clients.tasks.cancelTask({ taskId });
   });
 });

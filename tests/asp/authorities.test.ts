@@ -181,7 +181,7 @@ test("a key that the domain publishes proves the authority, where configuration 
   );
   const owner = new Stranger(url, "owner", "agent://example.com/desk/owner");
   const thief = new Stranger(url, "thief", "agent://example.com/desk/thief");
-  // Where a domain publishes its keys, an earlier registration of the name gives no right.
+  // Where a domain publishes its keys, an earlier registration of the name gives no permission to use it.
   expect(refusalOf(await thief.register())).toEqual([403, "CALLER_NOT_ALLOWED"]);
   published["/example.com.json"] = {
     keys: [

@@ -9,8 +9,8 @@ import {
 } from "node:crypto";
 
 /**
- * The JSON of an independent agent. The agent is written from the documents alone, with plain fetch and SHA-256
- * and Ed25519 of Node.js. The agent shares no code with the platform.
+ * The JSON of an independent agent. The agent is written only from the documents. It uses plain fetch, and
+ * SHA-256 and Ed25519 of Node.js. It shares no code with the platform.
  */
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

@@ -20,7 +20,7 @@ afterAll(() => platform.stop());
 
 const wire = () => overHttp(platform.url);
 
-/** A WebSocket client made of Node.js alone. The client shares no code with the server. */
+/** A WebSocket client that uses only Node.js. The client shares no code with the server. */
 class Client {
   readonly frames: JsonObject[] = [];
   readonly closed: Promise<number>;

@@ -7,7 +7,7 @@ import { parse } from "yaml";
 import { introduce, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { type User, userOf } from "./depute.ts";
 
-// A test runs several commands, each a process.
+// The limit is high, because each test runs several commands and each command is a process.
 vi.setConfig({ testTimeout: 120_000 });
 
 let platform: TestPlatform;

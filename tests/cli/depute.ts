@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 
 export const MAIN = join(process.cwd(), "cli/src/main.ts");
 
-/** How a command ended. */
+/** The outcome of a command: its exit code and its output. */
 export interface Ended {
   readonly code: number | null;
   readonly out: string;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { type User, userOf } from "./depute.ts";
 
-// A test runs several commands, each a process.
+// The limit is high, because each test runs several commands and each command is a process.
 vi.setConfig({ testTimeout: 120_000 });
 
 let platform: TestPlatform;

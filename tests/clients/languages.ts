@@ -74,7 +74,7 @@ const go: Language = {
   name: "go",
   missingTools: () => missing({ go: "apt-get install golang-go, or see https://go.dev/doc/install" }),
   build: (scratch) => [
-    // The plugins, in the versions of go.mod.
+    // Installs the generator's plugins in the versions that go.mod states.
     { argv: ["go", "install", "tool"], cwd: GO, env: { GOBIN: scratch } },
     {
       argv: [process.execPath, "tools/generate-clients.ts", "go", join(GO, "gen")],

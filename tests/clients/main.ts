@@ -1,6 +1,6 @@
 /**
- * `npm run test:clients`: workers and delegators of all languages with each other. Arguments name languages, for a part
- * of the test. The programs are those of examples/README.md.
+ * `npm run test:clients`: tests the workers and delegators of all languages with each other. Arguments select
+ * some of the languages. The programs are those of examples/README.md.
  */
 import { execFileSync } from "node:child_process";
 import { runDocumented } from "./documented.ts";

@@ -38,7 +38,7 @@ export class Program {
     });
   }
 
-  /** The output, for people. */
+  /** All output of the program so far, for the message of a failure. */
   get report(): string {
     return [...this.lines, this.#errors].join("\n").trim();
   }

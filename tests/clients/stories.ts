@@ -85,8 +85,9 @@ export async function takeover(
 }
 
 /**
- * Checks a delegator's output. The events have no gaps, the progress never repeats a count, and the lines after
- * the events are the expected ones. `most` is the least value that the last count must reach.
+ * Checks a delegator's output. The events have no gaps, the progress never repeats a count, and the lines
+ * after the events are the expected ones. `most` is the lowest permitted last count. If it is 500, the last
+ * count must be 500; otherwise the last count must be below 500.
  */
 function checkEnd(program: Program, expected: readonly (string | RegExp)[], most = 500): void {
   const { lines, report } = program;

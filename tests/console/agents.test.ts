@@ -6,7 +6,7 @@ import { connect, OPERATOR, register } from "../asp/platform.ts";
 import { introduce, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { type ConsolePage, expectAccessible, hasBrowser, openBrowser, openPage } from "./browser.ts";
 
-/** The manifest of an agent that may delegate to the seller alone. */
+/** The manifest of an agent that may delegate only to the seller. */
 const MANIFEST = {
   id: "manager",
   allowedAgents: [SELLER],

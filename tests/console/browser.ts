@@ -18,7 +18,7 @@ export function hasBrowser(): boolean {
 }
 
 export function openBrowser(): Promise<Browser> {
-  // Chromium's sandbox needs rights that containers lack. The pages are the platform's own.
+  // Chromium's sandbox needs permissions that containers lack. The pages are the platform's own.
   return chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
 }
 
@@ -83,7 +83,10 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(found).toEqual([]);
 }
 
-/** Fails if the open view breaks a rule or is wider than the window: light and dark, wide and at phone width. */
+/**
+ * Checks the open view in light and dark colors, at wide and at phone width. Fails if the view breaks a rule
+ * of WCAG or is wider than the window.
+ */
 export async function expectFitsEverywhere(page: Page): Promise<void> {
   const wide = page.viewportSize() ?? { width: 1280, height: 840 };
   for (const colorScheme of ["light", "dark"] as const) {

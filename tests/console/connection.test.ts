@@ -167,7 +167,7 @@ describe.skipIf(!hasBrowser())("the connection of a browser", () => {
 
 const SECRET = "a-long-secret-of-anna-0123456789";
 
-/** A site of its own with a client that calls by Connect and by gRPC-Web. */
+/** Starts a website of another origin. Its client calls the platform by Connect and by gRPC-Web. */
 async function startSite(): Promise<{ server: Server; origin: string }> {
   const { build } = await import("vite");
   const built = await build({

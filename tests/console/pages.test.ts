@@ -6,7 +6,7 @@ import { expectAccessible, hasBrowser, openBrowser, openPage } from "./browser.t
 
 const PAGES = ["overview", "tasks", "agents", "tokens", "reviews", "sessions", "executions", "log"];
 
-/** Largest first paint in bytes, compressed. */
+/** Maximum compressed size in bytes of everything that the first paint loads. */
 const MAX_FIRST_PAINT = 400 * 1024;
 
 const HOSTILE = [

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
 import { type ConsolePage, expectAccessible, hasBrowser, openBrowser, openPage } from "./browser.ts";
 
-/** A title that would show another word, and run a script as markup. */
+/** A hostile title. Without escapes it would read as another word, or run a script as markup. */
 const TITLE = "\u202egnp\u0007 <img src=x onerror=\"document.title='run'\">";
 /** Two reviewers whose names look equal, because one name contains a zero-width character. */
 const REVIEWERS = ["an\u200bna", "anna"];

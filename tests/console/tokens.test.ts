@@ -5,7 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { type ConsolePage, expectFitsEverywhere, hasBrowser, openBrowser, openPage } from "./browser.ts";
 
-/** Time of the page's clock in which a revocation has to appear, in milliseconds. The list's timer is slower. */
+/**
+ * Maximum milliseconds of the page's clock until a revocation appears. The timer that reads the list is
+ * slower, so only the stream can cause the read in time.
+ */
 const SOON_MS = 3_000;
 
 describe.skipIf(!hasBrowser())("tokens in a browser", () => {
@@ -52,7 +55,7 @@ describe.skipIf(!hasBrowser())("tokens in a browser", () => {
     await open("#/tokens");
     const table = page.getByRole("table", { name: "Delegations" });
     await table.getByText("Active").first().waitFor();
-    // The start of the stream causes a read. Afterwards the page's clock stands still.
+    // The start of the stream causes a read. After that, the test stops the page's clock.
     await page.clock.pauseAt(new Date(await page.evaluate<number>("Date.now() + 1000")));
     const client = await connect(platform.url, { key: holder });
     await client.revoke(token, holder);

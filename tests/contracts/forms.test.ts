@@ -20,8 +20,8 @@ const KEYWORDS_OF_METHODS = new Set(
 );
 
 /**
- * Words that are reserved in any of these languages or in C#. Methods are not compared with C#'s words, because C#
- * writes methods in PascalCase.
+ * Words that are reserved in Python, Go, Java, Rust or C#. Methods are not compared with C#'s words, because
+ * C# writes methods in PascalCase.
  */
 const KEYWORDS = new Set([
   ...KEYWORDS_OF_METHODS,

@@ -39,7 +39,10 @@ test.each(WITH_COMMANDS.map((page) => [page.path, page] as const))(
   300_000,
 );
 
-/** Returns the commands of a block. Without their program they are skipped, with a note in the output. */
+/**
+ * Returns the commands of a block. If the program that the block needs is not installed, the shell prints a
+ * note instead of running them.
+ */
 function ifInstalled({ commands, needs }: Block): string {
   if (needs === undefined) return commands;
   return `if command -v ${needs} > /dev/null; then\n${commands}else echo "not run: ${needs} is not installed"; fi`;

@@ -17,7 +17,10 @@ import { bytes, capability, introduce, startPlatform, type TestPlatform, value }
 
 const MIB = 1024 * 1024;
 
-/** For each method that answers with a list: how the answer stays small enough. A new method needs a line. */
+/**
+ * For each method whose response contains a list: the way in which the response stays within its size limit.
+ * A new method needs a line here.
+ */
 const LISTS: Readonly<Record<string, string>> = {
   "depute.registry.v1.AgentService.ListAgents": "cut, page_token",
   "depute.registry.v1.AgentService.PublishCapabilities": "refused where larger, before anything is stored",
@@ -104,7 +107,7 @@ function answerOf(output: DescMessage, elements: number, bytes: number): Message
   const element = () => {
     if (field.listKind !== "message") return isText(field) ? "x".repeat(bytes) : new Uint8Array(bytes);
     const message = create(field.message);
-    // An unknown member of any length.
+    // Adds an unknown field whose length can be chosen freely.
     message.$unknown = [{ no: 50_000, wireType: 2, data: lengthPrefixed(bytes) }];
     return message;
   };

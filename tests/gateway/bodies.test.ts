@@ -6,7 +6,7 @@ import { introduce } from "./platform.ts";
 import { type Ask, overHttp1, overHttp2, type RawAnswer } from "./raw-clients.ts";
 import { reasonIn } from "./wire-forms.ts";
 
-/** The bounds of this platform's bodies. */
+/** The limits on request bodies of this test's platform. */
 const MAX_BYTES = 1024;
 const TIMEOUT_MS = 500;
 const TOO_LONG = Buffer.alloc(MAX_BYTES + 100, " ");
@@ -33,7 +33,7 @@ afterAll(async () => {
   await platform.stop();
 });
 
-/** The refusals of a body. */
+/** The bodies that the platform refuses, with the status and the reason of each refusal. */
 const REFUSALS = [
   ["oversize", 413, "LIMIT_EXCEEDED", { body: TOO_LONG }],
   ["endless", 408, "DEADLINE_EXCEEDED", { body: BEGUN, endless: true }],

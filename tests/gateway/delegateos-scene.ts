@@ -32,7 +32,7 @@ export interface Claim {
   readonly about?: object;
 }
 
-/** The platform on which the scene plays. */
+/** The parts of a test platform that the scene uses. */
 export type Stage = Pick<TestPlatform, "clients" | "post">;
 
 /** Starts a platform in this process with an adjustable clock, and the scene on it. */

@@ -53,7 +53,7 @@ async function start(flags: readonly string[]): Promise<void> {
 /** @param header added to each call */
 // biome-ignore lint/suspicious/noExplicitAny: documents of several forms, which the expectations tell
 async function answersOf(header: string): Promise<any[]> {
-  // A registration and a discovery.
+  // The README's two calls: a registration and a discovery.
   expect(CALLS).toHaveLength(2);
   const answers: unknown[] = [];
   for (const call of CALLS) {

@@ -84,7 +84,7 @@ async function attenuated(
   return { text: requirePresent(answer.token).token, revocationId: answer.revocationId };
 }
 
-/** Verifies as a resource server does that knows the platform by its metadata alone. */
+/** Verifies a token like a resource server that knows only the platform's metadata. */
 async function atResourceServer(token: string, audience = SHOP) {
   const metadata = await json(fetch(`${platform.url}/.well-known/oauth-authorization-server`));
   expect(metadata).toMatchObject({ issuer: platform.url, token_endpoint: `${platform.url}/oauth/token` });

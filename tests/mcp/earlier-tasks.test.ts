@@ -9,7 +9,10 @@ import { EVERYTHING, type McpPlatform, startPlatform } from "./platform.ts";
 import { connectProxy } from "./proxy-process.ts";
 import { EXTENSION, earlierServer, modernServer, type TaskServer } from "./task-server.ts";
 
-/** Tasks of servers of 2025-11-25 behind the proxy, called by the official SDK 1.x. The server uses no SDK. */
+/**
+ * This file tests tasks of MCP servers of revision 2025-11-25 behind the proxy. The client is the official
+ * SDK 1.x, and the server uses no SDK.
+ */
 
 const SDK = new URL("../../node_modules/@modelcontextprotocol/sdk/dist/esm/", import.meta.url);
 const sdk = (path: string): Promise<Json> => import(new URL(`${path}.js`, SDK).href);

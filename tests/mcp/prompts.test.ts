@@ -94,7 +94,7 @@ describe.each(Object.entries(WAYS))("%s", (_, connected) => {
       },
     });
     expect(await refusal(client.complete(completion("simple-prompt")))).toMatchObject({ code: -32001 });
-    // A resource template has no prompt name, so completing it needs a right to every resource.
+    // A resource template has no prompt name, so completing it needs a capability for every resource.
     const template = { type: "ref/resource" as const, uri: "demo://resource/dynamic/text/{resourceId}" };
     const ofResource = client.complete({ ref: template, argument: { name: "resourceId", value: "1" } });
     expect(await refusal(ofResource)).toMatchObject({ data: { requested: { resource: "*" } } });

@@ -9,7 +9,10 @@ import { type Grant, grant, provedArguments, type Right } from "./holder.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
 import { EXTENSION, modernServer, type TaskServer } from "./task-server.ts";
 
-/** Tasks of a server of 2026-07-28 behind the proxy. Client and server use no SDK. */
+/**
+ * This file tests tasks of an MCP server of revision 2026-07-28 behind the proxy. Client and server use no
+ * SDK.
+ */
 
 const REVISION = "2026-07-28";
 const rule = (resource: string, cost: Json = 0) => ({ namespace: "data", action: "query", resource, cost });

@@ -6,7 +6,7 @@ import type { Json } from "../gateway/platform.ts";
 export const EXTENSION = "io.modelcontextprotocol/tasks";
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
-/** A task at a server of the tests. */
+/** A task of the test server. */
 interface Task {
   status: string;
   result?: Json;
@@ -174,9 +174,9 @@ export function modernServer(): Promise<TaskServer> {
 }
 
 /**
- * Starts a server of 2025-11-25 with sessions. Each session knows its own tasks alone, so a client must always reach the
- * session that began its task. `tasks/list` lists the tasks of all sessions. The tool `ask` asks for a name during
- * `tasks/result`.
+ * Starts a server of 2025-11-25 with sessions. Each session knows only its own tasks, so a client must always
+ * reach the session that began its task. `tasks/list` lists the tasks of all sessions. The tool `ask` asks
+ * for a name during `tasks/result`.
  */
 export async function earlierServer(): Promise<TaskServer> {
   const { received, tasks, begin, finish } = states();

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { introduce, type Json } from "../gateway/platform.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
 
-/** Tasks of MCP at `/mcp`, called by a client that uses no SDK. */
+/** This file tests the MCP tasks of Depute's own server at `/mcp`. The client uses no SDK. */
 
 const EXTENSION = "io.modelcontextprotocol/tasks";
 const REVISION = "2026-07-28";
@@ -156,7 +156,7 @@ describe("the extension of revision 2026-07-28", () => {
         return Object.keys(second.inputRequests ?? {})[0];
       })
       .not.toBeOneOf([key, undefined]);
-    // The first answer again does not answer the second question.
+    // The first answer, sent again, does not answer the second question.
     expect((await answer(String(key), "b")).error).toBeUndefined();
     await answer(Object.keys(second.inputRequests)[0] ?? "", "yes");
     const done = await until(taskId, "completed");

@@ -44,7 +44,7 @@ const permissions = {};
 const tiny = { max_tokens: 1, detail_level: "full" };
 
 type Grpc = () => Promise<unknown>;
-/** Returns the first answer of a stream; rejects if the stream is refused. */
+/** Returns the first response of a stream; rejects if the stream is refused. */
 const firstOf = (request: Parameters<ReturnType<typeof nekte>["delegate"]>[0]) =>
   nekte().delegate(request, { headers })[Symbol.asyncIterator]().next();
 

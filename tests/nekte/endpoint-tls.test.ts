@@ -31,7 +31,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Runs work for an agent behind TLS, and returns its events until it ends. */
+/** Creates a task for an agent behind TLS, and returns all events of the task. */
 async function workBehind(
   serve: (agent: TextAgent, certified: Certified) => Promise<TextServer>,
   certified: Certified,

@@ -10,7 +10,7 @@ import { run } from "./published.ts";
 const folder = mkdtempSync(join(tmpdir(), "depute-bundle-"));
 const protos = join(folder, "protos");
 
-/** The file of the validation rules as its authors publish it: protovalidate 1.2.0. */
+/** SHA-256 of the file with the validation rules, as the authors of protovalidate 1.2.0 publish it. */
 const OFFICIAL_RULES_SHA256 = "817951eab518442950f1982be24b2c3154b214b40e42f49b915cbf5181e6ee80";
 
 beforeAll(() => {

@@ -26,8 +26,8 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /**
- * Generates the code of a language by protoc alone, and returns the files. protoc fails if two contracts generate the
- * same file.
+ * Generates the code of a language with protoc and no other tool, and returns the files. protoc fails if two
+ * contracts generate the same file.
  */
 function generated(language: string, option = ""): string[] {
   const out = join(folder, language);

@@ -190,7 +190,7 @@ test(
 
 describe("the package depute, in an empty project", () => {
   let home = "";
-  /** Node.js 22, in a project of its own. */
+  /** The folder of a project that contains Node.js 22. */
   let node22 = "";
   let files: readonly string[] = [];
   beforeAll(() => {

@@ -48,9 +48,9 @@ export async function startSimulation() {
     clock,
     errors,
     clients: clientsOver(routed((name) => host.connect(name))),
-    /** Moves the clock and lets the due work finish. */
+    /** Moves the clock, and waits until the work that becomes due has finished. */
     async pass(ms: number): Promise<void> {
-      // Running calls set their timers before the clock moves.
+      // Lets running calls set their timers before the clock moves.
       await settled(clock);
       // The clock moves in steps, so that repeated work runs at its intervals.
       for (let left = ms; left > 0; left -= STEP_MS) {

@@ -15,7 +15,7 @@ const MAPPED = "spiffe://example.org/worker";
 let folder: string;
 let flags: string[];
 let authority: DevelopmentAuthority;
-/** The client certificates, by their meaning. */
+/** The client certificates, by their purpose in the tests. */
 let clients: Record<"mapped" | "unmapped" | "plain" | "two" | "imitating" | "foreign", Identity>;
 
 const save = (name: string, text: string): string => {

@@ -65,7 +65,7 @@ async function command(url: string, env: Record<string, string>, words: readonly
   }
 }
 
-/** Delegates a task to a worker, both with the SDK, and returns the task's result. */
+/** Delegates a task to a worker, and returns the task's result. Delegator and worker both use the SDK. */
 async function delegate(url: string, protocol: "connect" | "grpc", tls: TlsOptions): Promise<unknown> {
   const depute = connectDepute(url, { protocol, tls });
   const agentId = `echo-${protocol}`;

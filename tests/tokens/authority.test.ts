@@ -66,7 +66,7 @@ describe("a token for a part of the contract", () => {
       case: "scope",
       value: { contractId: part.id },
     });
-    // The attenuated token is valid only for the part, not for the whole contract.
+    // The attenuated token is valid only for the sub-contract, not for the whole contract.
     expect((await inspect(wholeContract.id)).result.case).toBe("denial");
   });
 });

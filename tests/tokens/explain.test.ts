@@ -77,7 +77,7 @@ async function attested(contractId: string, delegationId: string, signer: Keypai
 const root = async () => (await platform.clients.tokens.getIssuer({})).principal;
 const logPrincipal = async () => requirePresent((await platform.clients.log.getLogHead({})).head).log;
 
-/** The answer of a program in Python that follows docs/explanations.md alone. */
+/** Returns the answer of a Python program that follows only docs/explanations.md. */
 function byPython(bundle: string, ...keys: string[]) {
   const file = join(folder, `${crypto.randomUUID()}.json`);
   writeFileSync(file, bundle);

@@ -224,7 +224,10 @@ function sameTargets(): VectorCase[] {
   }));
 }
 
-/** Returns cases of proofs that one verifier receives in order. Each proof counts once for each key. */
+/**
+ * Returns cases of proofs that one verifier receives in order. The verifier accepts each proof only once for
+ * each key.
+ */
 function replays(): VectorCase[] {
   const ownProof = jws({});
   const presentations = [

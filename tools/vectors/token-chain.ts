@@ -14,7 +14,7 @@ import { engine, hex, principalOf, seedOf, type VectorCase } from "./shared.ts";
 
 export const CONTRACT = "ct_a1b2c3d4e5f6";
 
-/** The token of the root key for alice. */
+/** The token that the root key grants to alice. */
 export const ROOT_TOKEN = createToken(
   engine,
   {

@@ -16,7 +16,10 @@ import { encodeJson, engine, hex, keypairOf, NOW, principalOf, seedOf, type Vect
 import { CHAIN, CONTRACT, ROOT_TOKEN, textOf } from "./token-chain.ts";
 import { link } from "./token-forms.ts";
 
-/** The context of a verification as JSON. The page states the meaning and the default of each member. */
+/**
+ * The context of a verification as JSON. The specification page states the meaning and the default of each
+ * member.
+ */
 export interface ContextJson {
   readonly trustedRoots: readonly string[];
   readonly now: number;

@@ -1,6 +1,7 @@
-"""Bundles of ExplainAuthority, from docs/explanations.md alone.
+"""Bundles of ExplainAuthority, checked only by the text of docs/explanations.md.
 
-Usage: authority_bundle.py FILE ROOT [LOG]: the bundle, the platform's root, the principal of its transparency log.
+Usage: authority_bundle.py FILE ROOT [LOG]: the bundle, the platform's root, the principal of its
+transparency log.
 """
 
 import hashlib

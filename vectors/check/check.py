@@ -1,4 +1,4 @@
-"""Verifies the test vectors with code that follows the specification pages alone.
+"""Verifies the test vectors with code that follows only the specification pages.
 
 Usage: check.py [name...]    verifies the files of these names, or all
 It needs Python 3.9 and the package `cryptography`. The exit status is 1 after a difference.
@@ -48,7 +48,7 @@ def answer(operation, case):
 
 
 def differences(name):
-    """The number of cases of a file, and a line for each case with another answer."""
+    """The number of cases in a file, and a line for each case to which the script gives another answer."""
     cases = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["cases"]
     lines = []
     for case in cases:

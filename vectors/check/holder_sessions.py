@@ -25,7 +25,7 @@ TAG = b"delegateos-session-v1\0"
 
 
 def shared_secret(seed, other):
-    """X25519 of an Ed25519 seed and the other side's Ed25519 key."""
+    """The X25519 shared secret of an Ed25519 seed and the other side's Ed25519 key."""
     if not is_admissible(other):
         raise Refusal("invalid_proof")
     y = int.from_bytes(other, "little") & (2**255 - 1)

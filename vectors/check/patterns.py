@@ -77,7 +77,10 @@ def _closed(segments, places):
 
 
 def _step(segments, places, literal):
-    """The places after one more segment; None is a segment that no literal equals."""
+    """
+    The positions in the pattern after one more segment. The segment None stands for a text that equals no
+    literal.
+    """
     after = set()
     for place in places:
         if place == len(segments):

@@ -160,7 +160,7 @@ def check_form(token):
 
 
 def parse(serialised):
-    """The token of a text."""
+    """The token that a text contains."""
     if not isinstance(serialised, str):
         malformed("text")
     if len(serialised) > 16_000:

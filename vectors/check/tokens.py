@@ -12,7 +12,7 @@ SKEW = 30_000
 
 
 def walk(token, sub_contracts):
-    """Step 4: the level after each block."""
+    """Step 4 of the verification: returns the level after each block."""
     authority = token["authority"]
     remaining = authority["maxChainDepth"] - authority["chainDepth"]
     if remaining < 0:

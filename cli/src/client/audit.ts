@@ -92,7 +92,7 @@ async function sealsOf(connection: Connection): Promise<AuditSeal[]> {
   return seals;
 }
 
-/** Decodes bytes of ProtoJSON. */
+/** Decodes a bytes field of ProtoJSON, which is base64 text. */
 function bytesOf(text: unknown): Uint8Array {
   return Buffer.from(String(text ?? ""), "base64");
 }

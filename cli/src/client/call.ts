@@ -8,10 +8,10 @@ import { type Form, ItemPrinter, isDocument, printDocument, remark } from "./out
 import { merged, requestFrom } from "./request.ts";
 import { loadService } from "./services.ts";
 
-/** Most items of one page. */
+/** Maximum number of items on one page. */
 const PAGE = 100;
 const MAX_LIMIT = 10_000;
-/** Most items of a list that a stream follows. */
+/** Maximum number of items in a list that a stream keeps up to date. */
 const MAX_FOLLOWED = 1_000;
 
 /** Milliseconds between two reads of a list that no RPC streams. */

@@ -33,7 +33,7 @@ export interface Connection {
   readonly signal: AbortSignal;
 }
 
-/** Opens the connection of a command, runs it, and closes the connection. */
+/** Opens a connection, calls `run` with it, and closes the connection. */
 export async function connected<Result>(
   invocation: Invocation,
   run: (connection: Connection) => Promise<Result>,
@@ -200,7 +200,7 @@ async function credentialsOf(target: Context): Promise<Interceptor[]> {
   ];
 }
 
-/** Whether an error ends a command because of Ctrl-C. */
+/** Whether a call failed because the user pressed Ctrl-C. */
 export function isInterrupted(error: unknown, { signal }: Connection): boolean {
   return signal.aborted && error instanceof ConnectError;
 }

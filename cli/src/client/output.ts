@@ -54,8 +54,8 @@ function idOf(item: JsonValue, columns: readonly Column[]): string {
 }
 
 /**
- * Prints one document in the JSON or YAML of its contract. If the user chose a table, prints YAML in which bytes that
- * contain JSON are decoded.
+ * Prints one document as JSON or YAML, with the same members as its protobuf contract. If the user chose a
+ * table, prints YAML in which bytes fields that contain JSON are decoded.
  */
 export async function printDocument(form: Form, document: JsonObject): Promise<void> {
   if (form === "json") write(jsonText(document, 2));
@@ -67,7 +67,10 @@ export function write(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Prints a message for people on standard error, so that scripts can read standard output alone. */
+/**
+ * Prints a message for people on standard error, so that standard output contains only the data that scripts
+ * read.
+ */
 export function remark(text: string): void {
   process.stderr.write(`${text}\n`);
 }

@@ -8,10 +8,10 @@ import type { WorkContext } from "@depute/client";
 /** Maximum size of a program's result in bytes. */
 const MAX_OUTPUT = 16 * 1024 * 1024;
 
-/** Maximum number of characters of the program's standard error that a failure quotes: the last characters. */
+/** A failure quotes at most this many of the last characters of the program's standard error. */
 const MAX_ERROR = 1000;
 
-/** Longest line of progress. */
+/** Maximum length of a progress line, in characters. */
 const MAX_LINE = 2000;
 
 /** The exit code of a program whose failure must not be retried: EX_DATAERR of sysexits. */
@@ -27,7 +27,7 @@ export interface ProgramRun {
   readonly graceMs: number;
 }
 
-/** How a program ended. */
+/** The outcome of a program: its output or its failure. */
 export interface ProgramEnd {
   readonly output?: JsonValue;
   readonly failure?: { readonly reason: string; readonly message: string; readonly retryable: boolean };
@@ -60,7 +60,7 @@ export async function runProgram(run: ProgramRun): Promise<ProgramEnd> {
     ([code, signal]) => ({ code: code as number | null, signal: signal as string | null }),
     (error: Error) => error,
   );
-  // A program may end without reading its input.
+  // Ignores write errors, because a program may end without reading its input.
   child.stdin.on("error", () => {});
   child.stdin.end(JSON.stringify(input));
   const progress = reportProgress(child.stdio[3] as Readable, context);
@@ -92,7 +92,7 @@ function failed(reason: string, message: string, retryable: boolean): ProgramEnd
   return { failure: { reason, message, retryable } };
 }
 
-/** The text of a stream; undefined when it exceeds the limit. */
+/** Returns the text of a stream. Returns undefined if the text exceeds MAX_OUTPUT. */
 async function collect(stream: Readable, onTooLong: () => void): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -111,8 +111,8 @@ async function tail(stream: Readable): Promise<string> {
 }
 
 /**
- * Reports the lines of progress that the program writes. Skips lines of another form. A failed report does not fail the
- * task.
+ * Reports the lines of progress that the program writes. Ignores lines that do not state progress. A failed
+ * report does not fail the task.
  */
 async function reportProgress(stream: Readable, { progress }: Pick<WorkContext, "progress">): Promise<void> {
   stream.on("error", () => {});
@@ -130,7 +130,7 @@ export function progressOf(line: string): [processed: number, total: number, mes
     const { processed, total, message = "" } = JSON.parse(line) as Record<string, unknown>;
     if (isCount(processed) && isCount(total)) return [processed, total, String(message)];
   } catch {
-    // Not JSON: no progress.
+    // The line is not JSON, so it states no progress.
   }
   return undefined;
 }

@@ -1,11 +1,15 @@
 import { oneLine } from "../print/safe-text.ts";
 import { cut, widthOf } from "../print/width.ts";
 
-/** Widest bar, in columns. */
+/** Maximum width of the bar, in columns of the terminal. */
 const WIDEST = 30;
 const NARROWEST = 8;
 
-/** A bar of progress in one line. @param columns the width of the terminal */
+/**
+ * Returns a progress bar as one line of text.
+ *
+ * @param columns the width of the terminal
+ */
 export function barLine({ status, processed, total, message }: Progress, columns: number): string {
   const share = total > 0 ? Math.min(1, processed / total) : 0;
   const count = total > 0 ? ` ${Math.floor(share * 100)}% ${processed}/${total}` : "";
@@ -17,7 +21,7 @@ export function barLine({ status, processed, total, message }: Progress, columns
   return cut(`${drawn}${label}${message === "" ? "" : ` ${oneLine(message)}`}`, Math.max(1, columns - 1));
 }
 
-/** What a bar shows. */
+/** The data that a progress bar shows. */
 export interface Progress {
   readonly status: string;
   readonly processed: number;

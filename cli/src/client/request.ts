@@ -76,13 +76,16 @@ function valueFrom(text: string, { type, prefix = "" }: Parameter, label: string
   }
 }
 
-/** A whole number as text, so that 64 bits keep their value. */
+/**
+ * Checks that a text is a whole number, and returns the text. A JSON number could not hold every 64-bit
+ * value.
+ */
 export function wholeNumber(text: string, label: string): string {
   if (!/^-?\d{1,19}$/.test(text)) throw wrong(label, text, "a whole number");
   return text;
 }
 
-/** The milliseconds of a duration such as `250ms`, `30s`, `5m`, `1h`, `7d`. */
+/** Returns the milliseconds of a duration such as `250ms`, `30s`, `5m`, `1h`, `7d`. */
 export function durationMs(text: string, label: string): number {
   const [, number = "", unit = ""] = /^(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? [];
   const factor = UNIT_MS[unit];
@@ -90,7 +93,7 @@ export function durationMs(text: string, label: string): number {
   return Number(number) * factor;
 }
 
-/** A duration in the JSON of protobuf. */
+/** Returns a duration in its ProtoJSON form, for example `1.500s`. */
 export function protoDuration(ms: number): string {
   return `${(ms / 1000).toFixed(3)}s`;
 }

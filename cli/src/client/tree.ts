@@ -46,7 +46,7 @@ async function below(connection: Connection, top: JsonObject) {
   return { tasks, hasMore: pageToken !== "" };
 }
 
-/** The tree below a task. */
+/** Builds the tree of the tasks below `top`. */
 export function branchOf(top: JsonObject, tasks: readonly JsonObject[]): Branch {
   const branches = new Map(tasks.map((task) => [String(task.id), { task, children: [] as Branch[] }]));
   const root: Branch = { task: top, children: [] };
@@ -64,7 +64,11 @@ function asJson({ task, children }: Branch): JsonObject {
   return { task, children: children.map(asJson) };
 }
 
-/** The lines of a drawn tree. @param now milliseconds since the Unix epoch */
+/**
+ * Draws a tree as lines of text.
+ *
+ * @param now milliseconds since the Unix epoch
+ */
 export function treeLines(root: Branch, now: number): string[] {
   const { columns, paint } = layoutFor(process.stdout);
   const lines: string[] = [];

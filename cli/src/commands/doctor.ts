@@ -59,7 +59,7 @@ function factsOf(table: SettingsTable, settings: Readonly<Record<string, unknown
   };
 }
 
-/** The rights of a file's group and of all others. */
+/** The mode bits that let a file's group and all other users read the file. */
 const OTHERS_READ = 0o044;
 
 function fileFacts(path: string): FileFacts {

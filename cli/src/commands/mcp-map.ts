@@ -3,7 +3,10 @@ import { type DraftedTool, definitionDigest, draftMap, Upstream } from "@depute/
 import { readSettings } from "@depute/service";
 import { serverSettings, splitCommand, upstreamOf } from "./mcp-config.ts";
 
-/** Largest number of pages that are read of a server's list, as a guard against an endless list. */
+/**
+ * Maximum number of pages that the command reads from one list of a server. It guards against an endless
+ * list.
+ */
 const MAX_PAGES = 64;
 
 /** `depute mcp-map -- COMMAND ARGS`: drafts a tool map from a server's lists, for a person to review. */

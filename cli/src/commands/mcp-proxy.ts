@@ -43,7 +43,8 @@ const settings = defineSettings({
 });
 
 /**
- * `depute mcp-proxy --config F -- COMMAND ARGS`: serves an MCP server over stdio, and requires authority for its tools.
+ * `depute mcp-proxy --config F -- COMMAND ARGS`: serves an MCP server over stdio. Each call of a tool needs a
+ * token that allows the call.
  */
 export async function mcpProxy(args: readonly string[]): Promise<void> {
   const { flags, command } = splitCommand(args);
@@ -84,7 +85,7 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const proxy = new McpProxy({
     config,
     upstream,
-    // The tasks of the server end with it, so no other process needs the key.
+    // The MCP server's tasks end together with the server. So a key that only this process has is enough.
     seal: SealedSecrets.ofProcess(),
     authoriser: new PlatformAuthoriser({
       tokens: transport,
@@ -128,8 +129,8 @@ function readKey(path: string) {
 }
 
 /**
- * Returns a function that reads a file's text, and reads it again after the file has changed. A token is valid for an
- * hour, so a server that runs longer needs new ones from the file.
+ * Returns a function that reads a file's text, and reads it again after the file has changed. A token is
+ * valid for an hour, so a server that runs longer needs new tokens from the file.
  */
 function textIn(path: string): () => string | undefined {
   let changed = Number.NaN;
@@ -140,7 +141,7 @@ function textIn(path: string): () => string | undefined {
       if (mtimeMs !== changed) text = readFileSync(path, "utf8").trim();
       changed = mtimeMs;
     } catch {
-      // After its file is deleted, a token or proof is no longer used.
+      // The file was deleted, so its token or proof is no longer used.
       text = undefined;
       changed = Number.NaN;
     }

@@ -3,7 +3,10 @@ import { isModuleName, MODULE_NAMES } from "../load-modules.ts";
 import { parentGone } from "../parent-exit.ts";
 import { startPlatform } from "../platform.ts";
 
-/** Milliseconds after the drain timeout at which a process whose parent has ended is killed. */
+/**
+ * After the parent process has ended, this process drains. It is killed this many milliseconds after the
+ * drain timeout.
+ */
 const END_MS = 2_000;
 
 /** `depute serve NAME`: runs one service in this process, which calls the others at their addresses. */

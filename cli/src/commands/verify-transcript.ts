@@ -137,7 +137,7 @@ async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<Plat
 }
 
 const KEY = /^[A-Za-z0-9_-]{43}$/;
-/** Largest file of keys that is read, in bytes. */
+/** Maximum size of a key file in bytes. */
 const MAX_TRUST_BYTES = 65_536;
 
 /** @throws SettingsError for a text that is not AGENT=KEY */

@@ -1,4 +1,7 @@
-/** What a check found: `warn` is a weakness that may be intended; `fail` has to change before others may call. */
+/**
+ * The result of a check: `warn` is a weakness that may be intended; `fail` must be corrected before other
+ * users may call the platform.
+ */
 export type Status = "ok" | "warn" | "fail";
 
 /** A file of the deployment, as its process sees it. */
@@ -14,7 +17,7 @@ export interface CertificateFacts {
   readonly expireMs: number;
 }
 
-/** The facts that checks decide on. */
+/** The facts about a deployment that the checks use. */
 export interface Facts {
   /** The effective settings, by their names. */
   readonly settings: Readonly<Record<string, unknown>>;
@@ -31,7 +34,10 @@ export interface Facts {
   readonly isWithin: (path: string, folder: string) => boolean;
 }
 
-/** The outcome of a check: the state in one sentence, and what to do unless it is `ok`. */
+/**
+ * The outcome of a check. The message states the finding in one sentence and, unless the status is `ok`, the
+ * remedy.
+ */
 export interface Finding {
   readonly status: Status;
   readonly message: string;
@@ -40,7 +46,7 @@ export interface Finding {
 /** One line of the hardening list. The list in docs/security.md has the same lines. */
 export interface Check {
   readonly id: string;
-  /** The measure, as an instruction. */
+  /** The security measure that the check verifies, as an instruction. */
   readonly measure: string;
   readonly run: (facts: Facts) => Finding;
 }
@@ -49,10 +55,10 @@ const ok = (message: string): Finding => ({ status: "ok", message });
 const warn = (message: string): Finding => ({ status: "warn", message });
 const fail = (message: string): Finding => ({ status: "fail", message });
 
-/** Days before its end in which a certificate is worth a warning. */
+/** A certificate that expires within this many days causes a warning. */
 const EXPIRY_DAYS = 14;
 const DAY_MS = 86_400_000;
-/** Smallest number of characters of the internal secret: 32 bytes in base64url. */
+/** Minimum length of the internal secret in characters: 32 bytes in base64url. */
 const MIN_SECRET = 43;
 
 /** The checks of `depute doctor`, in the order of the hardening list. */
@@ -254,7 +260,7 @@ function databases({ settings }: Facts): Finding {
   return ok("no database is reached over a network without TLS");
 }
 
-/** Whether a database is on this machine. */
+/** Whether the URL of a database names this machine. */
 function isLocal(url: string): boolean {
   const { hostname } = new URL(url);
   return ["", "localhost", "127.0.0.1", "[::1]"].includes(hostname);

@@ -20,7 +20,11 @@ function colored(color: Cell["color"], ...words: string[]) {
   return Object.fromEntries(words.map((word) => [word, color]));
 }
 
-/** The cells of an item. @param now milliseconds since the Unix epoch, for ages */
+/**
+ * Returns the table cells of an item.
+ *
+ * @param now milliseconds since the Unix epoch, for ages
+ */
 export function cellsOf(item: JsonValue, columns: readonly Column[], now: number): Cell[] {
   return columns.map(([, path, format = "text"]) => {
     const text = formatted(valueAt(item, path), format, now);
@@ -61,7 +65,10 @@ export function usd(microcents: number): string {
   return `$${(microcents / MICROCENTS_PER_USD).toFixed(8).replace(/0{1,6}$/, "")}`;
 }
 
-/** A constant of the contracts as users write it: lower case, with dashes, without the prefix. */
+/**
+ * Returns an enum constant of the contracts in the form that users write: lower case, with dashes, without
+ * the prefix.
+ */
 export function enumName(constant: string, prefix: string): string {
   const name = constant.startsWith(prefix) ? constant.slice(prefix.length) : constant;
   return oneLine(name.toLowerCase().replaceAll("_", "-"));

@@ -16,7 +16,7 @@ export function escapeControls(text: string): string {
   );
 }
 
-/** Escapes a text for one line. */
+/** Escapes line breaks, tabs and control characters, so that a text stays on one line. */
 export function oneLine(text: string): string {
   return escapeControls(text.replaceAll("\n", "\\n").replaceAll("\t", "\\t").replaceAll("\r", "\\r"));
 }

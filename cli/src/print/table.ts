@@ -6,7 +6,7 @@ export interface Cell {
   readonly color?: "green" | "red" | "yellow" | "cyan" | "gray";
 }
 
-/** How a table is laid out. */
+/** The layout of a table. */
 export interface Layout {
   /** Columns of the terminal; undefined for a pipe or a file, where nothing is cut. */
   readonly columns?: number;

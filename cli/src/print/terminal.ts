@@ -1,7 +1,10 @@
 import { styleText } from "node:util";
 import type { Cell, Layout } from "./table.ts";
 
-/** Whether a stream shows colors: a terminal, without NO_COLOR (no-color.org) and not a dumb one. */
+/**
+ * Whether a stream shows colors: it is a terminal, TERM is not `dumb`, and NO_COLOR is unset or empty
+ * (no-color.org).
+ */
 export function hasColors(stream: NodeJS.WriteStream): boolean {
   const { NO_COLOR = "", TERM } = process.env;
   return stream.isTTY === true && NO_COLOR === "" && TERM !== "dumb";

@@ -1,4 +1,4 @@
-/** How the text of a parameter becomes a value of the request. */
+/** The type of a parameter. It determines how the parameter's text is converted to a value of the request. */
 export type ParameterType =
   | "string"
   /** A whole number, as text: 64 bits do not fit a JSON number. */
@@ -22,13 +22,13 @@ export interface Parameter {
   /** The path of the request field that receives the value, in JSON names, e.g. `draft.agentId`. */
   readonly field?: string;
   readonly required?: boolean;
-  /** A flag that the user may repeat. */
+  /** Whether the user may repeat the flag. */
   readonly repeated?: boolean;
   /** For `enum`: the values, lower case with dashes. */
   readonly values?: readonly string[];
   /** For `enum`: the prefix of the contract's constants, e.g. `TASK_STATUS_`. */
   readonly prefix?: string;
-  /** Default, as the user would write it. */
+  /** The one-letter form of the flag, without the dash. */
   readonly default?: string;
   /** One letter. */
   readonly short?: string;
@@ -63,12 +63,15 @@ export type ColumnFormat =
  */
 export type Column = readonly [heading: string, path: string, format?: ColumnFormat];
 
-/** How the answer is shown. */
+/** How the response of a call is shown: its item, and the columns of the table. */
 export interface Shown {
-  /** The field of the answer that contains the item, or the list of items. Empty if the answer itself is the item. */
+  /**
+   * The field of the response that contains the item, or the list of items. Empty if the response itself is the
+   * item.
+   */
   readonly item: string;
   readonly columns: readonly Column[];
-  /** Further columns of `-o wide`. */
+  /** Additional columns that only `-o wide` shows. */
   readonly wide?: readonly Column[];
 }
 
@@ -82,7 +85,7 @@ export interface Stream {
   readonly item: string;
   /** Whether the path leads to the new and changed items of a list, newest first. */
   readonly isList?: boolean;
-  /** Further fields of the request. */
+  /** Fixed fields of the stream's request, in addition to those from the command line. */
   readonly request?: Readonly<Record<string, unknown>>;
 }
 
@@ -90,10 +93,10 @@ export interface Stream {
 export interface Call {
   readonly service: ServiceName;
   readonly method: string;
-  /** Further fields of the request. */
+  /** Fixed fields of the request, in addition to those from the command line. */
   readonly request?: Readonly<Record<string, unknown>>;
   readonly shown: Shown;
-  /** Whether the answer is a list with pages. */
+  /** Whether the response is a list with pages. */
   readonly list?: boolean;
   /** Whether the item is shown with one line per field instead of as a table row. */
   readonly describe?: boolean;
@@ -123,7 +126,7 @@ export type ServiceName =
   | "tokens"
   | "trust";
 
-/** The input of the program behind a command. */
+/** A parsed command line. It is the input of the command's program. */
 export interface Invocation {
   readonly command: Command;
   /** Texts of arguments and flags by their names; a list for a repeated flag, `true` for a flag without a value. */
@@ -149,7 +152,7 @@ export interface Command {
   readonly remote?: boolean;
   /** A command line that docs/cli.md shows, and that its test runs. */
   readonly example?: string;
-  /** Why the test of docs/cli.md does not run the example. */
+  /** The reason why the test of docs/cli.md does not run the example. */
   readonly notRun?: string;
   readonly hidden?: boolean;
   readonly call?: Call;

@@ -21,13 +21,13 @@ import { durationText } from "../rules/time.ts";
 /** Pause in milliseconds between two reads of the figures that the stream of recent tasks does not contain. */
 const READ_MS = 5_000;
 
-/** Minimum time between two reads that changes of tasks cause, in milliseconds. */
+/** Minimum milliseconds between two reads that follow changes of tasks. */
 const SOON_MS = 500;
 
 /** Pause between two updates of the times, in milliseconds. */
 const CLOCK_MS = 2_000;
 
-/** The time that the plots show, in milliseconds. */
+/** The length of the period that the plots show, in milliseconds. */
 const WINDOW_MS = 30 * 60_000;
 
 /** Maximum number of tasks in one read. If more tasks exist, the page says that its figures are incomplete. */

@@ -50,7 +50,7 @@ function TimeMs({ ms, now }: { readonly ms: number; readonly now: number }) {
   );
 }
 
-/** A length of time. */
+/** Shows a duration in words. Shows nothing if the duration is absent. */
 export function Length({ value }: { readonly value: Duration | undefined }) {
   return value === undefined ? null : <span>{durationText(durationMs(value))}</span>;
 }

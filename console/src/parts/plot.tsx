@@ -84,7 +84,7 @@ function optionsOf(node: HTMLElement, lines: PlotProps["lines"]): uPlot.Options 
   };
 }
 
-/** The name of the theme in use, which changes with the system's. */
+/** Returns the name of the current theme. It changes when the user or the system selects another theme. */
 function useThemeName(): string {
   const [name, setName] = useState(readThemeName);
   useEffect(() => {

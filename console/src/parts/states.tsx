@@ -3,7 +3,7 @@ import type { Connection } from "../rpc/follow.ts";
 import { type Refusal, refusalOf } from "../rpc/refusal.ts";
 import { Text } from "./text.tsx";
 
-/** Shown while something is read. */
+/** Shown while the page reads `what`. */
 export function Loading({ what }: { readonly what: string }) {
   return (
     <p className="quiet" role="status">
@@ -80,7 +80,7 @@ const WORDS = {
   refused: "Not live",
 } as const;
 
-/** Whether a page is live. */
+/** Shows whether the page receives live updates. */
 export function Liveness({ connection }: { readonly connection: Pick<Connection, "state"> }) {
   return (
     <span className={`liveness liveness-${connection.state}`} role="status">

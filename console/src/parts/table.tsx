@@ -5,9 +5,9 @@ import { type ReactNode, useEffect, useRef } from "react";
 
 export interface Column<Row> {
   readonly title: string;
-  /** The share of the width. */
+  /** The column's share of the table's width, relative to the other columns. */
   readonly grow: number;
-  /** Left out at phone width. */
+  /** Whether the column is left out at phone width. */
   readonly isWide?: boolean;
   readonly align?: "end";
   readonly cell: (row: Row) => ReactNode;

@@ -1,12 +1,15 @@
 import { useState } from "react";
 import { lineOf, MAX_SHOWN, shownPart, visibleText } from "../rules/text.ts";
 
-/** A text of another party, isolated from the direction of the text around it. Never markup. */
+/**
+ * Shows a text from an untrusted party. The text is never read as markup, and its writing direction does not
+ * affect the text around it.
+ */
 export function Text({ value }: { readonly value: string }) {
   return <bdi>{shownPart(value).text}</bdi>;
 }
 
-/** A text of another party on one line, cut at its end. */
+/** Shows a text from an untrusted party on one line, cut at its end. */
 export function Line({ value, max }: { readonly value: string; readonly max?: number }) {
   return (
     <bdi className="line" title={visibleText(value.slice(0, 500))}>
@@ -15,7 +18,7 @@ export function Line({ value, max }: { readonly value: string; readonly max?: nu
   );
 }
 
-/** An id or a key. */
+/** Shows the beginning of an id or a key. */
 export function Id({ value, max = 13 }: { readonly value: string; readonly max?: number }) {
   return (
     <code className="id" title={visibleText(value.slice(0, 500))}>
@@ -24,7 +27,7 @@ export function Id({ value, max = 13 }: { readonly value: string; readonly max?:
   );
 }
 
-/** A document of another party in full. A long one is shown in parts. */
+/** Shows a whole document from an untrusted party. A long document is shown in parts. */
 export function Block({ value, label }: { readonly value: string; readonly label: string }) {
   const [max, setMax] = useState(MAX_SHOWN);
   const { text, more } = shownPart(value, max);

@@ -8,7 +8,7 @@ export interface TranscriptCheck {
   readonly messages: number;
   /** `sealed`, `unsealed` or `unchecked`; empty for a transcript that is not valid. */
   readonly seal: string;
-  /** Empty for a valid transcript. */
+  /** The fault of the transcript; empty for a valid transcript. */
   readonly fault: string;
 }
 

@@ -6,11 +6,11 @@ export type Credentials =
       readonly kind: "key";
       /** The seed of the caller's Ed25519 key, base64url. */
       readonly seed: string;
-      /** The token of the key's principal; empty to present the key alone. */
+      /** The token whose last delegatee is the key's principal; empty to present only the key. */
       readonly token: string;
     };
 
-/** The credentials stay in the tab's own storage, which ends with the tab. */
+/** The key of the credentials in the tab's own storage. The browser deletes this storage when the tab closes. */
 const PLACE = "depute.credentials";
 
 /** Returns the stored credentials; of kind `none` if the storage has no readable ones. */

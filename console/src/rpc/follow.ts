@@ -9,7 +9,7 @@ export type Connection =
   | { readonly state: "connecting" | "live" | "reconnecting" | "ended" }
   | { readonly state: "refused"; readonly refusal: Refusal };
 
-/** A stream that is followed. */
+/** A server stream that the page keeps open, and the functions that handle its items. */
 export interface Followed<Item> {
   /** Opens the stream after the last item that `take` handled. */
   readonly open: (signal: AbortSignal) => AsyncIterable<Item>;

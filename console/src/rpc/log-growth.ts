@@ -20,7 +20,7 @@ export async function checkGrowth(
   const fault = since && faultBySize(since, head);
   if (fault !== undefined) return outcome(0, fault);
   if (since?.treeSize === head.treeSize) return outcome(0);
-  // A proof from an empty tree does not exist: every log extends it.
+  // There is no consistency proof from an empty tree, because every log extends it.
   if (since === undefined || since.treeSize === 0n) {
     storeLastHead(head);
     return outcome(0);

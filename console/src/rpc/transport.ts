@@ -2,7 +2,7 @@ import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import type { Credentials } from "./credentials.ts";
 
-/** Longest wait for the answer of a call that is no stream, in milliseconds. */
+/** Timeout of a unary call in milliseconds. */
 const CALL_MS = 30_000;
 
 /** The transport to the platform that served the page. */

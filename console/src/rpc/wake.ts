@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type Connection, useFollow } from "./follow.ts";
 import { useSoon } from "./soon.ts";
 
-/** Minimum time between two reads that changes cause, in milliseconds. */
+/** Minimum milliseconds between two reads that follow changes. */
 const READ_MS = 300;
 
 /**

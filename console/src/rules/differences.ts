@@ -1,10 +1,10 @@
-/** A member that two documents do not share. */
+/** A member in which two documents differ. */
 export interface Difference {
   /** The path of the member, e.g. `skills[0].name`; empty for the whole document. */
   readonly path: string;
-  /** Absent when the member is new. */
+  /** The old value as text; absent if the member is new. */
   readonly before?: string;
-  /** Absent when the member is gone. */
+  /** The new value as text; absent if the member was removed. */
   readonly after?: string;
 }
 

@@ -1,12 +1,12 @@
 import type { LogHead } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 
-/** The results so far of a page's checks that a log only grows. */
+/** The state of a page's checks that the log only grows. */
 export interface GrowthCheck {
   /** The number of verified consistency proofs. */
   readonly proofs: number;
   /** The head that the browser had verified before this page was opened; undefined for a first visit. */
   readonly since: LogHead | undefined;
-  /** Why the log does not extend an earlier head; undefined while each head does. */
+  /** The reason why the log does not extend an earlier head; undefined while no fault was found. */
   readonly fault: string | undefined;
 }
 
@@ -22,8 +22,8 @@ export function addedGrowth(before: GrowthCheck, found: GrowthCheck): GrowthChec
 /**
  * Compares two heads of one log without a proof.
  *
- * @returns why the later head cannot extend the earlier one; undefined if a consistency
- *   proof has to decide, or if both heads are the same
+ * @returns the reason why the later head cannot extend the earlier one; undefined if a consistency proof has
+ *   to decide, or if both heads are the same
  */
 export function faultBySize(first: LogHead, second: LogHead): string | undefined {
   if (second.treeSize < first.treeSize) {

@@ -15,7 +15,7 @@ export function isHeadGenuine({ log, treeSize, rootHash, headTime, signature }: 
   return verifyLogHead(portableEngine, { log, treeSize: Number(treeSize), rootHash, time }, signature);
 }
 
-/** Whether a later head only added leaves to an earlier one, by the platform's proof. */
+/** Whether the platform's proof shows that a later head only adds leaves to an earlier head. */
 export function isConsistent(first: LogHead, second: LogHead, proof: readonly Uint8Array[]): boolean {
   return (
     isHeadGenuine(second) &&
@@ -29,7 +29,7 @@ export function isConsistent(first: LogHead, second: LogHead, proof: readonly Ui
   );
 }
 
-/** Whether a signed head includes an entry, by the platform's proof. */
+/** Whether the platform's proof shows that a signed head includes an entry. */
 export function isIncluded(
   entry: LogEntry,
   { treeSize, hashes, head }: Pick<GetInclusionProofResponse, "treeSize" | "hashes" | "head">,

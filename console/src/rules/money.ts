@@ -8,7 +8,10 @@ export function dollars(microcents: bigint | number): string {
   return `$${usd.toFixed(digits)}`;
 }
 
-/** An amount in a currency's smallest unit, as the Agenta protocol writes it. */
+/**
+ * Formats an amount that the Agenta protocol states in hundredths of a currency: whole units with two
+ * decimals.
+ */
 export function minorUnits(amount: bigint | number, currency: string): string {
   return `${(Number(amount) / 100).toFixed(2)} ${currency}`;
 }

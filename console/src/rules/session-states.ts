@@ -21,7 +21,7 @@ export const STATE_PLACES: ReadonlyMap<SessionState, readonly [column: number, r
   [ESCALATED, [4, 1]],
 ]);
 
-/** One line of the diagram. */
+/** One line of the state diagram, between two states. */
 export interface StateLine {
   readonly from: SessionState;
   readonly to: SessionState;
@@ -43,7 +43,10 @@ export function stateLines(table: readonly Row[] = TABLE): StateLine[] {
   return [...lines.values()];
 }
 
-/** The transitions of one row. A session may return from an escalation to each state that permits one. */
+/**
+ * Returns the state pairs of one row. ESCALATED also leads back to every state from which a session can
+ * escalate.
+ */
 function pairsOf({ moves }: Row): (readonly [SessionState, SessionState])[] {
   return [...moves].flatMap(([from, next]): (readonly [SessionState, SessionState])[] => {
     if (next === "stay" || next === "return") return [];
@@ -82,7 +85,7 @@ export function sessionMoves(steps: readonly SessionStep[]): SessionMove[] {
   });
 }
 
-/** Whether no message follows in a state. */
+/** Whether a session in this state has ended, so that no message follows. */
 export function hasSessionEnded(state: SessionState): boolean {
   return state === CLOSED || state === FAILED;
 }

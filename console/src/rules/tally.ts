@@ -37,7 +37,7 @@ const MICROCENTS_PER_DOLLAR = 100_000_000;
 const MAX_RANKED = 10;
 const RATE_MINUTES = 5;
 
-/** Counts the caller's tasks. */
+/** Computes the figures of the overview from the caller's tasks. */
 export function tallyOf(
   open: readonly Task[],
   recent: readonly Task[],

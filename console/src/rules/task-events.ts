@@ -6,7 +6,7 @@ import type { Tone } from "./task-status.ts";
 /** An event in words, for the timeline. */
 export interface EventLine {
   readonly title: string;
-  /** Further facts in one text; empty for none. May hold texts of other parties. */
+  /** Further facts in one text; empty for none. May contain texts from untrusted parties. */
   readonly detail: string;
   readonly tone: Tone;
 }

@@ -6,8 +6,8 @@ const UNSEEN =
   /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\ufff9-\ufffb]--[\t\n\p{Variation_Selector}]]/gv;
 
 /**
- * Makes a text of another party safe to display: invisible characters, and characters that reorder the text, become
- * their code points, e.g. `‹U+202E›`.
+ * Makes a text from an untrusted party safe to display. Invisible characters, and characters that reorder the
+ * text, are replaced by their code points, e.g. `‹U+202E›`.
  */
 export function visibleText(text: string): string {
   return text.replace(

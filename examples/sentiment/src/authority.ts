@@ -34,7 +34,7 @@ export async function mintFor(
   return { token, revocationId };
 }
 
-/** Narrows the delegator's token for the worker: only classify, for half of the budget. */
+/** Attenuates the delegator's token for the worker: only the classification, for half of the budget. */
 export async function narrowFor(
   clients: DeputeClients,
   engine: CryptoEngine,

@@ -13,22 +13,28 @@ import {
 /** The extensions that clients may activate. */
 const EXTENSIONS: ReadonlySet<string> = new Set(Object.values(A2A_EXTENSIONS).map(({ uri }) => uri));
 
-/** The headers of credentials. */
+/** The request headers that may contain credentials. */
 const CREDENTIALS = ["authorization", "dpop", "x-api-key"];
 
-/** The version of A2A that a request states: by header, or by query. (A2A 3.6.1) */
+/** Returns the A2A version that a request states in its header or its query. (A2A 3.6.1) */
 export function statedIn({ headers, query }: Pick<WireRequest, "headers" | "query">): string | undefined {
   return headerOf(headers, VERSION_PARAMETER) ?? query.get(VERSION_PARAMETER) ?? undefined;
 }
 
-/** Returns the call data of an HTTP request at the address of one agent, or of all agents. */
+/**
+ * Returns the call data of an HTTP request. `agentId` is the agent in the address; empty if the address has
+ * none.
+ */
 export function callAt(agentId: string, { headers }: Pick<WireRequest, "headers">, call: WireCall): A2aCall {
   const hasCredentials = CREDENTIALS.some((name) => headers[name] !== undefined);
   const extensions = activeIn(headers);
   return { agentId, call, hasCredentials, extensions, ...afterIn(headers, extensions) };
 }
 
-/** The header that lists the activated extensions, if there are any. (A2A 3.2.6) */
+/**
+ * Returns the response header that lists the activated extensions, or no header if there are none. (A2A
+ * 3.2.6)
+ */
 export function extensionHeaders(received: IncomingHttpHeaders): Readonly<Record<string, string>> {
   const active = activeIn(received);
   return active.size === 0 ? {} : { [EXTENSIONS_PARAMETER]: [...active].join(", ") };
@@ -39,7 +45,8 @@ function activeIn(headers: IncomingHttpHeaders): ReadonlySet<string> {
 }
 
 /**
- * Returns the sequence of the event after which a subscription resumes; undefined unless the extension is active.
+ * Returns the sequence of the event after which a subscription resumes. Undefined if the request does not
+ * state one, or has not activated the resume extension.
  *
  * @throws DeputeError INVALID_REQUEST
  */

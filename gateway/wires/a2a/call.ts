@@ -3,7 +3,7 @@ import type { WireCall } from "../../edge/wire-call.ts";
 
 /** The agent that a request addresses, and the request's caller. */
 export interface A2aCall {
-  /** The agent of the address; empty if only the request's tenant names it. */
+  /** The agent in the request's address. Empty if only the request's `tenant` names the agent. */
   readonly agentId: string;
   readonly call: WireCall;
   /** Whether the request has credentials of any kind. */

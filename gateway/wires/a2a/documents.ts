@@ -10,7 +10,7 @@ import type { Validated } from "../../edge/validated.ts";
  */
 const CACHE_CONTROL = "private, no-cache";
 
-/** An agent's card as a document with its validators. (RFC 9110 section 8.8) */
+/** Returns an agent's card as an HTTP document with entity tag and date. (RFC 9110 section 8.8) */
 export function cardDocument({ card, digest, updateTime }: GetAgentCardResponse): Validated {
   return {
     bytes: card,
@@ -21,7 +21,10 @@ export function cardDocument({ card, digest, updateTime }: GetAgentCardResponse)
   };
 }
 
-/** An A2A 1.0 card as an answer. Its reader may use it for a minute, then has to revalidate it. (A2A 8.6.1) */
+/**
+ * Creates the answer with an A2A 1.0 card. The client may cache the card for a minute, then must revalidate
+ * it. (A2A 8.6.1)
+ */
 export function cardAnswer(card: GetAgentCardResponse): Answer {
   return { kind: "document", document: { ...cardDocument(card), cacheControl: "private, max-age=60" } };
 }

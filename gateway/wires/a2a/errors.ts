@@ -57,7 +57,7 @@ export const A2A = {
   },
 } as const satisfies Record<string, A2aError>;
 
-/** The reasons for which A2A defines an error. */
+/** A2A's error for each of Depute's reasons that has one. */
 const OWN = {
   TASK_NOT_FOUND: A2A.TASK_NOT_FOUND,
   TASK_NOT_CANCELLABLE: A2A.TASK_NOT_CANCELABLE,
@@ -99,8 +99,8 @@ export function infoOf({ reason, metadata }: DeputeError): {
 }
 
 /**
- * Returns the metadata of an A2A error on gRPC: reason and domain for google.rpc.ErrorInfo; empty for a reason without
- * an A2A error. (A2A 10.6)
+ * Returns the ErrorInfo of a refusal on gRPC, with A2A's reason and domain. Empty if A2A defines no error for
+ * the reason. (A2A 10.6)
  */
 export function errorNote(reason: ErrorReason): NotedError {
   const ownRow = BY_REASON.get(reason);
@@ -109,7 +109,7 @@ export function errorNote(reason: ErrorReason): NotedError {
 
 /** The details of an error in JSON: google.rpc.ErrorInfo, and google.rpc.BadRequest for faulty fields. (A2A 9.5) */
 export function detailsOf(refusal: DeputeError, requestId: string): JsonValue[] {
-  // An internal fault reveals only the request id to look for in the log.
+  // For an internal fault the client gets only the request id. The log contains the cause under this id.
   if (refusal.reason === ErrorReason.INTERNAL) {
     return [{ "@type": INFO, reason: "INTERNAL", domain: ERROR_DOMAIN, metadata: { request_id: requestId } }];
   }

@@ -7,19 +7,20 @@ import { A2A_EXTENSIONS, invalid, isObject } from "@depute/core";
 
 const { ACTOR_CHAIN, BUDGETS, DELEGATED_AUTHORITY, SUSPENSION, VERIFIED_RESULTS } = A2A_EXTENSIONS;
 
-/** The extensions whose data a task has in its metadata. */
+/** The URIs of the extensions that add data to a task's metadata. */
 const SHOWN = [BUDGETS, VERIFIED_RESULTS, DELEGATED_AUTHORITY, ACTOR_CHAIN, SUSPENSION].map(({ uri }) => uri);
 
 type Active = ReadonlySet<string>;
 type DraftFields = Pick<MessageInitShape<typeof TaskDraftSchema>, "spend" | "contractId" | "workerToken">;
 
-/** Whether an active extension adds data to tasks. */
+/** Whether at least one active extension adds data to tasks. */
 export function showsData(active: Active): boolean {
   return SHOWN.some((uri) => active.has(uri));
 }
 
 /**
- * Returns the fields of a draft that a message states by its extensions. (docs/a2a.md, Extensions)
+ * Returns the fields of the task draft that a message sets in the data of its active extensions.
+ * (docs/a2a.md, Extensions)
  *
  * @throws DeputeError INVALID_REQUEST for malformed data of an active extension
  */
@@ -44,11 +45,12 @@ export function draftFieldsOf(message: Message, active: Active): DraftFields {
   };
 }
 
-/** The effect of a message to an existing task, unless the message answers the worker's question. */
+/** The action on an existing task that a message requests by the suspension extension. */
 export type SuspensionAction = "suspend" | "resume";
 
 /**
- * Returns the action of a message by the extension for suspension; undefined for a message without one.
+ * Returns the action that a message requests in the data of the suspension extension; undefined if there is
+ * no such data.
  *
  * @throws DeputeError INVALID_REQUEST
  */

@@ -192,7 +192,8 @@ function bodyOf({ body }: WireRequest): JsonObject {
   if (body === undefined || body.bytes.length === 0) return {};
   const parsed = parseJson(body.bytes, { maxBytes: body.bytes.length });
   if (!parsed.ok) throw refusalOf(parsed.error);
-  // A body that is JSON but not an object is read as an empty message. A required field then leads to the refusal.
+  // A body that is JSON but not an object is read as an empty message. Then a missing required field causes the
+  // refusal.
   return isObject(parsed.value) ? (parsed.value as JsonObject) : {};
 }
 

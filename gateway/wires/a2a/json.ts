@@ -32,10 +32,10 @@ function parsed<Desc extends DescMessage>(schema: Desc, json: unknown): MessageS
   }
 }
 
-/** Longest part of a fault's description that a refusal repeats, in characters. */
+/** Maximum number of characters that a refusal quotes from the description of a fault. */
 const MAX_PROBLEM = 200;
 
-/** A message as ProtoJSON. */
+/** Writes a message as ProtoJSON. */
 export function writeMessage<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): JsonValue {
   return toJson(schema, message);
 }

@@ -55,9 +55,9 @@ export interface A2aContext {
   readonly needsCredentials: boolean;
 }
 
-/** The methods of A2A on messages, for every binding. (A2A 3.1) */
+/** Implements A2A's methods on decoded messages, for all bindings: JSON-RPC, HTTP+JSON and gRPC. (A2A 3.1) */
 export class A2aMethods {
-  /** The methods on webhooks. */
+  /** Implements A2A's methods for webhooks. */
   readonly webhooks: A2aWebhooks;
   readonly #context: A2aContext;
   readonly #metadata: TaskMetadata;
@@ -127,7 +127,8 @@ export class A2aMethods {
       agentId,
       correlationId: contextId,
       statuses,
-      // Questions for input and for an authorization have one status.
+      // In the tasks service one status covers both questions, for input and for authorization. So a second filter
+      // distinguishes them.
       ...(isInterrupted(status) && { awaitsAuthorization: status === TaskState.AUTH_REQUIRED }),
       ...(updatedFrom && { updatedFrom }),
       pageSize,
@@ -182,7 +183,7 @@ export class A2aMethods {
     return clients.agents.getAgentCard({ agentId, form: AgentCardForm.A2A_1_0, viewer: ANYONE }, ownOptions);
   }
 
-  /** The card of an agent, which the caller may see. (A2A 8.2) */
+  /** Returns the card of an agent if the caller may see the agent. (A2A 8.2) */
   card(agentId: string, call: WireCall): Promise<GetAgentCardResponse> {
     return this.#context.clients.agents.getAgentCard({ agentId, form: AgentCardForm.A2A_1_0 }, call.asCaller);
   }
@@ -203,7 +204,7 @@ export class A2aMethods {
     return this.card(agentOf(request, a2aCall), a2aCall.call);
   }
 
-  /** A task with its newest messages. */
+  /** Reads a task with its newest messages: at most `length`, and at most MAX_HISTORY. */
   async #read(taskId: string, agentId: string, length: number | undefined, options: CallOptions) {
     const { conversations } = this.#context.clients;
     const maxMessages = Math.min(length ?? MAX_HISTORY, MAX_HISTORY);
@@ -229,7 +230,7 @@ export class A2aMethods {
         : this.#suspendOrResume(agentId, message, action, a2aCall));
     if (webhook === undefined) return begun;
     try {
-      // A repeated message has the id of the first message, so the repetition registers no second webhook.
+      // The webhook's default id derives from the message's id. So a repeated message registers no second webhook.
       const id = webhook.id || sha256Hex(message.messageId).slice(0, MAX_WEBHOOK_ID);
       await this.webhooks.attach({ ...webhook, id, taskId: begun.task.id }, begun.sequence, a2aCall);
       return begun;
@@ -298,7 +299,10 @@ export class A2aMethods {
     return { task: toConversation(conversation), sequence, events };
   }
 
-  /** The events of a task after a sequence. The caller's right to see the task was checked before. */
+  /**
+   * Watches the events of a task after a sequence. An earlier call has checked that the caller may see the
+   * task.
+   */
   #follow(taskId: string, afterSequence: bigint, { aside }: WireCall): AsyncIterator<StreamItem> {
     const { tasks } = this.#context.clients;
     return leavable((options) => tasks.watchTask({ taskId, afterSequence }, options), aside);
@@ -323,7 +327,7 @@ function requestIdOf(agentId: string, { messageId }: Message, { extensions }: A2
 /** Number of characters of the webhook id that is derived from a message's id. */
 const MAX_WEBHOOK_ID = 32;
 
-/** Greatest number of messages in an answer; fewer than requested are allowed. (A2A 3.2.4) */
+/** Maximum number of messages in an answer. A2A allows fewer than the client requests. (A2A 3.2.4) */
 const MAX_HISTORY = 100;
 
 /** Greatest number of preliminary results that an answer combines into artifacts. */
@@ -332,7 +336,7 @@ const MAX_PARTIALS = 100;
 /** The size of a page if the request states none. (A2A 3.1.4) */
 const DEFAULT_PAGE_SIZE = 50;
 
-/** The paths of A2A's document for the fields of the tasks service's requests, as refusals name them. */
+/** Maps the fields of the tasks service's requests to paths in A2A's messages. Refusals name these paths. */
 const FIELDS = {
   "draft.input": "message.parts",
   "draft.message": "message",

@@ -20,7 +20,7 @@ const MAX_VERSION = 32;
 const MAX_EXTENSIONS = 32;
 
 /**
- * Requires a version that the addresses speak.
+ * Checks that the gateway supports the A2A version that a request states.
  *
  * @param stated the version that the request states; empty or undefined for none
  * @throws DeputeError PROTOCOL_VERSION_UNSUPPORTED

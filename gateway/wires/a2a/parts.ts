@@ -5,7 +5,7 @@ import { textsOf, valueOfParts } from "@depute/wire/a2a";
 /** The longest description of a task, in characters. */
 const MAX_DESCRIPTION = 16_384;
 
-/** The texts of a message, as the description of its task. */
+/** Returns the description of the task that a message creates: the message's texts, cut to MAX_DESCRIPTION. */
 export function descriptionOf({ parts }: Message): string {
   const text = textsOf(parts).join("\n");
   return Array.from(text).length <= MAX_DESCRIPTION

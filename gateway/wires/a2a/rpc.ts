@@ -9,7 +9,10 @@ import type { A2aCall } from "./call.ts";
 import type { A2aMethods } from "./methods.ts";
 import { requireVersion, VERSION_PARAMETER } from "./parameters.ts";
 
-/** lf.a2a.v1.A2AService for all agents: the tenant names the agent. (A2A 10) */
+/**
+ * Implements lf.a2a.v1.A2AService for all agents. The field `tenant` of each request names the agent. (A2A
+ * 10)
+ */
 export function a2aService(methods: A2aMethods, clock: Clock): ServiceImpl<typeof A2AService> {
   const called = (context: HandlerContext): A2aCall => {
     requireVersion(context.requestHeader.get(VERSION_PARAMETER));

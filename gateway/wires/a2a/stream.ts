@@ -20,7 +20,7 @@ import type { StreamItem } from "../../edge/started-stream.ts";
 import type { A2aCall } from "./call.ts";
 import { type TaskMetadata, withMetadata } from "./task-metadata.ts";
 
-/** A task as it was read, and the events that follow. */
+/** A task as read at the start of a call, and the stream of its later events. */
 export interface Begun {
   readonly task: A2aTask;
   /** The sequence of the newest event that `task` includes. */
@@ -28,7 +28,7 @@ export interface Begun {
   readonly events: AsyncIterator<StreamItem>;
 }
 
-/** How a client wants a task shown. */
+/** The client's wishes for the form of a returned task. */
 export interface Form {
   /** Maximum number of messages of the history; absent for all. */
   readonly historyLength?: number | undefined;
@@ -47,8 +47,8 @@ export function withModes(task: A2aTask, modes: readonly string[]): A2aTask {
 }
 
 /**
- * Waits until the task has ended or needs the caller. Returns the task, and the message if the result is one. If the
- * stream ends earlier, returns the task as of then. (A2A 3.2.2)
+ * Waits until the task has ended or needs the caller. Returns the task, and the reply if the task's result is
+ * a message. If the stream ends earlier, returns the task in its state at that time. (A2A 3.2.2)
  */
 export async function settled({ task: first, events }: Begun): Promise<{ task: A2aTask; reply?: Message }> {
   let task = first;

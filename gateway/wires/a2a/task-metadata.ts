@@ -9,7 +9,7 @@ import type { WireCall } from "../../edge/wire-call.ts";
 import type { A2aCall } from "./call.ts";
 import { metadataOf, showsData } from "./extension-data.ts";
 
-/** The refusals that hide a delegation from the caller. */
+/** The refusals which show that the caller may not see a delegation. */
 const HIDDEN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.DELEGATION_NOT_FOUND,
   ErrorReason.DELEGATION_AMBIGUOUS,
@@ -25,9 +25,9 @@ export class TaskMetadata {
   }
 
   /**
-   * Adds the data to a task.
+   * Adds the data of the active extensions to the metadata of a task.
    *
-   * @param stored the task as the tasks service has it; read if absent
+   * @param stored the task as the tasks service has it; if absent, this method reads it
    */
   async addTo(shown: A2aTask, a2aCall: A2aCall, stored?: Task): Promise<A2aTask> {
     const metadata = await this.of(shown.id, a2aCall, stored);

@@ -84,9 +84,9 @@ export class A2aWebhooks {
   }
 
   /**
-   * Registers the webhook of a message. The service has already checked the caller's rights.
+   * Registers the webhook of a message. The service has already checked the caller's permissions.
    *
-   * @param afterSequence the newest event that the answer to the message shows
+   * @param afterSequence the sequence of the newest event that the answer to the message shows
    * @throws DeputeError LIMIT_EXCEEDED
    */
   async attach(config: TaskPushNotificationConfig, afterSequence: bigint, { call }: A2aCall): Promise<void> {
@@ -97,7 +97,8 @@ export class A2aWebhooks {
 }
 
 /**
- * Throws an error of the service in A2A's terms: an address that the platform may not call is an invalid parameter.
+ * Returns a handler that rethrows an error of the service in A2A's terms. An address that the platform may
+ * not call becomes an invalid parameter.
  *
  * @param prefix the path of the config in the request
  */
@@ -110,10 +111,10 @@ function inTermsOf(prefix: string) {
   };
 }
 
-/** Where a message has its webhook. */
+/** The path of the webhook's config in a request that sends a message. */
 const IN_MESSAGE = "configuration.task_push_notification_config.";
 
-/** The config with the tenant that the request names. */
+/** Returns a copy of the service's config, with the tenant from the request. */
 function withTenant(
   config: TaskPushNotificationConfig | undefined,
   { tenant }: { readonly tenant: string },

@@ -115,8 +115,8 @@ function answer(
 }
 
 /**
- * Returns the failure mode. Missing evidence and evidence with another digest have the same reason, so the verifier's
- * text has to distinguish them.
+ * Returns the failure mode of a refusal. Missing evidence and evidence with another digest have the same
+ * reason, so the violations' text must distinguish them.
  */
 function modeOf(mode: string, violations: readonly FieldViolation[]): string {
   if (mode !== "required_evidence_missing") return mode;

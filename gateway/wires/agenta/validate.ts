@@ -15,8 +15,9 @@ export type AgentaValidation =
 export type ValidateAgenta = (messageType: AgentaMessage, document: unknown) => AgentaValidation;
 
 /**
- * Returns the check of documents by the four published schemas, in strict mode and with checks of formats. Each schema
- * is compiled at its first use, because a compilation takes 60 ms and the start should not wait for it.
+ * Returns a function that checks documents against the four published schemas, in strict mode and with checks
+ * of formats. Each schema is compiled at its first use: a compilation takes 60 ms, and the start should not
+ * wait for it.
  */
 export function compileAgenta(): ValidateAgenta {
   const compiled = new Map<AgentaMessage, CompiledSchema>();

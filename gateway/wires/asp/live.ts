@@ -19,7 +19,7 @@ import { toAspError } from "./errors.ts";
 import { type ClientFrame, frames, MAX_FRAME_BYTES, readFrame } from "./frames.ts";
 import { TrustWatch } from "./trust-watch.ts";
 
-/** The address of live sessions. */
+/** The path at which clients open a WebSocket for a session. */
 export const SOCKET_PATH = "/v1/asp/sessions/{id}/ws";
 /** Time in which a client must authenticate, in milliseconds. */
 export const AUTH_MS = 10_000;
@@ -29,7 +29,7 @@ export const AUTH_MS = 10_000;
  */
 export const HEARTBEAT_MS = 15_000;
 const MAX_SILENT_BEATS = 3;
-/** How long a client may leave sent data unread before the connection is closed, in milliseconds. */
+/** Maximum milliseconds for which a client may leave sent data unread. After that the connection is closed. */
 const STALLED_MS = 60_000;
 /** Maximum number of a client's frames that wait until earlier frames are handled. */
 const MAX_WAITING = 128;
@@ -47,7 +47,7 @@ const CLOSE = {
   UNAUTHENTICATED: 4001,
 } as const;
 
-/** Codes of connections that this server ended because of the client. */
+/** The close codes that this server sends because of a fault of the client. */
 const REFUSALS: ReadonlySet<number> = new Set([CLOSE.NOT_TEXT, CLOSE.POLICY, CLOSE.UNAUTHENTICATED]);
 
 /**
@@ -136,7 +136,7 @@ class LiveSession {
     );
   }
 
-  /** Writes the log line of a connection, in the form of the lines of requests, with the close code. */
+  /** Logs the end of a connection with its close code. The line has the form of the log lines of HTTP requests. */
   #logEnd(code: number): void {
     const { clock, log, principalOf } = this.#deps;
     const level = REFUSALS.has(code) ? "info" : "debug";
@@ -155,8 +155,8 @@ class LiveSession {
   }
 
   /**
-   * Handles the frames of a client one after the other. A client that sends more than MAX_WAITING frames ahead is
-   * disconnected.
+   * Handles the frames of a client one after the other. Disconnects a client that has MAX_WAITING frames
+   * waiting and sends another.
    */
   #take(data: Buffer, isBinary: boolean): void {
     this.#silentBeats = 0;
@@ -269,8 +269,8 @@ class LiveSession {
   }
 
   /**
-   * Returns the options of a call with the client's credentials. A proof in them must name the method `htm` and the
-   * session's address `place`, as for a plain HTTP request.
+   * Returns the options of a call with the client's credentials. A holder proof among them must name the HTTP
+   * method `htm` and the session's address that ends in `place`, as for a plain HTTP request.
    */
   #options(htm: string, place: "ws" | "messages", proof: string | undefined): CallOptions {
     const received = new Headers(this.#received);
@@ -315,7 +315,8 @@ class LiveSession {
       if (this.#peer.readyState !== WebSocket.OPEN) return;
       this.#silentBeats += 1;
       if (this.#silentBeats > MAX_SILENT_BEATS) return this.#close(CLOSE.POLICY, "no pong");
-      // No ping while sent data is unread: the limit for unread data applies then.
+      // Sends no heartbeat while the client has unread data. During that time STALLED_MS limits the client's
+      // silence.
       if (this.#peer.bufferedAmount === 0) {
         this.#send(frames.heartbeat(formatTime(clock.now()))).catch(() => {});
       }

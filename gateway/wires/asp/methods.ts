@@ -20,8 +20,8 @@ import { readAsp } from "./documents.ts";
 import { toSse, toWorkSse } from "./events.ts";
 
 /**
- * The answers at ASP's addresses. (ASP transports "HTTP/SSE") Each method throws DeputeError INVALID_REQUEST for a
- * malformed request, and ConnectErrors of the called service.
+ * Implements the HTTP addresses of ASP. (ASP transports "HTTP/SSE") Each method throws DeputeError
+ * INVALID_REQUEST for a malformed request, and ConnectErrors of the called service.
  */
 export class AspMethods {
   readonly #clients: Clients;
@@ -169,7 +169,7 @@ function requireSession(
   if (sessionId !== id) throw invalid("sessionId", "is not the session of the address");
 }
 
-/** Reads which page of an agent's list is requested. */
+/** Reads the agent and the page of a list request from the query. */
 function pageOf(query: URLSearchParams) {
   return {
     agentId: query.get("agent_id") ?? "",
@@ -183,7 +183,8 @@ function limitOf(query: URLSearchParams): number {
 }
 
 /**
- * Returns the position after which to begin: the cursor of a page, the last event id, or the client's `since_sequence`.
+ * Returns the position after which a list or a stream begins: the cursor of a page, the last event id, or the
+ * client's `since_sequence`.
  */
 function afterOf(query: URLSearchParams, lastEventId?: string): number {
   if (lastEventId !== undefined && !query.has("cursor")) {

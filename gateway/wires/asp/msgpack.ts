@@ -19,9 +19,9 @@ const NO_EXTENSIONS: ExtensionCodecType<undefined> = {
 };
 
 /**
- * Reads a MessagePack document as a JSON value. In both formats, hash and signature cover the canonical JSON of that
- * value. Refused are binary data, extension types, repeated names, names that are not strings, and values without a
- * JSON form. Never throws.
+ * Reads a MessagePack document as a JSON value. In both formats, hash and signature cover the canonical JSON
+ * of that value. The function refuses binary data, extension types, repeated names, names that are not
+ * strings, and values without a JSON form. Never throws.
  */
 export function parseMsgpack(bytes: Uint8Array): Parsed {
   // All heads are checked first, because the library allocates as many elements as a head announces.

@@ -70,8 +70,8 @@ export function aspWire(clients: Clients): Wire {
 const NO_HEADERS = {};
 
 /**
- * Refuses a client that does not name the type of event streams. A range such as `*\/*` is not enough, because clients
- * that read only JSON send it too.
+ * Refuses a client whose `accept` header does not name `text/event-stream`. A range such as `*\/*` is not
+ * enough, because clients that read only JSON send it too.
  */
 async function onlyEvents(): Promise<never> {
   throw notAcceptable([EVENT_STREAM]);

@@ -45,7 +45,7 @@ function wordOf(
   return value[number]?.localName.toLowerCase() ?? "";
 }
 
-/** Converts the answer to a sent message to the document that CAP clients receive. */
+/** Converts the service's response for a sent message to the document that CAP clients receive. */
 export function sentDocument(taskId: string, sent: SendMessageResponse): JsonObject {
   const { messageId, receiveTime, effect, engineTaskId, status, errorCode, errorMessage } = sent;
   return {

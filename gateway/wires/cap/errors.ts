@@ -85,7 +85,10 @@ export function toCapError(thrown: unknown, requestId: string): WireError & { bo
   return { status: code, body };
 }
 
-/** Returns the error code that the service stated in the refusal or, without one, the code from CAP_CODES. */
+/**
+ * Returns the CAP error code of a refusal. A request body that cannot be read has the code of its fault.
+ * Otherwise the code is the one that the service stated in the refusal, or the code for the refusal's reason.
+ */
 function codeIn(refusal: DeputeError): number {
   const body = requestStatusOf(refusal);
   if (body !== undefined) return body;

@@ -130,7 +130,8 @@ export class CapMethods {
     const { query, call } = wireRequest;
     const { id } = wireRequest.parameters;
     const manifest = this.#readManifest(documentOf(wireRequest.body));
-    // An instance has the manifest of its base, but is registered under its own id.
+    // The id of an instance is the id of its base agent, a colon and a suffix. The instance uses the base agent's
+    // manifest, but is registered under its own id.
     const agentId = id ?? manifest.id;
     if (agentId !== manifest.id && !agentId.startsWith(`${manifest.id}:`)) {
       throw invalid("/id", "is not that of the address");

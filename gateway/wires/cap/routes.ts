@@ -16,7 +16,7 @@ import { toSse } from "./events.ts";
 import { CapMethods, wholeNumber } from "./methods.ts";
 import { AGENT_SCHEMA, compileManifests } from "./validate.ts";
 
-/** Query parameters of lists. */
+/** The query parameters that every list accepts. */
 const PAGE = ["limit", "cursor"];
 
 /** The CAP wire: manifests, messages, inboxes, lineages and reviews over HTTP. */

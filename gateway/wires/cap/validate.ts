@@ -12,8 +12,9 @@ export const AGENT_SCHEMA = textOfFile(new URL("./documents/agent.schema.json", 
 export type ReadManifest = (document: JsonValue) => AgentManifest;
 
 /**
- * Compiles CAP's schema. Protobuf validation then refuses some faults that the schema allows: ids outside their
- * pattern, and rules for agents that are not in allowed_agents.
+ * Returns a function that checks manifests by CAP's compiled schema, then by protobuf validation. Protobuf
+ * validation refuses some faults that the schema allows: an id outside its pattern, and a rule for an agent
+ * that is not in allowed_agents.
  *
  * @throws Error for an invalid schema
  */

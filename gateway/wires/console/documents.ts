@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import { bytesOfFile, fileNames } from "@depute/service";
 import type { Validated } from "../../edge/validated.ts";
 
-/** The page that loads the other files. */
+/** The name of the page that loads all other files of the console. */
 const INDEX = "index.html";
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
@@ -29,7 +29,7 @@ export interface ConsoleFile {
 /** The files that `npm run build:console` wrote. */
 export interface ConsoleFiles {
   readonly index: ConsoleFile;
-  /** By name, without folders. */
+  /** The built files by their names, without folders. */
   readonly assets: ReadonlyMap<string, ConsoleFile>;
 }
 
@@ -55,7 +55,7 @@ function readFile(file: URL, name: string, cacheControl: string): ConsoleFile {
   const common = { contentType: mediaTypeOf(name) ?? "", cacheControl };
   return {
     plain: { ...common, bytes, etag: `"${digest}"` },
-    // A strong tag names one sequence of bytes, so each coding has its own.
+    // A strong entity tag identifies exact bytes. So the compressed form needs a tag of its own.
     compressed: { ...common, bytes: gzipSync(bytes), etag: `"${digest}-gzip"`, contentEncoding: "gzip" },
   };
 }

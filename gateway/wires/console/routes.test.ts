@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Returns a reader of the address `/console` of a platform whose console is in the folder. */
+/** Returns a function that calls the handler of GET /console. The handler serves the console from `folder`. */
 function reader() {
   const { routes } = consoleWire(pathToFileURL(`${folder}/`));
   const { answer } = routes.find(({ path }) => path === "/console") as MethodRoute;

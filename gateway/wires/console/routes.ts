@@ -33,7 +33,8 @@ const HEADERS = {
 } as const;
 
 /**
- * Serves the console: static files that call the public RPCs from the browser. Browsers that open `/` are sent to it.
+ * Serves the console: static files that call the public RPCs from the browser. Redirects browsers from `/` to
+ * the console.
  *
  * @param folder the folder of the built files, with a slash at the end
  */

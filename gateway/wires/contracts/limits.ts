@@ -7,9 +7,9 @@ import {
 /** The rules of a field (protovalidate) as JSON Schema keywords. Rules without an equivalent keyword are left out. */
 export interface Limits {
   readonly required: boolean;
-  /** Keywords for the field's value as a whole. */
+  /** The JSON Schema keywords for the field's value as a whole. */
   readonly outer: JsonObject;
-  /** Keywords for each element of a list, or for each value of a map. */
+  /** The JSON Schema keywords for each element of a list, or for each value of a map. */
   readonly inner: JsonObject;
 }
 
@@ -39,7 +39,7 @@ export function limitsOf(field: DescField): Limits {
   }
 }
 
-/** Returns the keywords of a single value. */
+/** Returns the JSON Schema keywords for the rules of a single value. */
 function keywords({ type }: FieldRules): JsonObject {
   switch (type.case) {
     case "string": {

@@ -21,7 +21,7 @@ import { declaredRights, type Estimates, estimate } from "./estimates.ts";
 const ROOT_DELEGATION = "del_000000000000";
 /** Maximum duration of a task in milliseconds. */
 const LONGEST_MS = 30 * 24 * 3_600_000;
-/** The resource of work that is only described in words and uses no capability. */
+/** The last part of the resource for work that names no capability and is only described in words. */
 const FREE_WORK = "-";
 
 /** Thrown to decline a delegation. The message is the reason in the result (DelegateOS 9.3). */
@@ -100,7 +100,7 @@ async function soundToken(
   throw new TurnedDown(type, result.value?.detail ?? `the token is denied: ${type}`);
 }
 
-/** Records the delegations of the token, so that the worker can complete the last one. (DelegateOS 8) */
+/** Records the delegations of the token, so that the worker can complete the last delegation. (DelegateOS 8) */
 async function inspectToken(
   { tokens }: Clients,
   { dct, dctFormat }: DelegateParams,
@@ -154,7 +154,8 @@ async function delegatee({ agents }: Clients, principal: string, call: WireCall)
 }
 
 /**
- * Requires that an agent declares the rights that the contract needs. An agent without any declarations is accepted.
+ * Requires that the agent declares the DelegateOS capabilities that the contract needs. An agent without any
+ * declarations is accepted.
  */
 function assertSupported(agent: Agent, contract: TaskContract): void {
   const declared = declaredRights(agent);
@@ -216,8 +217,8 @@ function allowedMs({ createdAt, constraints }: TaskContract): number {
 }
 
 /**
- * Refusals about the contract or the token. They decline the delegation in its result; every other fault is an error of
- * the call.
+ * Refusals about the contract or the token. The result of the call reports them as a declined delegation;
+ * every other fault is an error of the call.
  */
 const TURNING_DOWN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.INVALID_REQUEST,

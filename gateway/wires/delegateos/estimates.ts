@@ -16,7 +16,10 @@ export interface Estimates {
   readonly costMicrocents?: bigint;
 }
 
-/** Returns the ids of capabilities that name a right of DelegateOS, `namespace:action` (DelegateOS 12). */
+/**
+ * Returns those of the agent's capability ids that name a DelegateOS capability, `namespace:action`
+ * (DelegateOS 12).
+ */
 export function declaredRights({ capabilityIds }: Agent): ReadonlySet<string> {
   return new Set(capabilityIds.filter((id) => id.includes(":")));
 }

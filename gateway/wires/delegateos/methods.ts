@@ -17,7 +17,7 @@ import type { WireCall } from "../../edge/wire-call.ts";
 import { delegate } from "./delegate.ts";
 import { asDenial } from "./errors.ts";
 
-/** The methods of DelegateOS, implemented on messages (DelegateOS 9). */
+/** Implements DelegateOS's methods on decoded messages (DelegateOS 9). */
 export class DelegateosMethods {
   readonly #clients: Clients;
   readonly #clock: Clock;
@@ -71,7 +71,7 @@ export class DelegateosMethods {
   }
 }
 
-/** Names in the document for the fields that violations report. */
+/** Maps the service's field names in violations to paths in the client's document. */
 const NAMES = { attestation: "/attestation", output: "/output", entry: "/revocation", "token.token": "/dct" };
 
 async function withDocumentFields<T>(answer: Promise<T>): Promise<T> {

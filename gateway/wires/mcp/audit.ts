@@ -1,11 +1,12 @@
 import type { CallDecision } from "@depute/mcp";
 import type { ServiceDeps } from "@depute/service";
 
-/** Maximum number of characters of each text of a record. */
+/** Maximum length of each text in an audit record, in characters. */
 const MAX_TEXT = 256;
 
 /**
- * Returns a function that records the decisions on calls of MCP servers. A full audit trail refuses the call.
+ * Returns a function that records the decisions on calls of MCP servers. If the audit trail is full, the call
+ * is refused.
  *
  * @param audit the trail of the gateway
  */

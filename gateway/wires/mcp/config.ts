@@ -10,13 +10,16 @@ import {
 } from "@depute/mcp";
 import { type Logger, SettingsError, textOfFile } from "@depute/service";
 
-/** The last segment of the address that the published DelegateOS client calls, which no server may have as its name. */
+/**
+ * The last path segment of the address that the published DelegateOS client calls. No MCP server may have
+ * this name.
+ */
 export const MESSAGE = "message";
 
-/** Milliseconds between two looks at the file. */
+/** Milliseconds between two checks of the configuration file for changes. */
 const LOOK_MS = 1000;
 
-/** A server with an address, so that the gateway can serve it. */
+/** The configuration of an MCP server whose own address is known, so that the gateway can serve the server. */
 export interface ServableUpstream extends UpstreamConfig {
   readonly address: UpstreamAddress;
 }
@@ -60,7 +63,7 @@ export interface McpConfigFileOptions {
 export class McpConfigFile {
   readonly #options: McpConfigFileOptions;
   #text = "";
-  /** The message of the fault that the log already has. */
+  /** The message of the last fault that was logged, so that the same fault is not logged again. */
   #fault = "";
   #cancel = () => {};
 
@@ -96,7 +99,8 @@ export class McpConfigFile {
   #look(): void {
     const { path, log, apply } = this.#options;
     try {
-      // The text is compared, because a program may write the file in parts within one tick of the file's time.
+      // Compares the text, not the file's time: a program may write the file in several steps that get the same
+      // time.
       const text = textOfFile(path);
       if (text === this.#text) {
         this.#fault = "";

@@ -38,7 +38,7 @@ export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
       ...tool,
       inputSchema: { type: "object", properties, required: [...required], additionalProperties: false },
       run: async (args, call) => method(clients, read(args), call),
-      // Only a delegation is a task; the other tools answer at once or after a bounded wait.
+      // Only `delegate` creates an MCP task. The other tools answer immediately or after a bounded wait.
       ...(method === delegate && {
         begin: async (args, call) => {
           const task = await createTask(clients, read(args), call);

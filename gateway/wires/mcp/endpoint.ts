@@ -21,7 +21,7 @@ export async function answerMcp(
   if (body !== undefined) {
     const parsed = parseJson(body.bytes, { maxBytes: body.bytes.length, maxDepth: MAX_DEPTH });
     if (!parsed.ok) return refuse(JSON_RPC.PARSE_ERROR, parsed.error.message);
-    // Batches are refused, because revisions since 2025-06-18 have none and a proof covers only one call.
+    // Refuses batches: MCP revisions since 2025-06-18 have no batches, and a holder proof covers only one call.
     if (Array.isArray(parsed.value)) return refuse(JSON_RPC.INVALID_REQUEST, "batches are not answered here");
     value = parsed.value;
   }

@@ -16,7 +16,7 @@ const ERRORS = errorTable({});
 const spell = jsonRpcErrors(ERRORS);
 
 /**
- * Returns the function that converts refusals by HTTP at MCP's addresses.
+ * Returns the function that converts an exception to the HTTP error answer at MCP's addresses.
  *
  * @param served returns the addresses that the refusal of an unknown address lists
  */
@@ -83,8 +83,8 @@ export async function loginOrChallenge(
 }
 
 /**
- * Converts a refusal to a form for language models. An internal fault reveals nothing but the request id, under which
- * the log has the cause.
+ * Converts a refusal to a form for language models. An internal fault reveals only the request id. The log
+ * contains the cause under this id.
  */
 export function refusalForModel(thrown: unknown, requestId: string): JsonObject {
   const refusal = refusalIn(thrown);

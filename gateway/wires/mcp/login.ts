@@ -4,13 +4,14 @@ import { refusalIn } from "../../edge/fault.ts";
 import { json, type MethodRoute } from "../../edge/route.ts";
 import type { WireDeps } from "../../edge/wire-deps.ts";
 
-/** The path of the metadata of a protected resource is this prefix before the resource's own path. (RFC 9728 3.1) */
+/** The prefix of a metadata path. The path of the protected resource itself follows the prefix. (RFC 9728 3.1) */
 const METADATA = "/.well-known/oauth-protected-resource";
 
 /**
- * Serves the metadata of Depute's own tools, and of the MCP servers that take a login. (RFC 9728; MCP, Authorization)
+ * Serves the metadata of Depute's own tools, and of the MCP servers that require a login. (RFC 9728; MCP,
+ * Authorization)
  *
- * @param needsLogin whether the server of a name takes a login
+ * @param needsLogin whether the server with this name requires a login
  */
 export function metadataRoutes(
   needsLogin: (server: string) => boolean,
@@ -40,8 +41,8 @@ function metadataOf(resource: string, issuers: readonly string[]): JsonObject {
 }
 
 /**
- * Returns the header of a refusal with 401, which leads a client to the metadata. (RFC 9728 section 5.1) Without issuers
- * it names the schemes alone.
+ * Returns the `WWW-Authenticate` header of a 401 answer, which contains the address of the resource's
+ * metadata. (RFC 9728 section 5.1) Without issuers the header contains only the names of the schemes.
  */
 export function challengeHeaders(
   path: string,

@@ -195,7 +195,7 @@ export function statusWord({ status }: Task): string {
   return name.replace("TASK_STATUS_", "").toLowerCase();
 }
 
-/** Returns a task in the form for models. */
+/** Returns a task in the form in which language models read it. */
 export function toView(task: Task | undefined): JsonObject {
   if (task === undefined) throw new Error("the answer has the task");
   const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId, question } =

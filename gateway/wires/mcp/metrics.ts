@@ -15,7 +15,7 @@ const NO_RULE = "other";
 export interface ServerObserver {
   onCall(call: ObservedCall): void;
   onState(state: ServerState): void;
-  /** Called when the server is configured, and counts as usable until it fails. */
+  /** Called when the server is configured. From then on the server counts as usable until it fails. */
   added(): void;
   /** Called when the server is no longer configured. */
   removed(): void;
@@ -24,7 +24,7 @@ export interface ServerObserver {
 /**
  * Registers the metrics of the servers behind the proxy.
  *
- * @param parts receives the state of each server as `mcp/{server}`
+ * @param parts receives the health of each server under the name `mcp/{server}`
  */
 export function mcpObservers(registry: Registry, parts: HealthParts): (server: string) => ServerObserver {
   const registers = [registry];

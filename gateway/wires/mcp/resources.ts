@@ -15,7 +15,7 @@ const JSON_TYPE = "application/json";
 /** Number of tasks on one page of the list. */
 const PAGE_SIZE = 50;
 
-/** The addresses of resources. */
+/** Matches the URI of a resource: the kind, the id, and optionally the name of a view. */
 const ADDRESS = /^depute:\/\/(tasks|sessions)\/([^/]{1,128})(?:\/([a-z]+))?$/;
 
 /** The refusals of a resource that does not exist, or that the caller may not know. */

@@ -35,7 +35,7 @@ export interface McpWireOptions {
   readonly metrics: ServiceDeps["metrics"];
   readonly parts: HealthParts;
   readonly audit: ServiceDeps["audit"];
-  /** Seals the ids of the servers' tasks. */
+  /** Seals the ids of the MCP servers' tasks, so that no client can forge an id. */
   readonly seal: Seal;
 }
 

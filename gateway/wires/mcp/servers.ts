@@ -13,7 +13,7 @@ import type { WireDeps } from "../../edge/wire-deps.ts";
 import type { ServableUpstream } from "./config.ts";
 import type { ServerObserver } from "./metrics.ts";
 
-/** Milliseconds in which the last answers of a removed server reach their clients. */
+/** Milliseconds that the last answers of a removed server have to reach their clients. */
 const SEND_MS = 1000;
 
 export interface McpServersOptions {
@@ -21,9 +21,9 @@ export interface McpServersOptions {
   readonly observer: (server: string) => ServerObserver;
   /** Receives each decision on a call of a server; see `ProxyOptions.onDecision`. */
   readonly onDecision: (server: string, decision: CallDecision) => void;
-  /** Seals the ids of the servers' tasks. */
+  /** Seals the ids of the MCP servers' tasks, so that no client can forge an id. */
   readonly seal: Seal;
-  /** Returns the dependencies of a server's proxy that decide. */
+  /** Returns the dependencies of a server's proxy that decide whether a call is allowed. */
   readonly decisions: (config: UpstreamConfig) => Pick<ProxyOptions, "authoriser" | "schemaCheck">;
 }
 
@@ -49,8 +49,8 @@ export class McpServers {
   }
 
   /**
-   * Returns the proxies of the servers without login, by the names of the servers. The address of messages takes tokens
-   * alone.
+   * Returns the proxies of the servers that need no login, by server name. The address /mcp/message serves only
+   * these servers, because its clients present a token and no login.
    */
   get proxies(): ReadonlyMap<string, McpProxy> {
     const open = [...this.#running].filter(([, { config }]) => !config.login);

@@ -26,7 +26,8 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
     },
     answer: (taskId, responses, call) =>
       unlessAbsent(async () => {
-        // Only the main call carries the caller's rights, so this read decides nothing but the key.
+        // Only the main call carries the caller's credentials. This read serves only to compute the key of the open
+        // question.
         const { question, questionTime } = (await read(taskId, call.aside)) ?? {};
         const key = question && questionKey(taskId, questionTime);
         const response = key !== undefined && Object.hasOwn(responses, key) ? responses[key] : undefined;
@@ -36,7 +37,7 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
         try {
           return (await tasks.provideInput({ taskId, requestId: `mcp/${key}`, input }, call.asCaller)).task;
         } catch (thrown) {
-          // The question has an answer already, and an answered key is ignored.
+          // The question was answered before, so this answer is ignored.
           if (ANSWERED.has(refusalIn(thrown).reason)) return read(taskId, call.aside);
           throw thrown;
         }

@@ -66,7 +66,8 @@ export function fittingLevels(
   const { minimal, compact = levels.full } = levels;
   return {
     ...(minimal !== undefined && fits("minimal", minimal) ? { minimal } : {}),
-    // The minimal form must be a text. If the worker gave none, the compact form replaces it under its own name.
+    // The minimal form must be a text. If the worker provided none, the compact form replaces it, in the member
+    // `compact`.
     ...(fits("compact", compact) || (fullest.level === "minimal" && minimal === undefined)
       ? { compact }
       : {}),
@@ -76,8 +77,9 @@ export function fittingLevels(
 }
 
 /**
- * Returns a preliminary result if it fits the token budget, otherwise undefined. The worker sends it in one form only.
- * Its level is the one that the worker states or, if lower, the requested one.
+ * Returns a preliminary result if it fits the token budget, otherwise undefined. The worker sends a
+ * preliminary result in one form only. The level of this form is the one that the worker states or, if lower,
+ * the requested one.
  *
  * @param statedLevel the level that the worker states; an unknown word counts as `compact`
  */

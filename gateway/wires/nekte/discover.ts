@@ -111,7 +111,8 @@ async function sharedIds(
     if (once.has(id)) shared.add(id);
     once.add(id);
   }
-  // A list of all capabilities shows every shared id. Otherwise the registry is asked about each id that occurs once.
+  // A complete list shows every id that several agents share. Otherwise the registry is asked about each id
+  // that occurs only once in the list.
   if (isWhole || viewer === undefined) return shared;
   const unsure = [...once].filter((id) => !shared.has(id));
   for (let at = 0; at < unsure.length; at += CONCURRENCY) {

@@ -5,7 +5,7 @@ import { encode } from "@depute/wire";
 /** The version of NEKTE as NEKTE's library writes it. */
 export const NEKTE_VERSION = "0.2.0";
 
-/** The agent name of the platform as a whole. */
+/** The agent name that the platform states where no single agent is addressed. */
 export const PLATFORM_AGENT = "depute";
 
 /** Explains how to call an agent, for readers who have only the card. */

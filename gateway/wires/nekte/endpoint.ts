@@ -190,8 +190,8 @@ function isUnauthenticated(thrown: unknown): boolean {
 }
 
 /**
- * The refusal of an outdated version. It contains the current version, so that the caller can retry immediately. (NEKTE
- * 2, Version Mismatch)
+ * The refusal of an invocation that states an outdated version hash. It contains the current version, so that
+ * the caller can retry immediately. (NEKTE 2, Version Mismatch)
  */
 function outdated(schema: CapabilityFull): WireFault {
   const refusal = new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {

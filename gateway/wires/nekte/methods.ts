@@ -42,8 +42,8 @@ export type Invocation =
   | { readonly kind: "outdated"; readonly schema: CapabilityFull };
 
 /**
- * The methods of NEKTE, implemented on messages, so that JSON and gRPC share them. `agentId` is the agent that the
- * address names, or empty for all agents.
+ * Implements NEKTE's methods on decoded messages, so that JSON and gRPC share them. `agentId` is the agent
+ * that the address names, or empty for all agents.
  */
 export class NekteMethods {
   readonly #context: NekteContext;
@@ -269,8 +269,8 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.task.resume (NEKTE 5), of a task that the caller names by its own id. As NEKTE requires, the task shows as
-   * running from then on, even while it waits for a worker.
+   * nekte.task.resume (NEKTE 5): resumes a task. The caller names the task by the caller's own id. As NEKTE
+   * requires, the task shows as running from then on, even while it waits for a worker.
    */
   async resume(agentId: string, request: TaskResumeRequest, call: WireCall): Promise<Lifecycle> {
     const { taskId, budget } = request;
@@ -284,7 +284,7 @@ export class NekteMethods {
     return { taskId, status: stateOfTask(task), previousStatus: stateBefore(previousStatus, task) };
   }
 
-  /** nekte.task.status (NEKTE 6), of a task that the caller names by its own id. */
+  /** nekte.task.status (NEKTE 6): reads a task. The caller names the task by the caller's own id. */
   async status(agentId: string, { taskId }: TaskStatusRequest, call: WireCall): Promise<Task> {
     const { task } = await this.#byTaskId(agentId, call, (agent) =>
       this.#context.clients.tasks.getTask({ externalId: taskId, agentId: agent }, call.asCaller),

@@ -17,7 +17,10 @@ import type { NekteMethods } from "./methods.ts";
 import { prepareRequest } from "./proto3.ts";
 import { stateOfTask } from "./states.ts";
 
-/** Name of the metadata that contains the addressed agent. Without it, all agents are addressed. */
+/**
+ * Name of the request metadata that contains the addressed agent. Without it, the server's own agent or the
+ * host name determines the agent.
+ */
 export const AGENT_METADATA = "nekte-agent";
 
 /** Conversions of requests and errors that apply to every method of `nekte.v1.Nekte`. */
@@ -31,11 +34,15 @@ export interface NekteServiceOptions {
   readonly clock: Clock;
   /** Host names below which `{agent}.NAME` addresses one agent, in lower case and without ports. */
   readonly hosts: () => readonly string[];
-  /** The agent of this server, for calls that name no agent. If it is absent, such calls address all agents. */
+  /**
+   * The agent of a server that serves only one agent. Calls without AGENT_METADATA address this agent. If the
+   * server serves all agents, this member is absent, and such calls address the agent in the host name or all
+   * agents.
+   */
   readonly agentId?: string;
 }
 
-/** Serves nekte.v1.Nekte as published, either for all agents or as the server of one agent. */
+/** Implements the published service nekte.v1.Nekte, either for all agents or as the server of one agent. */
 export function nekteService(options: NekteServiceOptions): ServiceImpl<typeof Nekte> {
   const { methods, clock } = options;
   const agentOf = ({ requestHeader, url }: HandlerContext): string =>

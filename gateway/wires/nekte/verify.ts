@@ -25,11 +25,11 @@ export interface Verified {
 }
 
 /**
- * nekte.verify (NEKTE 8): checks the result of a task, which the caller names by its own id. Only the comparison with
- * the caller's hash can pass or fail; the other checks provide evidence.
+ * nekte.verify (NEKTE 8): checks the result of a task. The caller names the task by the caller's own id. Only
+ * the comparison with the caller's hash can pass or fail; the other checks provide evidence.
  *
- * @throws DeputeError TASK_NOT_FOUND, TASK_STATE_CONFLICT when there is no result, BUDGET_EXCEEDED, INVALID_REQUEST,
- *   ATTESTATION_NOT_FOUND; WireFault VERIFICATION_FAILED
+ * @throws DeputeError TASK_NOT_FOUND, TASK_STATE_CONFLICT when there is no result, BUDGET_EXCEEDED,
+ *   INVALID_REQUEST, ATTESTATION_NOT_FOUND; WireFault VERIFICATION_FAILED
  */
 export async function verify(
   { tasks, results, attestations }: Pick<Clients, "tasks" | "results" | "attestations">,

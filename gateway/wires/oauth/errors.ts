@@ -17,7 +17,7 @@ export type OAuthCode =
   | "temporarily_unavailable"
   | "server_error";
 
-/** A request that the token endpoint refuses by itself. */
+/** A refusal by the token endpoint itself, not by a service that the endpoint calls. */
 export class OAuthFault extends Error {
   readonly code: OAuthCode;
 
@@ -28,7 +28,7 @@ export class OAuthFault extends Error {
   }
 }
 
-/** Characters that a description may have. (RFC 6749 appendix A.8) */
+/** Matches the characters that an error description must not contain. (RFC 6749 appendix A.8) */
 const NOT_DESCRIPTION = /[^\x20\x21\x23-\x5b\x5d-\x7e]/g;
 
 /** Converts a refusal to an error answer of the token endpoint. */
@@ -68,7 +68,10 @@ function codeOf({ reason, metadata }: DeputeError): OAuthCode {
   }
 }
 
-/** Builds an error with one more member than RFC 6749 has: the platform's reason, which is the same on every wire. */
+/**
+ * Builds an error answer. Besides the members of RFC 6749 it has `reason`: the platform's error reason, which
+ * is the same on every wire.
+ */
 function answer(status: number, error: string, description: string, reason: ErrorReason): WireError {
   const text = description.replace(NOT_DESCRIPTION, "'");
   const body: JsonValue = { error, error_description: text, reason: reasonName(reason) };

@@ -5,7 +5,7 @@ import { OAuthFault } from "./errors.ts";
 export interface TokenForm {
   /** Returns a parameter; empty if it is absent. An empty parameter counts as absent (RFC 6749 section 3.2). */
   text(name: string): string;
-  /** Returns a repeatable parameter. */
+  /** Returns all values of a parameter that may occur more than once. */
   all(name: string): readonly string[];
 }
 
@@ -49,8 +49,8 @@ export const CAPABILITY_TYPE = "delegateos_capability";
 const MAX_CAPABILITIES = 64;
 
 /**
- * Returns the capabilities of `authorization_details` (RFC 9396 section 2). A text of scopes could not name them, because a
- * resource may have any character.
+ * Returns the capabilities of `authorization_details` (RFC 9396 section 2). OAuth's `scope` could not name
+ * them, because a resource may contain any character.
  *
  * @throws OAuthFault invalid_request
  */

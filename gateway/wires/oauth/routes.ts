@@ -26,11 +26,14 @@ const SUBJECT_KINDS: Readonly<Record<string, SubjectTokenKind>> = {
 const FORM = "application/x-www-form-urlencoded";
 const TOKEN_PATH = "/oauth/token";
 const KEYS_PATH = "/.well-known/jwks.json";
-/** Caches may keep the keys for less than the hour in which a new key is published and does not sign yet. */
+/**
+ * Caches may keep the keys for five minutes. A new key is published an hour before its first signature, so
+ * every cache has it in time.
+ */
 const KEYS_CACHED = "public, max-age=300";
 /** Maximum number of bytes of a token request. */
 const MAX_FORM_BYTES = 65_536;
-/** Answers with tokens are not stored. (RFC 6749 section 5.1) */
+/** Headers that forbid caches to store an answer with tokens. (RFC 6749 section 5.1) */
 const NO_STORE = { "cache-control": "no-store", pragma: "no-cache" };
 const MS_PER_SECOND = 1000;
 
@@ -83,7 +86,10 @@ function metadataOf(issuer: string): JsonObject {
   };
 }
 
-/** Answers an exchange, in the direction that the type of the subject token names. */
+/**
+ * Answers a token exchange. A DelegateOS token as the subject token is exchanged for a JWT; any other subject
+ * token is exchanged for a DelegateOS token.
+ */
 function answered(tokens: Clients["tokens"], form: TokenForm, request: WireRequest): Promise<JsonObject> {
   if (form.text("grant_type") !== EXCHANGE_GRANT) {
     throw new OAuthFault("unsupported_grant_type", `grant_type is not ${EXCHANGE_GRANT}`);
@@ -101,7 +107,7 @@ function answered(tokens: Clients["tokens"], form: TokenForm, request: WireReque
   return isOwn ? projected(tokens, form, request) : exchanged(tokens, form, request);
 }
 
-/** Projects a token of this platform for a resource server. */
+/** Exchanges a DelegateOS token for a JWT that one resource server accepts. */
 async function projected(
   tokens: Clients["tokens"],
   form: TokenForm,
@@ -199,7 +205,10 @@ function proofIn({ headers: { dpop } }: WireRequest): string {
   throw new OAuthFault("invalid_dpop_proof", "the header DPoP has no proof of the holder's key");
 }
 
-/** The proof and the exchanged token are in the request; as credentials of the call they would count twice. */
+/**
+ * Returns the call's options without credential headers. The request message already contains the proof and
+ * the exchanged token. As credentials of the call, the proof would count as used twice.
+ */
 function withoutCredentials({ call: { asCaller } }: WireRequest) {
   const headers = new Headers(asCaller.headers);
   for (const name of ["authorization", "dpop", "x-api-key"]) headers.delete(name);

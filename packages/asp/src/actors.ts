@@ -38,7 +38,7 @@ function is(actor: Actor, session: Session, party: Party, object: SessionObject 
 }
 
 /**
- * Checks that a party may send a message, according to its row of the table.
+ * Checks that a party may send a message, according to the message's row in ASP's table of transitions.
  *
  * @throws Refused wrong_party, authority_exceeded, not_a_participant
  */

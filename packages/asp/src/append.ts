@@ -27,7 +27,7 @@ export type Appended =
       readonly ok: true;
       readonly session: Session;
       readonly ordinal: number;
-      /** The proof in the message, if append checked one. */
+      /** The verified proof of possession in the message; absent if append had no proof to check. */
       readonly proven?: Proven;
     }
   /** The session without the message. Deadlines that have passed are applied to it. */
@@ -256,7 +256,10 @@ function checkConstraints(
   }
 }
 
-/** Returns the session with the state that follows a message. */
+/**
+ * Returns the session after a message, in the state `next`: a new state, the same state, or the state before
+ * the escalation. If the row requires a message of both parties, the state changes only with the second.
+ */
 function enter(session: Session, row: Row, next: SessionState | "stay" | "return", nowMs: number): Session {
   if (next === "stay") return session;
   if (next === "return") {

@@ -43,7 +43,7 @@ export function dueMsOf(deadline: string | undefined, nowMs: number): number | u
   return ms;
 }
 
-/** Marks each obligation as overdue that was due before `atMs` and not claimed. */
+/** Marks each outstanding obligation as overdue whose due time is at or before `atMs`. */
 export function overdue(object: SessionObject, atMs: number): SessionObject {
   const obligations = object.obligations?.map((obligation) =>
     obligation.status === "outstanding" && (obligation.dueMs ?? Number.POSITIVE_INFINITY) <= atMs

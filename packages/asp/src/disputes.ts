@@ -70,8 +70,8 @@ export function disputesOf(
 function reasonOf({ status }: Obligation, { escrow }: SessionObject): DisputeReason | undefined {
   if (status === "refused") return "fulfillment-mismatch";
   if (status === "overdue") return "timeout-breach";
-  // An outstanding obligation without refunded escrow is no dispute, because it may be due after the session. A seat,
-  // for example, is paid by the year.
+  // An outstanding obligation whose escrow was not refunded is no dispute. It may become due after the session,
+  // for example a yearly payment.
   return status === "outstanding" && escrow?.state === "refunded" ? "non-delivery" : undefined;
 }
 

@@ -40,11 +40,11 @@ export function evidenceReferences({ content }: Envelope): EvidencePlace[] {
 }
 
 /**
- * Returns a delegate's report as portable evidence: the verifier, its delegation, the time and the registry statuses.
- * Returns undefined if there is no report. (ASP "Cross-Session References")
+ * Returns a delegate's report as portable evidence: the delegate as verifier, the delegation, the time and
+ * the registry statuses. Returns undefined if there is no report. (ASP "Cross-Session References")
  *
- * @param delegateMessage the message that delegated
- * @param report the message that reported
+ * @param delegateMessage the message that created the delegation
+ * @param report the message that contains the delegate's report
  */
 export function evidenceOf(
   session: Session,

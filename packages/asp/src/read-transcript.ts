@@ -95,8 +95,8 @@ function hasMember(value: JsonValue, name: string): boolean {
 }
 
 /**
- * Reads an answer of ExportTranscript. Returns undefined if the value is no such answer, and a text with the fault if
- * the answer is malformed.
+ * Reads an answer of ExportTranscript. Returns undefined if the value is not an answer of ExportTranscript.
+ * Returns a text with the fault if the answer is malformed.
  */
 function ofAnswer(value: JsonValue): Transcript | string | undefined {
   if (!hasMember(value, "transcript")) return undefined;

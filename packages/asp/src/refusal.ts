@@ -59,7 +59,7 @@ export const REFUSALS = {
   session_ended: kind("protocol", OTHER),
   /** The session's state does not allow this message. */
   wrong_state: kind("protocol", OTHER),
-  /** One party has sent CLOSE, so nothing new can be opened. */
+  /** One of the two parties has sent CLOSE, so a message may not open a new object. */
   closing: kind("protocol", OTHER),
   /** The sender is not the party that may send this message. */
   wrong_party: kind("rejection", UNAUTHORIZED),
@@ -129,8 +129,8 @@ export class Refused extends Error {
 }
 
 /**
- * Whether a later attempt may succeed after a rejection, by code; undefined if that varies. (ASP specification "Error
- * codes")
+ * For each rejection code, whether a later attempt may succeed. For a code without an entry, the rejecting
+ * message decides. (ASP specification "Error codes")
  */
 const RETRYABLE: ReadonlyMap<RejectionCode, boolean> = new Map([
   [RejectionCode.INSUFFICIENT_TRUST_SCORE, false],

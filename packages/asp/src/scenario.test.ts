@@ -111,8 +111,8 @@ describe("a transcript is refused", () => {
         entry.ordinal = at + 1;
       });
     });
-    // Without the invitation, the session cannot begin. Without the delegation, the next sender is no participant.
-    // Without any other message, the hash chain breaks.
+    // The test leaves out one message. Without the invitation, the session cannot begin. Without the delegation,
+    // the next sender is no participant. Without any other message, the hash chain breaks.
     const codes: Record<number, string> = { 0: "wrong_state", 7: "not_a_participant" };
     expect(verdict).toEqual([codes[index] ?? "head_moved", index + 1]);
   });

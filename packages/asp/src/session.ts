@@ -187,12 +187,12 @@ export function idleSession(sessionId: string, nowMs: number): Session {
   };
 }
 
-/** Returns the party with an agent's id. */
+/** Returns the party of the agent with the given id. */
 export function partyOf(session: Session, agentId: string): Party | undefined {
   return session.parties.find((party) => party.agentId === agentId);
 }
 
-/** Returns the object with an id. */
+/** Returns the object with the given id. */
 export function objectOf(session: Session, id: string): SessionObject | undefined {
   // Ids come from untrusted input, so `__proto__` must not find an inherited member.
   return Object.hasOwn(session.objects, id) ? session.objects[id] : undefined;
@@ -205,7 +205,7 @@ export function objectsOf(session: Session, kind?: ObjectKind): SessionObject[] 
     .sort((a, b) => a.ordinal - b.ordinal);
 }
 
-/** Whether the party is one of the two between which the session began. */
+/** Whether the party is one of the two principals of the session. All other parties are delegates. */
 export function isPrincipal({ role }: Party): boolean {
   return role !== ParticipantRole.DELEGATE;
 }

@@ -14,7 +14,10 @@ export const RESULT_TYPE = "result";
 
 export type MessageBody = Exclude<Body["kind"], { case: undefined }>;
 
-/** The subject of a message: the row of the table for the message, and the object that it refers to. */
+/**
+ * The subject of a message, which selects a row of ASP's table of transitions, and the object that the
+ * message refers to.
+ */
 export interface About {
   readonly subject: Subject;
   readonly object?: SessionObject;

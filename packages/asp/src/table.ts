@@ -2,8 +2,8 @@ import { Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 
 /**
- * The subjects of messages. An answer has the kind of the object that it answers. `fulfilment` stands for an accepted
- * commitment whose obligations the other side claims to have fulfilled.
+ * The subjects of messages. The subject of an answer is the kind of the answered object. `fulfilment` stands
+ * for an accepted commitment whose obligations the other side claims to have fulfilled.
  */
 export type Subject =
   | "invitation"
@@ -43,7 +43,10 @@ export type Actor =
 /** The state after a message: a given state, `stay` for the same state, or `return` for the state before ESCALATE. */
 export type Next = SessionState | "stay" | "return";
 
-/** One row of the table. */
+/**
+ * One row of ASP's table of transitions: a message, the roles that may send it, and its effect on the
+ * session's state.
+ */
 export interface Row {
   readonly performative: Performative;
   readonly subject: Subject;

@@ -10,7 +10,7 @@ interface Deadline {
   readonly apply: (session: Session) => Session;
 }
 
-/** Returns the session after its end. */
+/** Ends a session: returns it in a final state, with its open commitments settled. */
 export function endSession(
   session: Session,
   state: SessionState,

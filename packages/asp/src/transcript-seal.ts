@@ -45,8 +45,8 @@ export function entryHash(engine: CryptoEngine, entry: TranscriptEntry): string 
 }
 
 /**
- * Computes the head of a transcript, which the platform logs. All exports of a session with the same latest message
- * have the same head.
+ * Computes the session head of a transcript, which the platform adds to its transparency log. All exports of
+ * a session with the same latest message have the same head.
  *
  * @param entryHashes entryHash of each message, in order
  */
@@ -126,7 +126,10 @@ export function verifySeal(
   return wrong("the transparency log does not prove the head");
 }
 
-/** Whether a signed state of the log contains the head. */
+/**
+ * Whether the transparency log contains the session head, according to the proof and a signed head of the
+ * log.
+ */
 function isLogged(engine: CryptoEngine, head: SessionHead, proof: TranscriptLogProof): boolean {
   const time = exactTime(proof.loggedAt);
   const signedMs = exactTime(proof.signedAt);

@@ -9,9 +9,9 @@ import { formatTime } from "@depute/core";
 import { objectsOf, type Party, type Session, type SessionObject } from "./session.ts";
 
 /**
- * Returns the session in the form of RPC answers.
+ * Returns the session in the form of RPC responses.
  *
- * @param withObjects whether the answer includes the session's objects
+ * @param withObjects whether the response includes the session's objects
  */
 export function viewOf(session: Session, withObjects = true): SessionView {
   const { returnsTo, organization, objects: _objects } = session;

@@ -102,8 +102,8 @@ export class RedisBus implements Bus {
   }
 
   /**
-   * Sends one batch at a time. While Redis is slow, waiting wake-ups merge into the next batch, so the batches grow and
-   * not their number.
+   * Sends one batch at a time. While Redis is slow, waiting wake-ups merge into the next batch. So batches grow
+   * in size, not in number.
    */
   #flush(): void {
     if (this.#sending !== undefined || this.#pending.isEmpty || this.#publisher.status !== "ready") return;

@@ -7,7 +7,10 @@ import { delay } from "./retry.ts";
 const BEATS_PER_LEASE = 3;
 const LONGEST_BEAT_MS = 10_000;
 
-/** Milliseconds until the record of an agent without a lease is read again. By then the agent may have a lease. */
+/**
+ * Milliseconds between two reads of the record of an agent that has no lease. The agent may get a lease in
+ * the meantime.
+ */
 const NO_LEASE_MS = 60_000;
 
 /** Timeout of one heartbeat, in milliseconds. */

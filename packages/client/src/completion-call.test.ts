@@ -12,7 +12,10 @@ import type { WorkResult } from "./work.ts";
 
 const LEASE = create(LeaseSchema, { taskId: "t", epoch: 1n });
 
-/** Returns how a result is sent: alone, or in a batch together with the batch's group. */
+/**
+ * Returns how the client sends a result: alone, or in a batch. For a batch, the text names the capability
+ * that the batch is for.
+ */
 async function wayOf(
   result: WorkResult,
   task: MessageInitShape<typeof TaskSchema> = {},

@@ -18,7 +18,7 @@ export interface Narrowing {
   readonly maxBudgetMicrocents?: number;
   /** Lifetime of the new token in milliseconds, beginning now. */
   readonly lifetimeMs?: number;
-  /** Number of times that the new token may be narrowed further. */
+  /** Number of times that the new token may be attenuated further. */
   readonly maxChainDepth?: number;
 }
 
@@ -29,10 +29,11 @@ export interface NarrowedToken {
 }
 
 /**
- * Narrows a token for its next holder, offline (DelegateOS 3.4).
+ * Attenuates a token for its next holder, offline (DelegateOS 3.4).
  *
  * @param token the text of the token; its last delegatee must be the key's principal
- * @throws TokenError for an invalid token, for a key that is not the holder's, or for limits wider than the token's
+ * @throws TokenError for an invalid token, for a key that is not the holder's, or for limits wider than the
+ *   token's
  */
 export function narrowToken(token: string, key: Keypair, narrowing: Narrowing): NarrowedToken {
   const parsed = parseToken(token);

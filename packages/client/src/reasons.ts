@@ -38,7 +38,10 @@ export function reasonOf(error: unknown): Reason | (string & {}) | undefined {
   return errorInfo(error)?.reason;
 }
 
-/** Returns the metadata of an error's reason; empty without a reason. The vocabulary of reasons lists the keys. */
+/**
+ * Returns the metadata of an error's reason; empty without a reason. The comments of
+ * depute.errors.v1.ErrorReason list the keys.
+ */
 export function metadataOf(error: unknown): Readonly<Record<string, string>> {
   return errorInfo(error)?.metadata ?? {};
 }

@@ -96,7 +96,8 @@ async function followReviews(
 }
 
 /**
- * Polls for escalated reviews. Escalation adds a reviewer by time alone, so the stream of changes does not report it.
+ * Polls for escalated reviews. Time alone makes a review escalate, without a stored change. So the stream of
+ * changes does not report it.
  */
 async function pollReviews(
   {

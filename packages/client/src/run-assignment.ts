@@ -48,22 +48,22 @@ const DEFAULT_ABANDON_MS = 10_000;
 /** Timeout in milliseconds of the call that returns a task to the queue. */
 const RELEASE_CALL_MS = 10_000;
 
-/** Aborts running work when the worker stops. */
+/** The reason for aborting running work when the worker stops. */
 export class Released extends Error {
   override readonly name: string = "Released";
 }
 
-/** Aborts running work when the delegator cancels the task with a grace period. */
+/** The reason for aborting running work when the delegator cancels the task with a grace period. */
 export class CancelledWithGrace extends Released {
   override readonly name: string = "CancelledWithGrace";
 }
 
-/** Aborts running work when its lease has expired because the platform was unreachable. */
+/** The reason for aborting running work when its lease has expired because the platform was unreachable. */
 export class LeaseLost extends Error {
   override readonly name = "LeaseLost";
 }
 
-/** Interrupts work at a checkpoint, because the delegator requested it. */
+/** The reason for interrupting work at a checkpoint when the delegator requested it. */
 class Interrupted extends Error {
   override readonly name = "Interrupted";
 }

@@ -106,8 +106,8 @@ export class TaskHandle {
   }
 
   /**
-   * Cancels the task immediately or, with `graceMs`, after that many milliseconds, in which the worker may end its work
-   * properly.
+   * Cancels the task immediately. With `graceMs`, the worker has that many milliseconds to end its work in an
+   * orderly way.
    */
   async cancel(reason = "", { graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
     const grace = durationFromMs(graceMs);

@@ -18,7 +18,7 @@ export interface Grant {
   readonly capabilities: readonly Capability[];
   /** The contract that the token serves. Default: a new id. */
   readonly contractId?: string;
-  /** Number of times that the token may be narrowed. Default: 1. */
+  /** Number of times that the token may be attenuated. Default: 1. */
   readonly maxChainDepth?: number;
   /** Maximum cost of the work under the token, above 0. 1 USD is 100,000,000 microcents. */
   readonly maxBudgetMicrocents: number;

@@ -48,7 +48,7 @@ export interface WorkContext {
   readonly interrupting: AbortSignal;
 }
 
-/** What a question asks for. */
+/** The kind of answer that a question asks for. */
 export type QuestionKind = "input" | "authorization";
 
 /** A kind of evidence. (Agenta execution_receipt.schema.json `artifacts[].artifact_type`) */
@@ -61,7 +61,7 @@ export type EvidenceType =
   | "trace_ids"
   | "other";
 
-/** The delivery of a seller beside the result, for a task that carries out an execution. */
+/** The seller's delivery in addition to the result, for a task that carries out an execution. */
 export interface WorkDelivery {
   /** The evidence. A digest is `sha256:` and 64 hexadecimal digits. */
   artifacts?: { type: EvidenceType; uri: string; digest?: string; description?: string }[];

@@ -27,7 +27,7 @@ interface Script {
   directive?: WorkerDirective;
   /** The task's status when the worker gets it. */
   status?: TaskStatus;
-  /** The error that every report gets. */
+  /** The code of the error with which the platform refuses every report. */
   refuse?: Code;
   /** Number of tasks. Default: 1; the first is `t`. */
   tasks?: number;

@@ -134,8 +134,8 @@ class Stream {
     const { calls, agentId, worker = "", capacity = 1 } = this.#options;
     this.#streamId = crypto.randomUUID();
     try {
-      // The worker accepts only as many assignments as it can run at once, so the platform may begin each at its
-      // dispatch.
+      // The worker accepts only as many assignments as it can run at once. So the platform may begin each task at
+      // its dispatch.
       const request = { agentId, worker, capacity, begin: true, streamId: this.#streamId };
       for await (const { assignment } of calls.watchAssignments(request, { signal: this.#broken.signal })) {
         onWork();

@@ -62,8 +62,8 @@ function grpcUrl(text: string): string | undefined {
 }
 
 /**
- * Returns the port at the end of an authority. The text is needed, because the class URL drops port 80, the
- * default of http.
+ * Returns the port at the end of an authority. It reads the text itself, because the class URL drops port 80,
+ * the default of http.
  */
 function portOf(authority: string): string | undefined {
   return /:(\d+)$/.exec(authority)?.[1];

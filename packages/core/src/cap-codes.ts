@@ -1,6 +1,6 @@
 import { type DeputeError, ErrorReason, Status, statusOf } from "./errors.ts";
 
-/** The action on a task when its holder reports an error. (CAP "Observability & Error Handling") */
+/** The action on a task when its agent reports an error. (CAP "Observability & Error Handling") */
 export type CapAction =
   /** The same agent gets the task again, as often as its retry policy allows. */
   | "retry"

@@ -33,7 +33,7 @@ export interface GivenLevels {
   readonly minimal: string | undefined;
 }
 
-/** A result at one level. */
+/** A result at one level of detail. */
 export interface ResolvedDetail {
   readonly level: DetailLevel;
   readonly output: JsonValue;

@@ -44,8 +44,8 @@ export function haveOneOwner(a: Affiliation, b: Affiliation): boolean {
  * shows that the owners differ. If the buyer names the agent as a verifier, no proof is needed, because the
  * buyer accepts the risk. (Agenta `verification_policy.mode` third_party_verified)
  *
- * @param namedAgentIds the agents that the buyer's request names as verifiers; with any of them, no other agent
- * may judge
+ * @param namedAgentIds the agents that the buyer's request names as verifiers; if there are any, no other
+ *   agent may judge
  */
 export function thirdPartyFault(
   third: Affiliation,

@@ -302,7 +302,7 @@ function byNanos(holds: (value: bigint, limit: bigint) => boolean): Maker {
   };
 }
 
-/** The rules that limit a number. */
+/** The rules that set the lower and the upper limit of a number. */
 interface Range {
   readonly greaterThan?: { readonly value?: Amount };
   readonly lessThan?: { readonly value?: Amount };
@@ -329,7 +329,10 @@ function ofBytes(check: (bytes: Uint8Array) => boolean): Check {
   return (value) => value instanceof Uint8Array && check(value);
 }
 
-/** Returns the maker of a check that compares a value with its limit. Both must be numbers, or both bigints. */
+/**
+ * Returns the maker of a check that compares a value with its limit. Value and limit must both be numbers, or
+ * both be bigints.
+ */
 function byAmount(holds: (value: Amount, limit: Amount) => boolean): Maker {
   return (limit) => (value) => typeof value === typeof limit && holds(value as Amount, limit as Amount);
 }

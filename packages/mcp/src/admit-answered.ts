@@ -14,7 +14,7 @@ export interface AnsweredOptions {
 }
 
 /**
- * Admits each request that the server's answer makes to the client (`input_required`, revision 2026-07-28).
+ * Admits each request to the client that the server's result contains (`input_required`, revision 2026-07-28).
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */

@@ -24,7 +24,7 @@ import { shownTaskCapabilities, TASK_METHODS } from "./rules/server-task.ts";
 import type { Era } from "./rules/task-form.ts";
 import { WatchedResources } from "./watched-resources.ts";
 
-/** Milliseconds within which a client answers a request of the server. A person may have to decide. */
+/** Timeout in milliseconds of a server's request to the client. It is long, because a person may have to decide. */
 const ASK_MS = 600_000;
 
 /** Options of the proxy's connection to its client: an SDK server that passes every request to the proxy. */
@@ -43,11 +43,11 @@ export interface DownstreamOptions {
    * of changed resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
    */
   readonly watchers?: Map<Server, WatchedResources>;
-  /** The era of the clients. */
+  /** The MCP era of the clients: `modern` from revision 2026-07-28 on, otherwise `legacy`. */
   readonly era: Era;
   /** Whether clients of 2026-07-28 can listen to single resources. */
   readonly listens?: boolean;
-  /** Receives faults that are not reported in any answer. */
+  /** Receives faults that no response reports. */
   readonly onError: (error: Error) => void;
 }
 
@@ -109,7 +109,8 @@ export async function downstream({
     }
   };
   server.fallbackRequestHandler = answer;
-  // The SDK's fallback does not get the methods that both eras have with different meanings.
+  // The SDK does not call its fallback for methods that have different meanings in the two eras. So these methods are
+  // registered separately.
   for (const method of era === "modern" ? TASK_METHODS.modern : []) {
     server.setRequestHandler(method, { params: ANY_PARAMS }, (params, context) =>
       answer({ method, params }, context),
@@ -183,7 +184,8 @@ function requestOf(
       : {
           onProgress: (progress) => {
             const notified = { ...progress, progressToken: token };
-            // A task tells its progress after the answer to its call, so the session gets it instead of the call's stream.
+            // A task reports progress even after the response to its call, so the progress goes to the session instead of the
+            // call's stream.
             const send = params?.task === undefined ? notify : server.notification.bind(server);
             send({ method: "notifications/progress", params: notified }).catch(onError);
           },
@@ -216,7 +218,7 @@ function askOf({ mcpReq: { send, signal } }: ServerContext): AskedClient["ask"] 
 /** The key under which the SDK stores the exchange beside the request. */
 const EXCHANGE = "depute.dev/exchange";
 
-/** The HTTP status of an error answer, by the JSON-RPC error code. (MCP 2026-07-28, Streamable HTTP) */
+/** The HTTP status of an error response, by the JSON-RPC error code. (MCP 2026-07-28, Streamable HTTP) */
 const STATUS: ReadonlyMap<number, number> = new Map([
   [METHOD_NOT_FOUND, 404],
   [HEADER_MISMATCH, 400],

@@ -200,7 +200,7 @@ export class HttpFace {
   }
 }
 
-/** The answer to an unknown session, as MCP defines it. The client must then begin a new session. */
+/** The response for an unknown session, as MCP defines it. The client must then begin a new session. */
 const NO_SESSION = { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found" } };
 
 function isInitialize(body: unknown): boolean {

@@ -95,9 +95,9 @@ export interface ToolServerOptions<Call> {
   readonly resources: OwnResources<Call>;
   readonly prompts: readonly OwnPrompt[];
   readonly tasks: OwnTasks<Call>;
-  /** Returns the refusal that the model reads after a tool has thrown. */
+  /** Returns the error content that the model reads after a tool has thrown. */
   refusalOf(thrown: unknown, call: Call): JsonObject;
-  /** Returns the HTTP answer after a tool has thrown, if the client must act before the model; undefined otherwise. */
+  /** Returns the HTTP response after a tool has thrown, if the client must act before the model; undefined otherwise. */
   httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
   readonly timers: Timers;
   readonly onError: (error: Error) => void;
@@ -272,7 +272,7 @@ function responded(result: JsonObject, server: Server, era: Era): JsonObject {
   return result;
 }
 
-/** Runs a method of a request with the request's call. */
+/** Runs a method with the context (`Call`) of its request. */
 type Runner<Call> = <T>(context: ServerContext, method: (call: Call) => Promise<T>) => Promise<T>;
 
 /** Returns the function that runs methods. A refusal of the platform becomes the error of the request. */
@@ -334,7 +334,7 @@ function servePrompts(server: Server, prompts: readonly OwnPrompt[]): void {
   });
 }
 
-/** Whether a refusal of the credentials may become the HTTP answer to a request. */
+/** Whether a refusal of the credentials may become the HTTP response to a request. */
 function callsPlatform(body: unknown): boolean {
   const method = isObject(body) ? body.method : undefined;
   return typeof method === "string" && (method === "tools/call" || method.startsWith("tasks/"));

@@ -32,7 +32,7 @@ export interface Identity {
   organizationRoles?: readonly RoleName[];
 }
 
-/** A right in the form in which a DelegateOS token grants it. */
+/** A capability that a call requires, in the form in which a DelegateOS token grants it. */
 export interface Right {
   namespace: string;
   action: string;
@@ -46,7 +46,7 @@ export interface Binding {
   requiredCapabilities?: readonly string[];
 }
 
-/** A caller whose credentials passed the check of the caller's rights. */
+/** A caller with accepted credentials that may make the call. */
 export interface Authorised extends Identity {
   /** The scope that the caller's token grants; absent for a caller without a token. */
   scope?: AuthorizedScope;
@@ -54,7 +54,7 @@ export interface Authorised extends Identity {
   blocks: readonly TokenBlock[];
 }
 
-/** Identifies callers and checks their rights. The tokens service makes the decisions. */
+/** Identifies callers and checks their permissions. The tokens service makes the decisions. */
 export interface Authority {
   /**
    * Identifies the caller of a method that needs no capability of a token.
@@ -64,8 +64,8 @@ export interface Authority {
    */
   identify(context: HandlerContext): Promise<Identity>;
   /**
-   * Checks the caller's token against one right. A caller without a token passes with its identity, and the
-   * method decides about that identity's rights.
+   * Checks whether the caller's token grants a capability. A caller without a token passes with its identity, and the
+   * method decides what that identity may do.
    *
    * @throws DeputeError as identify
    */
@@ -86,7 +86,7 @@ export interface PresentedProof {
   readonly token?: SerializedDCT;
 }
 
-/** The result in the answer of VerifyProof. */
+/** The result in the response of VerifyProof. */
 export type ProofVerdict = VerifyProofResponse["result"];
 
 /** Derives the caller's identity from its credentials. All services derive identities by this function alone. */
@@ -196,8 +196,9 @@ export function tokenDenied(denial: DenialReason | undefined): DeputeError {
 }
 
 /**
- * Returns the refusal of an invalid proof: TOKEN_DENIED for a proof with a token, UNAUTHENTICATED for a proof
- * alone. A proof alone only identifies the caller (RFC 9449 7.1). The message names the invalid claim.
+ * Returns the error for an invalid proof: TOKEN_DENIED for a proof with a token, UNAUTHENTICATED for a
+ * proof alone. A proof alone only identifies the caller (RFC 9449 7.1). The message names the invalid
+ * claim.
  */
 export function callerDenied(
   { token, htm, htu }: Pick<Caller, "token" | "htm" | "htu">,

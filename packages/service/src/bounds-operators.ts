@@ -15,8 +15,8 @@ export const BOUNDS_OPERATORS = {
 } as const;
 
 /**
- * The principals that may widen the bounds of agents: permissions, overseer, limits. An agent's owner may always narrow
- * the bounds.
+ * The principals that may widen the bounds of agents: permissions, overseer, limits. An agent's owner may always
+ * tighten the bounds.
  */
 export class BoundsOperators {
   readonly #operators: ReadonlySet<string>;

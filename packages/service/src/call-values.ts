@@ -53,7 +53,7 @@ export const blocksKey: ContextKey<readonly string[]> = createContextKey<readonl
   description: "blocks",
 });
 
-/** True when the transport checks the answer's size itself, so that the interceptor skips its check. */
+/** True when the transport checks the response's size itself, so that the interceptor skips its check. */
 export const answerCheckedKey: ContextKey<boolean> = createContextKey(false, {
   description: "answer checked",
 });

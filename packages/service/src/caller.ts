@@ -21,9 +21,9 @@ import { grantedRoles } from "./roles/caller-roles.ts";
 export interface Caller {
   /**
    * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret, a token
-   * of a trusted issuer or a client certificate; the principal is its owner. `bound`: an unverified token or holder proof; the principal stays empty until the tokens
-   * service verifies it. `message`: no credentials, at a method whose request can prove its sender
-   * (depute.rpc.v1.message_proves_caller); the method itself identifies the caller.
+   * of a trusted issuer or a client certificate; the principal is its owner. `bound`: an unverified token or holder
+   * proof; the principal stays empty until the tokens service verifies it. `message`: no credentials, at a method whose
+   * request can prove its sender (depute.rpc.v1.message_proves_caller); the method itself identifies the caller.
    */
   readonly kind: "local" | "credential" | "bound" | "message";
   readonly principal: string;
@@ -40,8 +40,8 @@ export interface Caller {
   /** True for an identity that the identities file maps: a token of an issuer or a client certificate. */
   readonly isAttested?: true;
   /**
-   * The SPIFFE id of the client certificate that authenticated the caller; absent for other credentials. A hop passes it
-   * on.
+   * The SPIFFE id of the client certificate that authenticated the caller; absent for other credentials. Depute's
+   * processes forward the id to each other.
    */
   readonly spiffeId?: string;
   /** The token of `Authorization: DPoP <token>`, for kind `bound`. */
@@ -143,7 +143,7 @@ export interface AuthenticationOptions {
   /** `open` treats a caller without credentials as `local`; `required` refuses it. */
   mode: "open" | "required";
   credentials: Credentials;
-  /** The identities that others attest; absent for none. */
+  /** Verifies identities that token issuers or client certificates attest; absent if the settings trust none. */
   identities?: Identities;
 }
 
@@ -171,10 +171,10 @@ export interface ProvenIdentity {
 }
 
 /**
- * Verifies an identity that others attest: a JSON Web Token as Bearer credential, or a client certificate beside no other
- * credentials. A presented identity counts or is refused; the call never continues without it.
+ * Verifies an external identity: a JSON Web Token as Bearer credential, or a client certificate without other
+ * credentials. An identity that cannot be verified is refused. The call never continues without it.
  *
- * @returns undefined where the request presents none
+ * @returns undefined if the request presents no external identity
  * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
  */
 export function proveIdentity(

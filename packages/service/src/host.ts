@@ -178,7 +178,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     await Promise.all(
       [...servers.map(({ server }) => server), ...ownPorts].map((each) => each.close(drainMs)),
     );
-    // What the last calls decided is durable then, and delivered after the next start.
+    // After this, the decisions of the last calls are durable. The next start delivers them to the audit log.
     await Promise.allSettled(trails.map((trail) => trail.close()));
     const closed = await Promise.allSettled(running.toReversed().map(({ instance }) => instance.close()));
     for (const result of closed)

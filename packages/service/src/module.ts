@@ -37,7 +37,7 @@ export interface ServiceDeps {
    * UNAVAILABLE.
    */
   connect(name: ServiceName): Transport;
-  /** Identifies callers and checks their rights: `createAuthority` over the tokens service. */
+  /** Identifies callers and checks their permissions: `createAuthority` over the tokens service. */
   readonly authority: Authority;
   /** Whether a call without credentials is served (`open`), which is for loopback only. */
   readonly auth: "open" | "required";
@@ -96,7 +96,7 @@ export interface ServiceDeps {
   readonly addresses: ClientAddresses;
   /** The turns of callers in this process, for requests that are no RPCs. */
   readonly turns: Pick<FairTurns, "enter">;
-  /** Aborts when the process begins to drain, so that long answers end. */
+  /** Aborts when the process begins to drain, so that long responses end. */
   readonly stopping: AbortSignal;
 }
 
@@ -127,7 +127,7 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
 
 /** How the decisions of a module reach the audit log. */
 export interface AuditOfModule {
-  /** Methods whose allowed calls are not recorded, because a recorded call gave the right to them. */
+  /** Methods whose allowed calls are not recorded, because an earlier recorded call already allowed them. */
   readonly quiet?: readonly DescMethod[];
   /** Whether other services decide on the calls, and record them. Then only refused credentials are recorded. */
   readonly isForwarding?: boolean;

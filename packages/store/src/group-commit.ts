@@ -161,7 +161,10 @@ export class GroupCommit {
   readonly #lane: Lane<Job>;
   #flushing: Promise<void> | undefined;
   #broken: StoreLostError | undefined;
-  /** The batch whose COMMIT got no answer, so that the outcome is unknown. Undefined if no such batch exists. */
+  /**
+   * The batch whose COMMIT got no response, so that its outcome is unknown. Undefined if no such batch
+   * exists.
+   */
   #unknown: { readonly ran: readonly Ran[]; readonly outcome: () => Promise<boolean> } | undefined;
 
   constructor(options: GroupCommitOptions) {
@@ -261,8 +264,8 @@ export class GroupCommit {
   }
 
   /**
-   * Runs the hooks of the batch whose COMMIT got no answer. The callers of that batch have already been
-   * refused.
+   * Runs the hooks of the batch whose COMMIT got no response, if that batch has committed. Its callers have
+   * already received an error.
    */
   async #settleUnknown(): Promise<void> {
     if (this.#unknown === undefined) return;

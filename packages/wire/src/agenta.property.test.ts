@@ -67,8 +67,8 @@ function same(actual: JsonValue, expected: JsonValue): void {
 }
 
 /**
- * Returns the part of a schema that contracts can express. Integers end at 2^53-1, the largest that every JSON parser
- * reads exactly. A schema within an offer is only checked to be an object or a boolean.
+ * Returns the part of a schema that protobuf contracts can express. Integers end at 2^53-1, the largest that
+ * every JSON parser reads exactly. A schema within an offer is only checked to be an object or a boolean.
  */
 function expressible(schema: JsonValue): JsonValue {
   if (Array.isArray(schema)) return schema.map(expressible);

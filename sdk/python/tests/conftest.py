@@ -19,7 +19,7 @@ import depute
 
 ROOT = Path(__file__).resolve().parents[3]
 
-#: Seconds until the platform serves.
+#: Maximum seconds until the platform serves requests.
 START = 60
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -34,7 +34,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def platform_at(folder: Path, *settings: str) -> Iterator[str]:
-    """A platform with its data below a folder."""
+    """Starts a platform whose data folder is below `folder`."""
     flags = ["--data-dir", str(folder / "data"), "--gateway-port", "0", "--log-level", "warn", *settings]
     node = ROOT / "node_modules" / ".bin" / "node"
     log = folder / "log"
@@ -61,7 +61,7 @@ def wait_for_address(platform: subprocess.Popen[bytes], log: Path) -> str:
 
 @dataclass
 class Agent:
-    """A registered agent, and the connections of both sides."""
+    """A registered agent, and the connections of its delegator and its worker."""
 
     id: str
     key: depute.Keypair
@@ -71,7 +71,10 @@ class Agent:
 
 @asynccontextmanager
 async def agent_at(url: str, target: str | None = None, **options: Any) -> AsyncIterator[Agent]:
-    """An agent with the capability `echo`. `target` is where the connections go, if not to the platform itself."""
+    """
+    An agent with the capability `echo`. `target` is the address of the connections if it is not the
+    platform's own.
+    """
     key, other = depute.Keypair.generate(), depute.Keypair.generate()
     name = f"py-{re.sub('[^A-Za-z0-9]', '', key.principal)[:12]}"
     options = {"public_url": url, **options}
@@ -107,7 +110,7 @@ class Proxy:
             self.cut()
 
     def cut(self) -> None:
-        """Ends all connections without a farewell."""
+        """Aborts all connections, without a regular close."""
         self.cuts += 1
         for writer in self._writers:
             writer.transport.abort()

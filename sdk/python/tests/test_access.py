@@ -1,4 +1,4 @@
-"""How a client shows who it is, and whom it trusts."""
+"""Tests of a client's credentials and of its trust in servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_secret_names_its_caller_where_credentials_are_required(tmp_path: Path
                 with pytest.raises(depute.DeputeError) as refused:
                     await client.tasks.list_tasks()
                 assert depute.reason_of(refused.value) is depute.Reason.UNAUTHENTICATED
-        # A key needs no entry in the file.
+        # A caller with a key needs no entry in the credentials file.
         async with depute.connect(url, keypair=depute.Keypair.generate()) as client:
             assert (await client.tasks.list_tasks())["tasks"] == []
 

@@ -1,4 +1,4 @@
-"""The example is short, and tells its story."""
+"""Tests of the example's programs: their length, and the output of a whole run."""
 
 from __future__ import annotations
 

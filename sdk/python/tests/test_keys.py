@@ -1,4 +1,4 @@
-"""Keys in files, and values of requests."""
+"""Tests of key files and of values in requests."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from conftest import Agent, Proxy, agent_at
 
 import depute
 
-#: Seconds in which each test must end; nothing waits for that long.
+#: Maximum seconds of each test. No test waits that long on purpose.
 LIMIT = 60
 
 

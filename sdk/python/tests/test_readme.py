@@ -1,4 +1,4 @@
-"""The programs of the README run."""
+"""Tests that the programs in the README run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DOCUMENTED = "http://127.0.0.1:8080"
 
 
 def program(first_line: str, url: str) -> str:
-    """The block of the README that begins with a line, for a platform."""
+    """The code block of the README that begins with `first_line`, with the address of a test platform."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     [block] = [block for block in blocks if block.startswith(first_line)]
     return str(block).replace(DOCUMENTED, url)

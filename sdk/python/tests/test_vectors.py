@@ -50,7 +50,7 @@ VECTORS = Path(os.environ.get("DEPUTE_VECTORS") or Path(__file__).parents[3] / "
 
 
 class Refused(Exception):
-    """The package refuses the input."""
+    """The package refuses the input of a test vector."""
 
 
 def sha256(data: bytes) -> str:
@@ -277,7 +277,7 @@ def open_holder_session(**given: Any) -> Any:
     )
     shared = agree(own.seed, parse_principal(verifier.principal) or b"")
     assert shared is not None
-    # Both sides compute one key.
+    # Both sides compute the same key.
     caller = asked.accept(grant, signer.principal)
     assert caller._key == session._key
     with pytest.raises(TokenError):
@@ -324,7 +324,7 @@ def window(counters: list[int]) -> Any:
 def asp_document(message: dict[str, Any]) -> Any:
     parsed = json_format.ParseDict(message, _contracts.new("asp.v0.Envelope"))
     document = from_message(parsed)
-    # The document becomes the same message again.
+    # Converting the document back gives the same message.
     assert to_message("asp.v0.Envelope", document) == parsed
     return {"document": document}
 
@@ -438,7 +438,7 @@ def agenta_callback(seedHex: str, url: str, contentType: str, body: str, created
     }
 
 
-#: What answers the cases of each file, by operation.
+#: The functions that compute the answers, by file and operation.
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {
     "canonical-json": {
         "canonicalize": canonicalize,

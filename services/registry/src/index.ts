@@ -154,7 +154,8 @@ export const registry = defineService({
       log.warn("DEPUTE_TRUST_OPERATORS is empty: only the role operator proves organizations");
     }
     const lastUp = await store.read(readLastUp);
-    // Agents could extend their leases at another replica, so they get no additional time to reconnect.
+    // While this process was down, agents could extend their leases at another replica. So they get no additional time
+    // to reconnect.
     const hasPeer = deps.isReplicated && lastUp !== undefined && clock.now() - lastUp <= 2 * MARK_INTERVAL_MS;
     const hosts = readHosts(settings.aspAuthorityHosts);
     const outbound = new Outbound({ hosts });

@@ -11,7 +11,10 @@ const settings: SettingsTable & typeof CORE_SETTINGS = {
   ...CORE_SETTINGS,
 };
 
-/** Calls of a worker under its lease, and its polls for work. The dispatch of the assignment gave the right to them. */
+/**
+ * Methods whose allowed calls the audit log omits: a worker's calls under its lease, and its polls for tasks. The
+ * dispatch of the assignment has already allowed the calls under the lease.
+ */
 const { method } = WorkerService;
 const QUIET = [
   method.takeAssignments,

@@ -14,7 +14,7 @@ const TIMEOUT_MS = 10_000;
 /** Maximum number of key changes that one step reports. */
 const BATCH = 100;
 
-/** Refusals that a retry would get again. */
+/** Errors that a retry would get again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
   ErrorReason.INVALID_REQUEST,
@@ -36,7 +36,7 @@ interface AgentKeysOptions {
 
 /**
  * Reports to the registry that an agent's kept key was replaced (DelegateOS 13.3). The rotation's transaction
- * stores the report. The service deletes the report after the registry's answer.
+ * stores the report. The service deletes the report after the registry's response.
  */
 export class AgentKeys {
   readonly #options: AgentKeysOptions;

@@ -45,9 +45,10 @@ interface Note {
 class UsedError extends Error {}
 
 /**
- * The recorded limits of blocks: spend, bindings and single use. Every verification reads them, but most blocks have
+ * The recorded limits of blocks: spend, bindings and single use. Every verification needs them, but most blocks have
  * none. So memory holds the ids of all blocks with records, and caches recently read records. Only this process writes
- * to the store, so the memory stays correct. A read from the store would wait until concurrent writes are durable.
+ * to the store, so the memory stays correct. Reads of the store would be slow, because they wait until concurrent
+ * writes are durable.
  */
 export class BlockNotes implements BlockRecords {
   readonly #store: Store;

@@ -67,7 +67,7 @@ export class ContractLineages {
   /**
    * Reads a contract's ancestors. An unknown contract has none.
    *
-   * @throws DeputeError when the verifier does not answer
+   * @throws DeputeError when the verifier service does not respond
    */
   async read(contractId: string): Promise<Lineage> {
     const pendingLineage = this.cachedLineage(contractId) ?? this.#pendingReads.get(contractId);
@@ -103,8 +103,8 @@ export class ContractLineages {
 }
 
 /**
- * The contracts along one chain. The rule `isPart` uses only cached lineages, and is false for a contract that is not
- * cached. The missing contracts are then read from the verifier service, but only if the chain's signatures are valid.
+ * The contracts along one chain. The rule `isPart` uses only cached lineages. It returns false for a contract that is
+ * not cached. If the chain's signatures are valid, the missing contracts are then read from the verifier service.
  */
 export class ChainContracts {
   readonly #lineages: ContractLineages;
@@ -129,7 +129,10 @@ export class ChainContracts {
     return this.#isUnsure;
   }
 
-  /** Reads all lineages that the rule needs for these blocks; false if the verifier service does not answer. */
+  /**
+   * Reads all lineages that the rule needs for these blocks. Returns false if the verifier service does not
+   * respond.
+   */
   async learn(blocks: readonly Link[]): Promise<boolean> {
     const parts = blocks.filter(
       ({ contractId }, i) => contractId !== (blocks[i - 1]?.contractId ?? contractId),
@@ -152,7 +155,7 @@ interface ChainsOptions {
   trustedRoots: ReadonlySet<string>;
   state: RevocationState;
   lineages: ContractLineages;
-  /** Longest accepted lifetime of a token, from issuedAt to expiresAt, in milliseconds. */
+  /** Maximum accepted lifetime of a token, from issuedAt to expiresAt, in milliseconds. */
   maxLifetimeMs: number;
   /** Maximum time by which issuedAt may be ahead of this service's clock, in milliseconds. */
   clockSkewMs: number;
@@ -161,12 +164,12 @@ interface ChainsOptions {
 }
 
 /**
- * The question about a chain that no caller presents. The question is whether the chain allows a request, and
- * is for a contract. Without members, the question is only whether the chain is valid.
+ * The checks of a chain that no caller presents: whether the chain grants a request, and whether it is for a contract.
+ * Without members, only the validity of the chain is checked.
  */
 type ChainQuestion = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
 
-/** The members that depend on the presentation of a token, in addition to those that every verification has. */
+/** The inputs of a verification that depend on how a caller presents the token. */
 type PresentationContext = Pick<VerificationContext, "holder" | "spentMicrocents"> & ChainQuestion;
 
 /** Placeholder for the holder if no caller presents the chain. */
@@ -208,7 +211,7 @@ export class Chains {
     return this.#verify(input, { ...context, ...changed });
   }
 
-  /** Checks a chain without a presenter: whether it is valid now, and whether it satisfies `question`. */
+  /** Checks a chain that no caller presents: whether it is valid now, and whether it satisfies `question`. */
   async check(input: TokenInput, question: ChainQuestion = {}): Promise<VerifyResult> {
     await this.#options.catchUp?.();
     const fullContext = { ...BEARER, ...question };
@@ -243,8 +246,8 @@ export class Chains {
   }
 
   /**
-   * Returns the sub-contract rule for a new chain. The chain's contracts are loaded first, if the verifier
-   * answers.
+   * Returns the sub-contract rule for a new chain. First loads the chain's contracts, unless the verifier
+   * service does not respond.
    */
   async subContractsOf(blocks: readonly { readonly contractId: string }[]): Promise<SubContractRule> {
     const contracts = this.#options.lineages.ofChain();

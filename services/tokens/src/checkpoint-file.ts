@@ -33,7 +33,7 @@ export class CheckpointFile {
   #cancel: (() => void) | undefined;
   /** The last sequence of the log that the file durably covers. */
   #saved = 0;
-  /** The write that is running, and the next write. All calls during a write share the next one. */
+  /** The write that is running, and the next write. All calls during a write wait for the same next write. */
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 

@@ -37,7 +37,7 @@ export interface TokensContext {
   readonly auditors: ReadonlySet<string>;
   /** The revocations that this process has read. */
   readonly revocationState: RevocationState;
-  /** The services that know the subjects of explanations. */
+  /** The clients of the services whose records an explanation of authority needs. */
   readonly explained: ExplainedServices;
   /** Verifies a token of an issuer for an exchange; see `ServiceDeps.subjectOf`. */
   subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
@@ -60,7 +60,7 @@ export interface TokensContext {
   readonly notes: BlockRecords;
   readonly delegations: DelegationLog;
   readonly revocationPollMs: number;
-  /** Shortest and longest lifetime of a minted token, in milliseconds. */
+  /** Minimum and maximum lifetime of a minted token, in milliseconds. */
   readonly minLifetimeMs: number;
   readonly maxLifetimeMs: number;
   /**

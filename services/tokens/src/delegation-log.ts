@@ -94,7 +94,7 @@ export class DelegationLog {
    * Records a verified chain within the caller's transaction.
    *
    * @param caller the caller's organization owns the new delegations, unless a delegation above them is already
-   * recorded; its subject stands beside a new root and all delegations below
+   * recorded; the caller's subject is stored with a new root delegation and all delegations below it
    * @throws DeputeError TOKEN_DENIED if a block of the chain was revoked since the verification
    */
   async record(

@@ -48,7 +48,7 @@ export class HolderProofs {
     return jwt === "" ? undefined : sharedSessions?.load(jwt);
   }
 
-  /** Returns the presentation to which a proof is bound, with its holder session. An empty proof has none. */
+  /** Returns the presentation to which a proof is bound, and its holder session. An empty proof has no session. */
   presentationOf(proof: HolderProof | undefined): Presentation {
     const { jwt = "", method: htm = "", target = "", argumentsDigest } = proof ?? {};
     const session = this.sessionOf(jwt);

@@ -15,8 +15,8 @@ import { pruneRevocations } from "./store/revocation-rows.ts";
 
 const EVERY_MS = 60_000;
 /**
- * Milliseconds for which the use of a single-use block is recorded after the block's token expires. Another
- * chain with the same block may expire later.
+ * Milliseconds for which the use of a single-use block is recorded after the block's token expires. The time is needed
+ * because another chain with the same block may expire later.
  */
 const USED_BLOCKS_MS = 30 * 24 * 60 * 60 * 1000;
 /**

@@ -145,7 +145,7 @@ describe("a source", () => {
     for (const { revocationId, revokedBy } of entries) {
       expect(parts.state.isPending(revocationId, [revokedBy])).toBe(true);
     }
-    // No entry of the source has a revoker with a proven right, so none is in force.
+    // No entry of the source has a revoker that is proven to be rightful, so none is in force.
     expect(await parts.log()).toBe(0);
     entries.push(foreign(5));
     parts.clock.advance(POLL_MS);
@@ -158,7 +158,7 @@ describe("a source", () => {
     const parts = await start((address) => listOf(entries)(address), { sources: [SOURCE] });
     const entries: RevocationEntry[] = [];
     const revocation = await revokeOne(parts);
-    // The first entry waits, because its block is not recorded and its revoker has no right. The reader must still read
+    // The first entry waits, because its block is not recorded and its revoker is not rightful. The reader must still read
     // the next entry.
     entries.push({ ...createRevocation(engine, revocation.revocationId, "chain", alice, 0) }, foreign(1));
     parts.peers.start();

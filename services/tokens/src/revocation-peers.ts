@@ -44,9 +44,9 @@ interface PeersOptions {
 
 /**
  * Exchanges revocations with other platforms (DelegateOS 4.3): pushes to configured peers, and polls configured
- * endpoints. Peers are not trusted: an entry needs a valid signature and a proven right, like one from a caller. An
- * entry for an unknown block waits for a chain that proves its right. Two platforms that push to each other do not
- * loop, because a logged entry is not logged again. An unavailable peer receives the missed entries later.
+ * endpoints. Peers are not trusted: as from a caller, an entry needs a valid signature and a rightful revoker. An
+ * entry for an unknown block waits for a chain that proves its revoker to be rightful. Two platforms that push to each
+ * other do not loop, because a logged entry is not logged again. An unavailable peer receives the missed entries later.
  */
 export class RevocationPeers {
   readonly #options: PeersOptions;
@@ -180,7 +180,7 @@ export class RevocationPeers {
       await this.#options.revocations.record(entry, source, []);
     } catch (error) {
       const reason = error instanceof DeputeError ? error.reason : undefined;
-      // An entry whose revoker has no right, or has too many waiting entries, must not block the other entries of the
+      // An entry whose revoker is not rightful, or has too many waiting entries, must not block the other entries of the
       // page.
       if (reason === ErrorReason.NOT_AUTHORIZED_TO_REVOKE || reason === ErrorReason.LIMIT_EXCEEDED) {
         const { revokedBy } = entry;

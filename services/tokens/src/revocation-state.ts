@@ -25,7 +25,7 @@ export interface PendingKey {
 
 /**
  * The revocations that this process has read: the ids of all revoked blocks in the log, and the entries that
- * wait for proof of their revoker's right. Ids from the log are never removed.
+ * wait for proof that their revoker is rightful. Ids from the log are never removed.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;

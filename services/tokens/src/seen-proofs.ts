@@ -168,7 +168,7 @@ interface SeenProofsOptions {
 export class SeenProofs implements UsedProofs {
   readonly #options: SeenProofsOptions;
   readonly #memory: ProofMemory;
-  /** The horizon as the store has it. */
+  /** The horizon that the store contains. */
   #horizon = 0;
   /**
    * Proofs up to this time are refused, because an earlier process may have used them. Until the store is read, all

@@ -10,7 +10,10 @@ interface UsedAssertionsOptions {
   max: number;
 }
 
-/** The identity assertions that were exchanged. They share the table and the space of used proofs, as digests. */
+/**
+ * The identity assertions that were exchanged. They are stored as digests in the table of used proofs, and share its
+ * space.
+ */
 export class UsedAssertions {
   readonly #options: UsedAssertionsOptions;
 
@@ -38,7 +41,7 @@ export class UsedAssertions {
     }
   }
 
-  /** A digest has the fixed length of a principal, whatever the issuer sent. */
+  /** Hashes a text of the issuer. A digest has the fixed length of a principal, however long the text is. */
   #digest(text: string): string {
     return encodeBase64Url(this.#options.engine.sha256(new TextEncoder().encode(text)));
   }

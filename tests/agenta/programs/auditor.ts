@@ -7,8 +7,8 @@ import { call, post, register, say } from "./http.ts";
 const [url = "", handed = "{}", text = ""] = process.argv.slice(2);
 const receipt = JSON.parse(handed);
 const principal = await register(url, "auditor", "org:audit");
-// On an open loopback a caller without credentials has the operator's rights, so the auditor may record this proof
-// itself.
+// On an open loopback a caller without credentials has the operator's permissions, so the auditor may record
+// this proof itself.
 const proof = { requestId: crypto.randomUUID(), organization: "org:audit", principal };
 await call(url, "registry.v1.OrganizationService/CreateOrganizationProof", proof);
 

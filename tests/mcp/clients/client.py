@@ -1,4 +1,7 @@
-"""Lists the tools of an MCP server, calls one and one that does not exist: client.py TARGET CALL, both in JSON."""
+"""Lists the tools of an MCP server, calls one tool, and calls a tool that does not exist.
+
+Usage: client.py TARGET CALL, both in JSON.
+"""
 
 import asyncio
 import json

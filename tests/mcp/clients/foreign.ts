@@ -18,7 +18,7 @@ export interface Call {
   readonly arguments: Readonly<Record<string, string>>;
 }
 
-/** The observations of a client. */
+/** The data that a foreign client received from the server. */
 export interface Observed {
   readonly tools: readonly string[];
   /** The text of the call's result. */
@@ -44,7 +44,7 @@ export const sdk1: ForeignClient = async (target, call) => {
   return observed(client, call);
 };
 
-/** The official TypeScript SDK 2.x, in either era. */
+/** The official TypeScript SDK 2.x. Its mode `legacy` uses the revisions before 2026-07-28. */
 export const sdk2 =
   (mode: "legacy" | "auto"): ForeignClient =>
   async (target, call) => {

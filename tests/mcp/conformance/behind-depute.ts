@@ -24,7 +24,10 @@ export interface StartedFixture {
   stop(): Promise<void>;
 }
 
-/** Starts the suite's server, and a platform that serves it at /mcp/fixture, and at /mcp/legacy in its earlier era. */
+/**
+ * Starts the suite's server, and a platform that serves it at /mcp/fixture. At /mcp/legacy the platform
+ * serves it as a server of an earlier MCP revision.
+ */
 export async function startBehindDepute(): Promise<StartedFixture> {
   const fixture = await startFixture();
   const platform = await startPlatform({

@@ -62,7 +62,10 @@ const ENUMS = {
   titledMulti: { type: "array", minItems: 1, maxItems: 3, items: { anyOf: titled } },
 };
 
-/** Tools that need one answer of the client, in either era: the requests by key, and the text of the result. */
+/**
+ * Tools that need one answer of the client, in MCP revisions before and since 2026-07-28. Each tool returns
+ * its requests by key.
+ */
 const ASKING: Readonly<Record<string, (args: Json) => InputRequests>> = {
   test_sampling: ({ prompt }) => ({ answer: asksModel(prompt) }),
   test_elicitation: ({ message }) => ({ answer: asksText(message, "response") }),

@@ -24,7 +24,7 @@ import { minorUnits } from "../../rules/money.ts";
 import { hashOf } from "../../rules/route.ts";
 import { ExecutionTag } from "./status.tsx";
 
-/** Minimum time between two reads that new receipts cause, in milliseconds. */
+/** Minimum milliseconds between two reads that follow new receipts. */
 const READ_MS = 200;
 
 /** Shows one execution: its receipts as they are issued, and its settlement. */

@@ -21,7 +21,7 @@ import { VerifyInBrowser } from "./verify.tsx";
 /** Maximum number of messages that the page keeps. It drops the oldest ones. */
 const MAX_MESSAGES = 2_000;
 
-/** Minimum time between two reads of the session that new messages cause, in milliseconds. */
+/** Minimum milliseconds between two reads of the session that follow new messages. */
 const READ_MS = 200;
 
 /** One session, live: its parties, its state, and its messages with their hashes. */

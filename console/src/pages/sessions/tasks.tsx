@@ -10,7 +10,7 @@ import { statusFacts } from "../../rules/task-status.ts";
 /** Pause between two reads, in milliseconds. No RPC streams lists of tasks. */
 const READ_MS = 3_000;
 
-/** Maximum number of tasks that the card lists, the newest ones. */
+/** Maximum number of tasks that the card lists. The card lists the newest tasks. */
 const MAX_TASKS = 20;
 
 /** The caller's tasks that belong to a session; nothing if there are none. */

@@ -19,7 +19,7 @@ import { hashOf } from "../../rules/route.ts";
  */
 const READ_MS = 3_000;
 
-/** Maximum number of messages that the card lists, the newest ones. */
+/** Maximum number of messages that the card lists. The card lists the newest messages. */
 const MAX_MESSAGES = 50;
 
 /** Shows the causes of a task: links to its ancestors, and to its session, execution or messages on other wires. */

@@ -11,7 +11,10 @@ import { mergedRows } from "../../rules/merged-rows.ts";
 /** Tasks on one page of the list. */
 const PAGE = 200;
 
-/** Minimum time between two reads of older pages that removed tasks cause, in milliseconds. */
+/**
+ * Minimum milliseconds between two reads of older pages. Such a read follows when the stream reports that
+ * tasks have left the list.
+ */
 const READ_MS = 1_000;
 
 export interface TaskFilter {
@@ -21,7 +24,10 @@ export interface TaskFilter {
   readonly statuses: TaskStatus[];
 }
 
-/** Returns the tasks that match a filter, newest first. A stream has the newest ones; older pages are read at intervals. */
+/**
+ * Returns the tasks that match a filter, newest first. A stream contains the newest tasks; pages with older
+ * tasks are read at intervals.
+ */
 export function useTaskRows(filter: TaskFilter) {
   const request = { ...filter, pageSize: PAGE };
   const queries = useQueryClient();

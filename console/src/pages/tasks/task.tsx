@@ -21,7 +21,7 @@ import { useTaskEvents } from "./watch.ts";
 /** The graph needs a large library, so it is loaded when it is first shown. */
 const Tree = lazy(() => import("./tree.tsx"));
 
-/** Minimum time between two reads of a task that its events cause, in milliseconds. */
+/** Minimum milliseconds between two reads of a task. Such a read follows each event of the task. */
 const READ_MS = 200;
 
 /** One task, live. */

@@ -24,7 +24,7 @@ const granted = await issuer.mint({
   contractId: contract.id,
   maxBudgetMicrocents: 1_000_000,
 });
-// The holder narrows the token for the worker, without a call.
+// The holder attenuates the token offline. Only the worker's principal comes from the platform.
 const { agent } = await depute.services.agents.getAgent({ agentId });
 const { token: workerToken } = narrowToken(granted.token, key, {
   delegatee: agent?.principal ?? "",

@@ -33,7 +33,7 @@ export function documentOf(transcript: Transcript): string {
   return JSON.stringify(encode(TranscriptSchema, transcript));
 }
 
-/** A platform with a sealing key and a transparency log. The log contains session heads and other leaves. */
+/** A test platform with a sealing key and a transparency log. The log contains session heads and other leaves. */
 export class SealingPlatform {
   readonly #engine: CryptoEngine;
   readonly #sealKey: Keypair;

@@ -66,7 +66,7 @@ export class Model {
     this.#cast = cast;
   }
 
-  /** Resolves an attempt against the current objects of the model. */
+  /** Converts an attempt to a message. The numbers in the attempt select from the model's current objects. */
   read({ actorIndex, verb, pick, variant }: Attempt): Meaning {
     const id = `o${this.#count++}`;
     const object = this.objects.length === 0 ? undefined : this.objects[pick % this.objects.length];
@@ -133,7 +133,7 @@ export class Model {
     }
   }
 
-  /** Whether the table allows the attempt. */
+  /** Whether ASP's table of transitions allows the attempt in the model's present state. */
   allows({ actorIndex, verb }: Attempt, { subject, object, isOpen, target }: Meaning): boolean {
     const row = rowFor(Performative[verb], subject);
     if (row === undefined || !row.moves.has(this.state) || !isOpen) return false;

@@ -21,7 +21,7 @@ import { Outbox } from "../outbox.ts";
 import { SharedWork } from "../shared-work.ts";
 import { type BatchRow, countBatches, deleteBatch, firstBatches, insertBatch } from "./outbox-rows.ts";
 
-/** Maximum number of decisions in one delivery; a rule of the contract. */
+/** Maximum number of decisions in one delivery, as the contract limits it. */
 const BATCH = 100;
 /** Maximum number of decisions in one write. */
 const WRITTEN_AT_ONCE = 10 * BATCH;
@@ -114,7 +114,7 @@ export class AuditTrail {
   }
 
   /**
-   * Requires that a decision more can be recorded. Call it before each decision.
+   * Requires that one more decision can be recorded. Call it before each decision.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */

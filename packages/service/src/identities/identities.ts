@@ -72,7 +72,7 @@ export class Identities {
     return this.#loaded.file.issuers.length > 0 && isJwt(credential);
   }
 
-  /** Returns the holder of a token that was verified before and still counts. */
+  /** Returns the holder of a token that was verified before and still is valid. */
   known(token: string): IdentityHolder | undefined {
     return this.#loaded.tokens.known(token);
   }
@@ -155,14 +155,14 @@ interface Loaded {
   readonly text: string;
 }
 
-/** Stands for files without a change. */
+/** Returned by `load` if no file has changed. */
 const UNCHANGED = {} as Loaded;
 
 /**
  * Reads and checks all files.
  *
  * @param keys keys of issuers that stay in use if their issuer has not changed
- * @param before the content of the files at the last time
+ * @param before the content of the files at the previous read
  */
 function load(options: IdentitiesOptions, keys: ReadonlyMap<string, IssuerKeys>, before?: string): Loaded {
   const { path, credentials, clock } = options;

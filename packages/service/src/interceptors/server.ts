@@ -104,7 +104,7 @@ export function shuttingDown(): DeputeError {
 
 /**
  * Ends streams when their caller disconnects or when the process drains, so that readers reconnect to another
- * process. Unary calls continue, because they are short and their callers wait for the answer.
+ * process. Unary calls continue, because they are short and their callers wait for the response.
  */
 export function drainInterceptor(stopping: AbortSignal): Interceptor {
   return (next) => (request) => (request.stream ? untilStopped(stopping, next, request) : next(request));
@@ -139,7 +139,7 @@ export interface ServerInterceptorOptions {
   maxDeadline: number;
   auth: "open" | "required";
   credentials: Credentials;
-  /** The identities that others attest; absent for none. */
+  /** Verifies identities that token issuers or client certificates attest; absent if the settings trust none. */
   identities?: Identities;
   internalSecret: string;
   reach: Reach;

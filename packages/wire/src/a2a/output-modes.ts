@@ -7,9 +7,9 @@ const JSON_TYPE = "application/json";
 
 /**
  * Returns an artifact or a message in the media types that a client accepts. For a client that accepts only
- * text, data becomes JSON text. For a client that accepts only JSON, text becomes a JSON string. Other parts in
- * other media types are left out. If no part would remain, all parts are returned unchanged. (A2A 3.2.2,
- * `accepted_output_modes`)
+ * text, data becomes JSON text. For a client that accepts only JSON, text becomes a JSON string. All other
+ * parts in media types that the client does not accept are left out. If no part would remain, all parts are
+ * returned unchanged. (A2A 3.2.2, `accepted_output_modes`)
  *
  * @param modes media types, also as ranges such as `text/*`; an empty list accepts all
  */
@@ -33,7 +33,7 @@ function partInModes(part: Part, modes: readonly string[]): Part | undefined {
   return undefined;
 }
 
-/** The media type of a part; one without a stated type has the type of its content. */
+/** Returns the media type of a part. A part without a stated media type has the type of its content. */
 function typeOf({ mediaType, content }: Part): string {
   if (mediaType !== "") return mediaType;
   if (content.case === "text") return TEXT;

@@ -64,7 +64,7 @@ function messageIn(event: TaskEvent, place: Place): Message | undefined {
   return event.payload.case === "created" ? event.payload.value.message : changeOf(event, place).message;
 }
 
-/** The task that an event of creation describes. */
+/** Returns the A2A task that a `created` event describes. */
 export function createdTask({ taskId, payload, status, eventTime }: TaskEvent): A2aTask {
   const message = payload.case === "created" ? payload.value.message : undefined;
   return create(TaskSchema, {
@@ -134,7 +134,10 @@ export function changeOf(event: TaskEvent, place: Place): Change {
   }
 }
 
-/** The message with which an agent answers instead of a task; undefined unless the event's result is a message. */
+/**
+ * Returns the message with which an agent replies in place of a task. Undefined if the event's result is not
+ * a message.
+ */
 export function replyOf({ payload, taskId, sequence }: TaskEvent, contextId: string): Message | undefined {
   if (payload.case !== "completed" || payload.value.output?.full === undefined) return undefined;
   const parts = replyIn(toJson(ValueSchema, payload.value.output.full));
@@ -142,7 +145,7 @@ export function replyOf({ payload, taskId, sequence }: TaskEvent, contextId: str
   return create(MessageSchema, { messageId: `${taskId}-${sequence}`, contextId, role: Role.AGENT, parts });
 }
 
-/** The task after a change. */
+/** Returns the task after the changes that an event makes. */
 export function changed(task: A2aTask, { status, artifacts = [], isResult, message }: Change): A2aTask {
   const after = { ...task };
   if (status !== undefined) after.status = status;
@@ -156,14 +159,14 @@ export function changed(task: A2aTask, { status, artifacts = [], isResult, messa
   return after;
 }
 
-/** The artifact after a chunk of it: replaced, or with the parts of the chunk at its end. */
+/** Returns an artifact after a chunk: replaced by the chunk, or with the chunk's parts added at its end. */
 function combined(before: readonly Artifact[], { artifact, append }: ArtifactChunk): Artifact {
   const existing = before.find(({ artifactId }) => artifactId === artifact.artifactId);
   if (!append || existing === undefined) return artifact;
   return { ...existing, parts: [...existing.parts, ...artifact.parts] };
 }
 
-/** The elements of a stream for a change: its artifacts, then a status. (A2A 4.2) */
+/** Returns the elements of a stream that report a change: first its artifacts, then its status. (A2A 4.2) */
 export function toStream({ status, artifacts = [] }: Change, { taskId, contextId }: Place): StreamResponse[] {
   const responses: StreamResponse[] = [];
   for (const artifact of artifacts) {

@@ -41,10 +41,11 @@ export type CompiledSchema = (value: unknown) => Violation[];
 const ANNOTATIONS = ["example", "externalDocs", "xml"];
 
 /**
- * Compiles an untrusted schema. Ajv treats schemas like trusted code, so guards are needed. Each schema has its own Ajv
- * instance, so tenants never share an `$id`. Patterns run in linear time. Inherited members of a value are ignored.
- * References to other documents lead only to the two bundled meta-schemas and their vocabularies. The caller must bound
- * time and memory by running it in a worker thread.
+ * Compiles an untrusted schema. Ajv treats schemas like trusted code, so guards are needed. Each schema has
+ * its own Ajv instance, so tenants never share an `$id`. Patterns run in linear time. Inherited members of a
+ * value are ignored. References to other documents lead only to the two bundled meta-schemas and their
+ * vocabularies. The caller must run this function and its result in a worker thread, to bound time and
+ * memory.
  *
  * @param dialect the draft of a schema without `$schema`
  * @throws InvalidSchema, UnsupportedPattern

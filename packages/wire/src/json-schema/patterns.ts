@@ -29,7 +29,7 @@ export function compilePattern(pattern: string, flags = ""): LinearPattern {
     throw new UnsupportedPattern(pattern, `longer than ${MAX_LENGTH} characters`);
   if (/[^dgimsuy]/.test(flags)) throw new UnsupportedPattern(pattern, "flags other than d, g, i, m, s, u, y");
   try {
-    // Checks only JavaScript's syntax, because RegExp compiles nothing before the first search.
+    // This call checks only JavaScript's syntax. RegExp compiles nothing before the first search.
     new RegExp(pattern, flags);
   } catch {
     throw new UnsupportedPattern(pattern, "not a regular expression of JavaScript");

@@ -14,14 +14,14 @@ import grpc
 from ._contracts import Method
 from .errors import DeputeError, error_of
 
-#: Seconds before the first retry; doubled each time, up to the second value.
+#: Seconds before the first retry. Each further wait is twice as long, up to LONGEST_BACKOFF.
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
 
-#: Seconds of one attempt; the platform's own default.
+#: Timeout of one attempt in seconds. The platform has the same default.
 DEFAULT_TIMEOUT = 30.0
 
-#: Seconds for which a lost connection is retried.
+#: Seconds for which a call is repeated after the connection was lost.
 DEFAULT_RETRY_FOR = 60.0
 
 _MESSAGE_BYTES = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ class Credentials(Protocol):
     async def headers(self, path: str, token: str | None) -> dict[str, str]: ...
 
     def renew(self, error: DeputeError) -> bool:
-        """Whether another attempt with new credentials may succeed where this error came."""
+        """Whether another attempt with new credentials may succeed after this error."""
         ...
 
 
@@ -65,7 +65,7 @@ def is_lost(error: DeputeError) -> bool:
 
 
 class Backoff:
-    """Growing waits between attempts."""
+    """The waits between attempts. Each wait is longer than the one before, up to `longest`."""
 
     def __init__(self, longest: float = LONGEST_BACKOFF) -> None:
         self._next = FIRST_BACKOFF
@@ -83,7 +83,7 @@ class Backoff:
 
 @dataclass
 class Calls:
-    """Calls over one channel."""
+    """Makes calls over one gRPC channel."""
 
     channel: grpc.aio.Channel
     credentials: Credentials
@@ -100,8 +100,8 @@ class Calls:
         retry_for: float | None = None,
     ) -> Any:
         """
-        Makes a call, and makes it again while the platform is unreachable. Every call of the platform recognizes its
-        repeat, by the request id or the state.
+        Makes a call, and repeats it while the platform is unreachable. The platform recognizes every repeated
+        call by its request id or by the state of the changed object.
 
         :param timeout: seconds of one attempt
         :param retry_for: seconds after which no further attempt begins
@@ -138,8 +138,8 @@ class Calls:
 
     async def stream(self, method: Method, request: Any, *, token: str | None = None) -> AsyncIterator[Any]:
         """
-        The answers of one stream, without a retry. If the platform refuses a lost session before the first answer, the
-        stream is opened again with a new one. Raises DeputeError.
+        Yields the responses of one stream, without a retry. If the platform refuses a lost holder session before
+        the first response, opens the stream again with a new session. Raises DeputeError.
         """
         set_request_ids(request)
         has_begun = False

@@ -24,7 +24,7 @@ def _load() -> Any:
 
 _POOL = _load()
 
-#: How the families' documents name members and enum values; see generate.py.
+#: The names of members and enum values in the JSON documents of the protocol families; see generate.py.
 WIRE: dict[str, Any] = json.loads(_read("wire.json"))
 
 _INLINE = frozenset(WIRE["inline"])
@@ -53,7 +53,7 @@ def is_inline(descriptor: Any) -> bool:
 
 
 class Method:
-    """One call of one service."""
+    """One RPC of a service."""
 
     __slots__ = ("path", "request", "response", "streams", "input", "creates")
 

@@ -29,7 +29,7 @@ class Open:
 
 
 class Secret(Open):
-    """A secret that the platform knows."""
+    """Credentials that consist of a secret that the platform knows."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
@@ -39,7 +39,7 @@ class Secret(Open):
 
 
 class Proofs(Open):
-    """A new holder proof for each attempt."""
+    """Credentials that consist of a key. Each attempt carries a new holder proof."""
 
     def __init__(self, keypair: Keypair, public_url: str) -> None:
         self._keypair = keypair
@@ -50,7 +50,10 @@ class Proofs(Open):
 
 
 class Sessions(Proofs):
-    """A holder session for each token, and an authentication code for each attempt."""
+    """
+    Credentials that consist of a key, with holder sessions. Each token has its own session, and each attempt
+    carries an authentication code.
+    """
 
     def __init__(self, keypair: Keypair, public_url: str, calls: Calls) -> None:
         super().__init__(keypair, public_url)
@@ -69,7 +72,10 @@ class Sessions(Proofs):
         return {"dpop": proof} if token is None else {"dpop": proof, "authorization": f"DPoP {token}"}
 
     def renew(self, error: DeputeError) -> bool:
-        """A session exists only in the process that opened it; after a restart the holder opens another session."""
+        """
+        Whether the call may succeed with a new session. A session exists only in the platform's process that
+        opened it, so a restart of this process loses the session.
+        """
         is_denied = error.reason in (Reason.UNAUTHENTICATED, Reason.TOKEN_DENIED)
         if is_denied and self._sessions:
             self._sessions.clear()

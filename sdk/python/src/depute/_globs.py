@@ -8,7 +8,8 @@ from dataclasses import dataclass
 MAX_RESOURCE_CHARS = 1024
 #: Maximum work of the containment checks of one token, in steps of the automata.
 MAX_CONTAINMENT_WORK = 50_000
-#: Longer patterns pay for every step.
+#: Maximum number of segments in patterns that a quick check can compare. Longer patterns are compared step by
+#: step.
 _MAX_SEGMENTS_AT_SIGHT = 31
 
 _FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -82,7 +83,8 @@ def _parse(text: str, namespace: str) -> Pattern:
     parts = text[match.end() if match else 0 :].split("/")
     leading = match is None and parts[0] == ""
     if match is not None:
-        # After an origin the text ends or continues with a slash, so the first part is empty.
+        # After the origin the text ends or continues with a slash. So the first part is empty, and the origin takes
+        # its place.
         parts[0] = match[0]
     elif leading:
         parts.pop(0)
@@ -116,7 +118,7 @@ def matches(pattern: Pattern, resource: Pattern) -> bool:
     """Whether a pattern matches a resource."""
     if pattern.universal:
         return True
-    # A request for every resource is granted by a pattern of every resource only.
+    # Only a pattern that matches every resource grants a request for every resource.
     if resource.segments == ("*",):
         return False
     if pattern.leading != resource.leading or pattern.trailing != resource.trailing:
@@ -125,7 +127,10 @@ def matches(pattern: Pattern, resource: Pattern) -> bool:
 
 
 def _match_segments(pattern: tuple[str, ...], resource: tuple[str, ...]) -> bool:
-    """At a mismatch the last `**` takes one segment more, so the cost is at most the product of the lengths."""
+    """
+    Whether a pattern's segments match a resource's segments. At a mismatch the last `**` takes one more
+    segment, so the cost is at most the product of the two lengths.
+    """
     p = r = resume = 0
     star = -1
     while r < len(resource):
@@ -200,14 +205,15 @@ def _walk(parent: Pattern, child: Pattern, work: Work) -> bool:
     cost = 1 + (len(parent.segments) >> 5)
 
     def close(states: int) -> int:
-        # `**` may match no segment. Adjacent ones are merged, so one shift closes the set.
+        # `**` may match no segment, so the state after it is reached at once. Adjacent `**` are merged before, so one
+        # shift is enough.
         return states | ((states & globstars) << 1)
 
     def step(states: int, segment: str | None) -> int:
         literal = 0 if segment is None else literals.get(segment, 0)
         return close(((states & (stars | literal)) << 1) | (states & globstars))
 
-    # Only "/" has no segments.
+    # Only the resource "/" has no segments. The child matches it only with a leading slash and no trailing one.
     empty_exists = child.leading and not child.trailing
     seen: set[tuple[int, int, bool]] = set()
     todo = [(0, close(1), False)]

@@ -22,14 +22,15 @@ _ATTEST = "depute.verifier.v1.AttestationService/RecordAttestation"
 
 #: Seconds between heartbeats, for an assignment without an interval.
 _DEFAULT_BEAT = 10.0
-#: Longest wait of a heartbeat at the server, in seconds.
+#: Maximum seconds that the server may hold a heartbeat.
 _LONGEST_BEAT = 20.0
-#: Longest work without a heartbeat, in seconds: shorter work saves the call.
+#: Seconds before the first heartbeat. Shorter work needs no heartbeat.
 _FIRST_BEAT = 0.05
 #: Seconds that an open heartbeat may take after the work is done.
 _LAST_BEAT = 1.0
 
-#: Seconds before a review is looked at again; doubled each time, up to the second value.
+#: Seconds before a pending review is checked again. Each further wait is twice as long, up to
+#: _LONGEST_REVIEW.
 _FIRST_REVIEW = 0.5
 _LONGEST_REVIEW = 60.0
 
@@ -45,18 +46,18 @@ _STOP, _SUSPEND, _CANCEL = 2, 3, 4
 
 
 class Stop(enum.Enum):
-    """Why running work is cancelled."""
+    """The reasons for cancelling running work."""
 
-    #: The lease is lost, or the task has ended: nothing more is accepted.
+    #: The lease is lost, or the task has ended: the platform accepts no further calls.
     LOST = "lost"
-    #: The delegator cancels with a time in which the work may end; the task is released.
+    #: The delegator cancels the task with a grace period. The worker then releases the task.
     CALLED_OFF = "called off"
-    #: The worker stops; the task is released.
+    #: The worker stops, and releases the task to the queue.
     RELEASED = "released"
 
 
 class Run(Desk):
-    """The run of one assignment."""
+    """Runs one assignment."""
 
     def __init__(
         self, calls: Calls, handler: Handler, assignment: Any, attester: Keypair | None = None
@@ -80,7 +81,7 @@ class Run(Desk):
         self._held_since = 0.0
 
     def stop(self, why: Stop) -> None:
-        """Cancels the work. The first reason counts."""
+        """Cancels the work. Only the reason of the first call counts."""
         if self._stopped is not None or self._over.is_set():
             return
         self._stopped = why
@@ -99,7 +100,7 @@ class Run(Desk):
             await asyncio.shield(self._main)
         except asyncio.CancelledError:
             if self._stopped is None:
-                # The worker itself is cancelled, without a drain.
+                # The worker's own task is cancelled, and no drain was requested.
                 self._main.cancel()
                 raise
             if self._stopped is not Stop.LOST:
@@ -119,7 +120,7 @@ class Run(Desk):
             await self._finish(beat)
 
     async def _finish(self, beat: asyncio.Future[Any]) -> None:
-        # The end of the task is news, so an open heartbeat returns by itself.
+        # The server answers an open heartbeat when the task ends, so the heartbeat normally ends by itself.
         await asyncio.wait([beat], timeout=_LAST_BEAT)
         beat.cancel()
         await asyncio.gather(beat, return_exceptions=True)
@@ -148,7 +149,7 @@ class Run(Desk):
         await self._complete(output)
 
     async def _attest(self, attester: Keypair, work: Work, output: Output, duration_ms: int) -> str:
-        """Signs and records the statement that the output is the work's."""
+        """Signs and records an attestation that the work produced the output."""
         attestation = sign_attestation(
             attester,
             task=work.task,
@@ -208,7 +209,7 @@ class Run(Desk):
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LONGEST_REVIEW)
 
-    # The calls of the work.
+    # The methods that the agent's work function calls while it runs.
 
     async def progress(self, processed: int, total: int, message: str) -> None:
         self._check()
@@ -247,10 +248,10 @@ class Run(Desk):
         if self._stopped is not None:
             raise asyncio.CancelledError
 
-    # The calls under the lease.
+    # The calls that this run makes while it holds the lease.
 
     async def _persistently(self, method: str, **fields: Any) -> Any:
-        """A call that is repeated while the platform is unreachable; a lost lease ends the repeats."""
+        """Makes a call, and repeats it while the platform is unreachable. A lost lease ends the repetition."""
         backoff = Backoff()
         while True:
             try:
@@ -284,7 +285,10 @@ class Run(Desk):
     # The heartbeat.
 
     async def _beat(self) -> None:
-        """Extends the lease until the work is over. The server holds each heartbeat until there is news."""
+        """
+        Extends the lease until the work is over. The server holds each heartbeat until it has an event for the
+        worker.
+        """
         interval = self._assignment.heartbeat_interval
         beat = (
             interval.seconds + interval.nanos / 1e9 if self._assignment.HasField("heartbeat_interval") else 0
@@ -310,13 +314,14 @@ class Run(Desk):
                 self._answers += [plain_value(one) for one in answer.provided_inputs]
                 self._answered.set()
                 continue
-            # An answer with a directive comes at once, and again with each heartbeat.
+            # The server answers every heartbeat at once while a directive is open. So the worker waits until the next
+            # heartbeat is due.
             await self._pause(beat - (clock() - since))
 
     async def _watch_lease(self) -> None:
         """
-        Cancels the work once no heartbeat has been answered for as long as a lease lasts: another worker may have the
-        task. This machine's clock measures durations alone.
+        Cancels the work if no heartbeat was answered for the duration of a lease, because another worker may then
+        have the task. The local clock only measures durations.
         """
         limit = self._assignment.task.limits.heartbeat
         lease = limit.seconds + limit.nanos / 1e9

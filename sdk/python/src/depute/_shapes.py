@@ -1,4 +1,4 @@
-"""Checked descriptions of JSON values: each returns, or raises TokenError with the path and the fault."""
+"""Functions that check JSON values. For an invalid value they raise TokenError with the path and the fault."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_ATTENUATIONS = 32
 MAX_CAPABILITIES = 64
 MAX_NAME_CHARS = 64
 FORMAT = "delegateos-sjt-v1"
-#: parentDelegationId of a root.
+#: The parentDelegationId of a root delegation.
 ROOT_DELEGATION_ID = "del_000000000000"
 
 _MAX_SAFE = 2**53 - 1
@@ -71,7 +71,7 @@ def malformed(path: str, problem: str) -> TokenError:
 
 
 def object_of(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
-    """An object with exactly these members: nothing missing, nothing unknown, null nowhere."""
+    """A check for an object with exactly these members: nothing missing, nothing unknown, null nowhere."""
     members = {**required, **(optional or {})}
 
     def check(value: Any, path: str) -> None:
@@ -90,7 +90,7 @@ def object_of(required: dict[str, Shape], optional: dict[str, Shape] | None = No
 
 
 def array_of(item: Shape, most: int, too_long: str = "malformed_token") -> Shape:
-    """An array of at most `most` items."""
+    """A check for an array of at most `most` items that `item` accepts."""
 
     def check(value: Any, path: str) -> None:
         if not isinstance(value, list):
@@ -104,7 +104,7 @@ def array_of(item: Shape, most: int, too_long: str = "malformed_token") -> Shape
 
 
 def that(problem: str, accepts: Callable[[Any], bool]) -> Shape:
-    """A value for which `accepts` holds."""
+    """A check for a value that `accepts` accepts."""
 
     def check(value: Any, path: str) -> None:
         if not accepts(value):
@@ -114,7 +114,7 @@ def that(problem: str, accepts: Callable[[Any], bool]) -> Shape:
 
 
 def text_of(most: int) -> Shape:
-    """Text of at most `most` UTF-16 code units, without lone surrogates."""
+    """A check for a text of at most `most` UTF-16 code units, without lone surrogates."""
     return that(
         f"not a text of at most {most} characters",
         lambda value: isinstance(value, str) and utf16_length(value) <= most and is_well_formed(value),
@@ -122,7 +122,7 @@ def text_of(most: int) -> Shape:
 
 
 def one_of(*words: str) -> Shape:
-    """One of a few words."""
+    """A check for a text that is one of `words`."""
     return that(f"not {' or '.join(words)}", lambda value: isinstance(value, str) and value in words)
 
 
@@ -132,7 +132,7 @@ def is_id(kind: str, value: Any) -> bool:
 
 
 def id_of(kind: str) -> Shape:
-    """An identifier of a kind."""
+    """A check for an identifier of a kind."""
     return that(f"not a {kind}_ identifier", lambda value: is_id(kind, value))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Mapping
 #: Deepest nesting of a value with a canonical form; a scalar has depth 0.
 MAX_DEPTH = 64
 
-#: Limits of a text that is read strictly.
+#: Limits of a text that parse_strict_json accepts.
 MAX_READ_DEPTH = 100
 MAX_READ_VALUES = 50_000
 
@@ -60,7 +60,10 @@ def version_digest(input_schema: Any, output_schema: Any) -> str:
 
 
 def version_hash(input_schema: Any, output_schema: Any, length: int = 8) -> str:
-    """A capability's version hash: the first digits of version_digest, 8 or 16 by the texts."""
+    """
+    A capability's version hash: the first `length` digits of version_digest. NEKTE's texts use 8 or 16
+    digits.
+    """
     return version_digest(input_schema, output_schema)[:length]
 
 
@@ -101,7 +104,7 @@ def _write(value: Any, parts: list[str], path: str, depth: int, max_depth: int) 
 
 
 def _sort_key(name: object, path: str) -> bytes:
-    """Members are ordered by UTF-16 code units."""
+    """The key that sorts the names of members: canonical JSON orders them by UTF-16 code units."""
     if not isinstance(name, str):
         raise CanonicalError("names of members are text", path)
     return name.encode("utf-16-be", "surrogatepass")
@@ -132,7 +135,7 @@ def number_text(number: float) -> str:
         return "0"
     sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
     text = "".join(map(str, digits))
-    # The point stands after this many digits.
+    # The decimal point stands after this many digits.
     point = len(text) + int(exponent)
     minus = "-" if sign else ""
     if len(text) <= point <= 21:
@@ -148,8 +151,9 @@ def number_text(number: float) -> str:
 
 def parse_strict_json(text: str) -> Any:
     """
-    The value of a JSON text that is signed, hashed or kept. Raises ValueError for invalid JSON, a member that stands
-    twice in one object, and a text beyond the limits. Numbers are read as doubles, as ECMAScript reads them.
+    Parses a JSON text that is signed, hashed or stored. Raises ValueError for invalid JSON, a name that
+    occurs twice in one object, and a text beyond the limits. Numbers are read as doubles, as ECMAScript reads
+    them.
     """
     _check_limits(text)
     return json.loads(
@@ -161,7 +165,10 @@ def parse_strict_json(text: str) -> Any:
 
 
 def parse_lax_json(text: str) -> Any:
-    """As ECMAScript's JSON.parse: of two members with one name the later counts. Raises ValueError."""
+    """
+    Parses JSON as ECMAScript's JSON.parse does: of two members with the same name, the later counts. Raises
+    ValueError.
+    """
     return json.loads(text, parse_int=_read_integer, parse_constant=_refuse_constant)
 
 
@@ -169,7 +176,7 @@ def _read_integer(text: str) -> int | float:
     number = float(text)
     if not math.isfinite(number) or (number == 0 and text.startswith("-")):
         return number
-    # Beyond 2^53 the double counts, not the digits.
+    # Beyond 2^53 the value is that of the nearest double, not that of the digits.
     return int(number)
 
 

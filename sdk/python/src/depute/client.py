@@ -23,10 +23,10 @@ from .values import ABSENT, Absent, Json, from_message, to_message
 #: TLS: True for the system's authorities, PEM bytes of other authorities, or credentials of grpc.
 Tls = Union[bool, bytes, grpc.ChannelCredentials]
 
-#: Seconds for the first connection.
+#: Maximum seconds until the first connection is open.
 CONNECT_TIMEOUT = 10.0
 
-#: Calls that a token authorizes. Other calls need to know the caller alone.
+#: The methods that a token authorizes. All other methods only need to know the caller.
 _WITH_TOKEN = frozenset(
     {
         "/depute.tasks.v1.TaskService/CreateTask",
@@ -72,9 +72,9 @@ _SERVICES = {
 
 class Service:
     """
-    One service of the platform. A method of it is called by its name in snake case, with the fields of its request:
-    `await client.agents.get_agent(agent_id="summarizer")`. The answer is a dict. A method that streams returns an
-    asynchronous iterator of dicts.
+    One service of the platform. Call its methods by their names in snake case, with the fields of the
+    request: `await client.agents.get_agent(agent_id="summarizer")`. The response is a dict. A method that
+    streams returns an asynchronous iterator of dicts.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -92,7 +92,7 @@ class Service:
 
 
 class Client:
-    """A connection to a platform. Made by connect."""
+    """A connection to a platform. Create it with connect."""
 
     agents: Service
     authorities: Service
@@ -126,7 +126,7 @@ class Client:
     def __init__(self, calls: Calls, keypair: Keypair | None, token: str | None) -> None:
         self._calls = calls
         self.keypair = keypair
-        #: The token that tasks are created under.
+        #: The token under which tasks are created.
         self.token = token
         for attribute, name in _SERVICES.items():
             setattr(self, attribute, Service(self, name))
@@ -161,7 +161,10 @@ class Client:
     async def stream(
         self, method: str, request: Mapping[str, Any] | None = None, *, token: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """The answers of one streaming call. A broken stream is not resumed; only Task.events resumes its stream."""
+        """
+        Yields the responses of one streaming call. A broken stream is not resumed; only Task.events resumes its
+        stream.
+        """
         known = _contracts.method(method)
         message = to_message(known.input.full_name, request or {})
         async for answer in self._calls.stream(known, message, token=token or self._token_for(known)):
@@ -192,13 +195,13 @@ class Client:
         **more: Any,
     ) -> Task:
         """
-        Hands work over to an agent.
+        Creates a task for an agent.
 
-        :param agent: the agent's id; may be empty where the capability alone names it
-        :param capability: what is asked; empty for free work, which `description` states
+        :param agent: the agent's id; may be empty if the capability determines the agent
+        :param capability: the id of the requested capability; empty for free work, which only `description` describes
         :param input: a JSON value
         :param token: the token to delegate under, by default the client's
-        :param worker_token: the token that the agent works under, already attenuated for it
+        :param worker_token: the token that the agent works under, already attenuated for the agent
         :param max_tokens: the token budget of the result, with `detail_level`
         :param spend: `max_tokens` and `max_cost_microcents` of the work and all work below it
         :param limits: `total`, `queue`, `attempt`, `heartbeat` as timedelta or seconds
@@ -235,10 +238,10 @@ class Client:
         self, agent_id: str, *, capabilities: Sequence[Mapping[str, Any]] = (), **agent: Any
     ) -> dict[str, Any]:
         """
-        Registers an agent of this client's key, and publishes what it can do.
+        Registers an agent under this client's key, and publishes the agent's capabilities.
 
-        :param capabilities: documents of NEKTE: `id`, `cat`, `desc`, `cost`, `input` and `output` (JSON Schemas; any value
-            by default)
+        :param capabilities: documents of NEKTE: `id`, `cat`, `desc`, `cost`, `input` and `output` (JSON Schemas;
+            any value by default)
         :param agent: further fields of depute.registry.v1.Agent, such as `display_name`, `description`, `version`
         :returns: the agent
         """
@@ -277,7 +280,10 @@ class Client:
         max_chain_depth: int = 1,
         lifetime: timedelta | float = 3600,
     ) -> Token:
-        """A token of the platform's root, for a delegatee. The caller has to be allowed to mint."""
+        """
+        Requests a token that the platform's root grants to a delegatee. The caller must be allowed to mint
+        tokens.
+        """
         answer = await self.call(
             "depute.tokens.v1.TokenService/MintToken",
             {

@@ -1,4 +1,4 @@
-"""Why a token or a proof is denied. (DelegateOS 10.1, 11.2)"""
+"""Denials of tokens and proofs, with their reasons. (DelegateOS 10.1, 11.2)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""base64url with one spelling for each value."""
+"""base64url in which each value has only one spelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of errors of a call."""
+"""The errors that calls raise."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def reason_of(error: BaseException) -> Reason | None:
 
 
 def error_of(error: grpc.aio.AioRpcError) -> DeputeError:
-    """The typed form of a gRPC error."""
+    """Converts a gRPC error to a DeputeError."""
     reason_name = ""
     metadata: dict[str, str] = {}
     violations: list[FieldViolation] = []

@@ -19,7 +19,8 @@ SIGNATURE_BYTES = 64
 _FIELD = 2**255 - 19
 _ORDER = 2**252 + 27742317777372353535851937790883648493
 
-#: All encodings of the eight points of small order. One signature fits many keys or messages under such a point.
+#: All encodings of the eight points of small order. With such a point, one signature is valid for many keys
+#: or messages.
 _SMALL_ORDER = frozenset(
     bytes.fromhex(text)
     for text in (
@@ -77,7 +78,7 @@ class Keypair:
 
     @classmethod
     def load_or_create(cls, path: str | os.PathLike[str]) -> Keypair:
-        """The key whose seed a file contains. Creates a missing file."""
+        """Reads the key whose seed a file contains. If the file is missing, creates it with a new key."""
         try:
             keypair = cls.generate()
             keypair.save(path)
@@ -119,8 +120,8 @@ def is_admissible(text: object) -> bool:
 
 def verify(signature: bytes, message: bytes, public_key: bytes) -> bool:
     """
-    Whether a signature holds: the equation without the cofactor, canonical encodings of the key and of both halves of
-    the signature, and no point of small order.
+    Whether a signature is valid. The check uses the equation without the cofactor. It requires canonical
+    encodings of the key and of both halves of the signature, and no point of small order.
     """
     if len(signature) != SIGNATURE_BYTES or not is_acceptable_key(public_key):
         return False
@@ -134,7 +135,10 @@ def verify(signature: bytes, message: bytes, public_key: bytes) -> bool:
 
 
 def agree(seed: bytes, public_key: bytes) -> bytes | None:
-    """The X25519 secret of an Ed25519 seed and another's Ed25519 key; None unless that key is of prime order."""
+    """
+    The X25519 shared secret of an Ed25519 seed and the other side's Ed25519 key; None unless that key is of
+    prime order.
+    """
     if not is_acceptable_key(public_key) or not bindings.crypto_core_ed25519_is_valid_point(public_key):
         return None
     own, secret = bindings.crypto_sign_seed_keypair(seed)

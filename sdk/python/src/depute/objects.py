@@ -108,8 +108,8 @@ def object_digest(value: Mapping[str, Any]) -> bytes:
 
 def sign_object(kind: str, body: Mapping[str, Any], keypair: Keypair) -> dict[str, Any]:
     """
-    Signs an object as a `contract`, an `attestation` or a `revocation`. Raises TokenError unless it is a valid object of
-    the kind, and the key is the one of its issuer, principal or revokedBy.
+    Signs an object as a `contract`, an `attestation` or a `revocation`. Raises TokenError unless the object
+    is valid for its kind, and the key belongs to the object's issuer, principal or revokedBy.
     """
     signed = {**body, "signature": encodings.encode(keypair.sign(object_digest(body)))}
     verify_object(kind, signed)

@@ -15,11 +15,11 @@ from .canonical import canonical_bytes, parse_strict_json
 from .denials import TokenError
 from .keys import Keypair, parse_principal, verify
 
-#: Longest proof, in characters.
+#: Maximum length of a proof, in characters.
 MAX_PROOF_CHARS = 4096
 #: Milliseconds after its `iat` (time of issue) for which a proof is accepted.
 PROOF_WINDOW_MS = 60_000
-#: How far the clocks of two machines may differ, in milliseconds.
+#: Maximum difference between the clocks of two machines, in milliseconds.
 CLOCK_SKEW_MS = 30_000
 
 _JTI = re.compile(r"[\x21-\x7e]{8,128}\Z")
@@ -185,14 +185,14 @@ def check_proof(
 
 
 class ProofMemory:
-    """The proofs that a verifier has accepted: each counts once."""
+    """The proofs that a verifier has accepted. The verifier accepts each proof only once."""
 
     def __init__(self, most: int = 100_000) -> None:
         self._most = most
         self._until: dict[tuple[str, str], int] = {}
 
     def use(self, proof: AcceptedProof, now: int) -> None:
-        """Uses a proof up. Raises TokenError: replayed_proof for a used one, and while the memory is full."""
+        """Marks a proof as used. Raises TokenError: replayed_proof for a used proof, and while the memory is full."""
         key = (proof.principal, proof.jti)
         if self._until.get(key, -1) >= now:
             raise TokenError("replayed_proof")
@@ -207,7 +207,7 @@ _ABSENT = object()
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    """A claim; null is a value, and not an absent claim."""
+    """The value of a claim; None for an absent claim. A JSON null gives a marker that equals no expected value."""
     value = claims.get(name, _ABSENT)
     return None if value is _ABSENT else (_ABSENT if value is None else value)
 

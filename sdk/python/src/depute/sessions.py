@@ -26,7 +26,7 @@ from .proofs import (
 
 #: Default lifetime of a session, in milliseconds.
 LIFETIME_MS = 900_000
-#: Calls of a session that may overtake one another.
+#: Size of the window of call numbers, within which the calls of a session may arrive out of order.
 WINDOW = 1024
 
 _TAG = b"delegateos-session-v1\0"
@@ -49,7 +49,7 @@ class SessionTerms:
     verifier_key: str
 
     def bytes(self) -> bytes:
-        """A tag, and the canonical JSON of the terms."""
+        """The bytes of the terms: a tag, and then their canonical JSON."""
         return _TAG + canonical_bytes(
             {
                 "id": self.id,
@@ -127,10 +127,11 @@ class SessionRequest:
 
     def accept(self, grant: dict[str, Any], verifier: str | None = None) -> CallerSession:
         """
-        The session that a verifier granted, in the JSON form: `id`, `expiresAt`, `verifierKey`, `signer`, `signature`.
+        The session that a verifier granted, in the JSON form: `id`, `expiresAt`, `verifierKey`, `signer`,
+        `signature`.
 
-        :param verifier: the verifier's principal, which has to have signed the grant; without it, a man in the middle
-            could have opened both halves
+        :param verifier: the verifier's principal, which must have signed the grant; without it, a man in the
+            middle could hold a session with each side
         :raises TokenError: invalid_proof
         """
         id, expires_at, verifier_key = (grant.get(name) for name in ("id", "expiresAt", "verifierKey"))
@@ -156,7 +157,7 @@ class SessionRequest:
         return CallerSession(terms, key)
 
     def accept_message(self, grant: Any, verifier: str | None = None) -> CallerSession:
-        """As accept, for a depute.tokens.v1.HolderSessionGrant."""
+        """Like accept, for a grant in the form of depute.tokens.v1.HolderSessionGrant."""
         time = grant.expire_time
         return self.accept(
             {
@@ -225,7 +226,10 @@ class HolderSession:
         window_ms: int = PROOF_WINDOW_MS,
         skew_ms: int = CLOCK_SKEW_MS,
     ) -> AcceptedProof:
-        """Checks the proof of one call. Raises TokenError. The verifier then uses the call's number up."""
+        """
+        Checks the proof of one call. Raises TokenError. After success the verifier must mark the call's number as
+        used.
+        """
         if proof is None or proof == "":
             raise TokenError("proof_required")
         match = _CALL.match(proof) if isinstance(proof, str) else None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SERVICE = "depute.tasks.v1.TaskService"
 
-#: Seconds that the platform holds back an answer until the task ends.
+#: Maximum seconds that one call waits at the platform for the end of a task.
 _WAIT = 50.0
 
 #: Statuses after which no event follows.
@@ -80,8 +80,8 @@ class Task:
 
     async def events(self, after: int = 0) -> AsyncIterator[Event]:
         """
-        The events after a place in the log, to the end of the task. A dropped stream is resumed from the last event:
-        each event comes once, in order.
+        Yields the events after a position in the log, to the end of the task. A dropped stream is resumed after
+        the last event, so each event comes once, in order.
 
         :raises DeputeError: the platform refused the stream, or stayed unreachable for the client's `retry_for`
         """
@@ -103,7 +103,7 @@ class Task:
                         continue
                     after = event.sequence
                     yield event
-                    # The consumer may have taken long.
+                    # The consumer may have needed a long time. So the silence is measured from now on.
                     heard = clock()
                     if event.is_terminal:
                         return
@@ -131,7 +131,8 @@ class Task:
 
     async def cancel(self, reason: str = "", *, grace: timedelta | float | None = None) -> dict[str, Any]:
         """
-        Cancels the task: at once, or with a time in which its worker may end it. A repeated call changes nothing.
+        Cancels the task at once or, with `grace`, after a time in which the worker may end its work. A repeated
+        call changes nothing.
 
         :returns: the task
         """

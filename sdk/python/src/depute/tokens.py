@@ -25,9 +25,9 @@ from .keys import Keypair, parse_principal, verify
 from .proofs import CLOCK_SKEW_MS, AcceptedProof, check_proof, now_ms
 from .sessions import HolderSession
 
-#: Longest serialized token, in characters.
+#: Maximum length of a serialized token, in characters.
 MAX_TOKEN_CHARS = 16_000
-#: Deepest nesting of JSON in a token.
+#: Maximum nesting of JSON in a token.
 MAX_TOKEN_NESTING = 8
 DEFAULT_LIFETIME_MS = 3_600_000
 MAX_LIFETIME_MS = 86_400_000
@@ -61,9 +61,9 @@ class Level:
     max_budget_microcents: int
     #: Milliseconds since 1970.
     expires_at: int
-    #: Delegations above this one; 0 at a root.
+    #: Number of delegations above this block; 0 at the root.
     chain_depth: int
-    #: Further delegations that are allowed below this one.
+    #: Number of delegations that are still allowed below this block.
     remaining_depth: int
 
 
@@ -120,7 +120,8 @@ class Token:
         max_lifetime_ms: int = MAX_LIFETIME_MS,
     ) -> Token:
         """
-        A new token that its issuer signs. (DelegateOS 3.3) It lives for one hour unless `expires_at` differs.
+        Creates a new token that its issuer signs. (DelegateOS 3.3) The token expires after one hour unless
+        `expires_at` is given.
 
         Raises TokenError for a block that every verifier denies.
         """
@@ -346,7 +347,7 @@ def _narrow(
         raise TokenError("attenuation_violation", f"{path}: expiry expansion")
     if parent.remaining_depth == 0:
         raise TokenError("chain_depth_exceeded", path, max=parent.chain_depth, actual=parent.chain_depth + 1)
-    # Each link costs one hop, also where a block states none.
+    # Each block uses one delegation of the remaining depth, even if the block states no depth.
     remaining = block.get("maxChainDepth", parent.remaining_depth - 1)
     if remaining >= parent.remaining_depth:
         raise TokenError("attenuation_violation", f"{path}: depth expansion")
@@ -447,10 +448,12 @@ def verify_token(
     Verifies a token in the order of DelegateOS 10.1, and changes no state. Raises TokenError.
 
     :param trusted_roots: principals whose roots are accepted
-    :param holder: a Presentation, `proved` where the caller has checked possession, or `bearer` without any check
+    :param holder: a Presentation, `proved` where the caller has checked possession, or `bearer` without any
+        check
     :param is_revoked: whether one of the entitled principals has revoked a block
-    :param spent_microcents: the spend under the last block, or a function from a block's revocation id to its spend
-    :param request: the requested capability; None to verify the token alone
+    :param spent_microcents: the spend under the last block, or a function from a block's revocation id to its
+        spend
+    :param request: the requested capability; None to verify only the token
     """
     if not isinstance(holder, Presentation) and holder not in ("proved", "bearer"):
         raise TokenError("internal_context", "holder")
@@ -490,7 +493,10 @@ def rightful_revokers(document: Mapping[str, Any], level: int) -> list[str]:
 
 
 def _check_signatures(document: Mapping[str, Any], trusted_roots: frozenset[str]) -> None:
-    """Each block is verified under the key inside the block; the signer beside a signature is not signed."""
+    """
+    Verifies the signature of each block with the key inside the block. The signer that is stated beside a
+    signature is not signed, so it is not trusted.
+    """
     authority, blocks = document["authority"], document["attenuations"]
     signatures = document["signatures"]
     if len(signatures) != len(blocks) + 1:
@@ -529,7 +535,7 @@ def _check_held(text: str, last: Level, holder: Presentation | str, now: int) ->
 def _check_times(
     authority: Mapping[str, Any], last: Level, now: int, max_lifetime_ms: int, clock_skew_ms: int
 ) -> None:
-    """A token is valid in the millisecond in which it expires."""
+    """Checks that a token is valid now. A token is still valid in the millisecond in which it expires."""
     issued_at = _instant(authority["issuedAt"])
     if issued_at > now + clock_skew_ms:
         raise TokenError("malformed_token", "authority.issuedAt: in the future")

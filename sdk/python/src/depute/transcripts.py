@@ -17,7 +17,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 class SealError(ValueError):
-    """A seal does not hold. `code` is `wrong_seal` or `unknown_seal_key`."""
+    """A seal is not valid. `code` is `wrong_seal` or `unknown_seal_key`."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -30,7 +30,7 @@ def entry_hash(entry: Mapping[str, Any]) -> str:
 
 
 def session_head(transcript: Mapping[str, Any]) -> dict[str, Any]:
-    """The head of a transcript, which the platform logs."""
+    """The session head of a transcript, which the platform adds to its transparency log."""
     record = {name: transcript[name] for name in ("format", "lastHash", "participants", "sessionId")}
     record["messages"] = [entry_hash(entry) for entry in transcript["messages"]]
     return {

@@ -1,8 +1,9 @@
 """Plain Python values in place of protobuf messages.
 
-Messages of the platform are dicts with the field names of the contract (`task_id`). Documents of the protocol families
-have the member names of their texts (`contractId`). A time is a `datetime`, a duration a `timedelta`, an enum value its
-word in lower case (`running`), a JSON value the value itself.
+Messages of the platform are dicts with the field names of the contract (`task_id`). Documents of the
+protocol families have the member names of the protocols' specifications (`contractId`). A time is a
+`datetime`, a duration a `timedelta`, an enum value its word in lower case (`running`), a JSON value the
+value itself.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from . import _contracts
 Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
 
 
-#: The objects around a value, the innermost first.
+#: The objects that contain a value, the innermost first.
 Scope = Tuple[Mapping[str, Any], ...]
 
 
 class Absent:
-    """The kind of ABSENT, which stands for no value where None is one."""
+    """The type of ABSENT. ABSENT means that there is no value, where None would mean the JSON value null."""
 
 
 ABSENT = Absent()
@@ -62,7 +63,7 @@ def fill(message: Any, value: Any, path: str = "", scope: Scope = ()) -> None:
     """
     Sets the fields of an empty message from a plain value.
 
-    :param scope: the objects around the value, the innermost first; a tag may stand in one of them
+    :param scope: the objects that contain the value, the innermost first; one of them may contain a tag
     """
     descriptor = message.DESCRIPTOR
     special = _SPECIAL_IN.get(descriptor.full_name)
@@ -88,7 +89,7 @@ def fill(message: Any, value: Any, path: str = "", scope: Scope = ()) -> None:
             continue
         if fields is None:
             raise ValueProblem(f"{_join(path, str(key))}: {descriptor.full_name} has no such field")
-        # None is the JSON null of a JSON value, and elsewhere an absent member.
+        # In a field of JSON values None is the JSON null. In every other field it means that the member is absent.
         if member is None and not _is_value(fields[0]):
             continue
         _set_one_of(message, fields, member, _join(path, key), scope)
@@ -114,14 +115,14 @@ def _fill_tagged(message: Any, value: Mapping[str, Any], path: str, scope: Scope
 
 
 def _option(field: Any) -> dict[str, Any]:
-    """How a document shows a field; see generate.py."""
+    """The options that determine a field's form in JSON documents; see generate.py."""
     option: dict[str, Any] = _contracts.WIRE["fields"].get(field.full_name, {})
     return option
 
 
 @lru_cache(maxsize=None)
 def _extra_field(descriptor: Any) -> str | None:
-    """The field for members without a field of their own."""
+    """The name of the field that collects unknown members; None if the message has no such field."""
     return next((field.name for field in descriptor.fields if _option(field).get("extra_members")), None)
 
 
@@ -135,7 +136,7 @@ def _names_its_field(descriptor: Any, value: Any) -> bool:
 
 
 def _set_one_of(message: Any, fields: list[Any], value: Any, path: str, scope: Scope) -> None:
-    """Several fields share a name where the kind of the value selects one."""
+    """Sets one of several fields that share a member name. The kind of the value selects the field."""
     for field in fields[:-1]:
         try:
             _set(message, field, value, path, scope)
@@ -232,7 +233,7 @@ def _prefix(enum: Any) -> str:
 
 @lru_cache(maxsize=None)
 def _words(enum: Any) -> tuple[dict[str, int], dict[int, str]]:
-    """Numbers by each spelling of an enum value, and the spelling that is written."""
+    """The number of an enum value by each accepted spelling, and by number the spelling that is written."""
     numbers: dict[str, int] = {}
     words: dict[int, str] = {}
     file = _contracts.WIRE["files"].get(enum.file.name, {})
@@ -257,7 +258,7 @@ def _enum_number(enum: Any, value: Any, path: str) -> int:
 
 
 def check_json(value: Any, path: str = "", depth: int = 0) -> None:
-    """Raises ValueProblem unless the value is JSON that every reader reads alike."""
+    """Raises ValueProblem unless the value is JSON that every reader reads in the same way."""
     if value is None or isinstance(value, (bool, str)):
         if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
             raise ValueProblem(f"{path}: a lone surrogate has no UTF-8 form")

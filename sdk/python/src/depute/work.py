@@ -14,7 +14,7 @@ QuestionKind = Literal["input", "authorization"]
 
 @dataclass
 class Output:
-    """A handler's result with more than the output. A handler may also return the output alone."""
+    """A handler's output with additional members. A handler may also return only the output."""
 
     output: Json
     #: A shorter form of the output.
@@ -64,8 +64,9 @@ class Work:
     task: dict[str, Any]
     #: The A2A message that began the task, with the fields of lf.a2a.v1.Message; None for a task that began otherwise.
     message: dict[str, Any] | None
-    #: All A2A messages of the task, in order: the one that began it, and those that answered questions. After `ask`, the
-    #: message of the answer is the last one, unless the delegator answered otherwise.
+    #: All A2A messages of the task, in order: the message that began it, and the messages that answered
+    #: questions. After `ask`, the last message is the one with the answer, unless the delegator answered without
+    #: A2A.
     messages: list[dict[str, Any]]
     #: The token to work under; empty where the delegator gave none.
     token: str
@@ -85,7 +86,7 @@ class Work:
         return str(self.task["id"])
 
     async def progress(self, processed: int, total: int = 0, message: str = "") -> None:
-        """Reports how far the work is."""
+        """Reports the progress of the work."""
         await self._desk.progress(processed, total, message)
 
     async def partial(self, output: Json, level: str = "compact") -> None:
@@ -94,8 +95,8 @@ class Work:
 
     async def checkpoint(self, state: Json) -> None:
         """
-        Saves what another attempt needs to continue. Raises Interrupted where the delegator asked for an interruption.
-        It works in the cleanup of cancelled work as well, as long as the lease lasts.
+        Saves the state from which another attempt can continue. Raises Interrupted if the delegator asked for an
+        interruption. The method also works in the cleanup of cancelled work, as long as the lease lasts.
         """
         await self._desk.checkpoint(state)
 
@@ -111,7 +112,7 @@ class Work:
 
 
 class Desk:
-    """The calls of running work."""
+    """The methods of running work that call the platform."""
 
     async def progress(self, processed: int, total: int, message: str) -> None:
         raise NotImplementedError

@@ -27,7 +27,7 @@ _ABANDON = 10.0
 
 #: Heartbeats of the agent at the registry in the duration of its lease, so that one lost call does not end the lease.
 _BEATS_PER_LEASE = 3
-#: Longest time in seconds between two of them.
+#: Maximum seconds between two heartbeats of the agent.
 _AGENT_BEAT = 10.0
 
 _log = logging.getLogger("depute.worker")
@@ -62,13 +62,14 @@ class Worker:
         on_error: Callable[[Exception], None] | None = None,
     ) -> None:
         """
-        :param capacity: most assignments at one time, 1 to 1,000
+        :param capacity: maximum number of concurrent assignments, 1 to 1,000
         :param name: a name of this process, for people
-        :param capabilities: take work of these capabilities only
-        :param grace: seconds for running work at the end
-        :param agent_heartbeat: keep the agent alive at the registry as well
+        :param capabilities: take only work of these capabilities
+        :param grace: seconds for which running work may continue when the worker stops
+        :param agent_heartbeat: extend the agent's lease at the registry as well
         :param attest: sign and record an attestation of each result under a contract, with the client's key
-        :param on_error: receives errors that are retried, and those by which the end of work could not be reported
+        :param on_error: receives errors after which the worker tries again, and errors of calls that report the
+            end of work
         """
         self._client = client
         self._agent_id = agent_id

@@ -174,7 +174,7 @@ export async function batchGetAffiliations(
   });
 }
 
-/** Returns the facts about a stored agent that decide whether it is independent of another. */
+/** Returns the facts about a stored agent that decide whether the agent is independent of another agent. */
 export async function affiliationOf(
   tx: ReadTx,
   { record: { principal } }: StoredAgent,

@@ -23,9 +23,9 @@ import type { Cursor } from "./store/cursor-rows.ts";
 
 /**
  * The calls that modules may make to the task engine. An operation with a `tx` is part of the caller's
- * transaction. Such an operation first applies time limits that have passed, then writes the event and the
- * state together. Then the operation runs the observers, and wakes waiting calls after the commit. Unknown ids
- * are refused with TASK_NOT_FOUND, impossible transitions with TASK_STATE_CONFLICT.
+ * transaction. It first applies time limits that have passed, then writes the event and the new state together.
+ * Then it runs the observers. Waiting calls wake up after the commit. Operations throw TASK_NOT_FOUND for an
+ * unknown id and TASK_STATE_CONFLICT for an impossible transition.
  */
 export interface TaskEngine {
   /** The store of the tasks, for modules with tables of their own. */
@@ -34,7 +34,7 @@ export interface TaskEngine {
   /**
    * Registers an observer of task changes. An observer that throws rolls the change back.
    *
-   * @param events runs it only for changes with one of these events; absent for every change
+   * @param events the observer runs only for changes with one of these events; if absent, for every change
    */
   observe(observer: TaskObserver, events?: ReadonlySet<TaskEventName>): void;
   /** Adds a check that runs before a worker's result is accepted. */
@@ -43,22 +43,22 @@ export interface TaskEngine {
   onPurge(listener: PurgeListener): void;
   /** Adds a listener to the erasure of an organization, so that a module can delete its records of it. */
   onErase(listener: EraseListener): void;
-  /** Sets the rule that decides which tasks may be dispatched although a context of the task is gone. */
+  /** Sets the rule that decides which tasks may be dispatched although one of their contexts can no longer be read. */
   allowMissingContexts(allows: MissingContextRule): void;
   /** Registers the module that decides on held results. */
   provideReviews(reviews: ResultReviews): void;
-  /** The decisions on held results. */
+  /** The reviews of held results. */
   readonly reviews: ResultReviews;
 
-  /** Returns a task's record as the transaction sees it; undefined if there is none. */
+  /** Returns a task's record as the transaction sees it; undefined if the task does not exist. */
   find(tx: ReadTx, taskId: string): Promise<TaskRecord | undefined>;
   /** Returns a task with its input and result, for a caller that already has its record. */
   wholeTask(tx: ReadTx, record: TaskRecord): Promise<Task>;
-  /** Up to `limit` recorded events of a task after a sequence, in order. */
+  /** Returns up to `limit` stored events of a task after a sequence, in order. */
   events(tx: ReadTx, taskId: string, afterSequence: bigint, limit: number): Promise<TaskEvent[]>;
-  /** Whether a child task has not ended. */
+  /** Whether the task has a child task that has not ended. */
   hasOpenChildren(tx: ReadTx, taskId: string): Promise<boolean>;
-  /** Returns the result that waits for the overseer; undefined if there is none. */
+  /** Returns the result that waits for the overseer; undefined if no result waits. */
   heldResult(tx: ReadTx, taskId: string): Promise<TaskCompleted | undefined>;
   /**
    * Returns the events of a task after a sequence: first the stored events, then live events, up to the
@@ -74,7 +74,7 @@ export interface TaskEngine {
   ): AsyncGenerator<TaskEvent, void, undefined>;
 
   /**
-   * Refuses a delegation that the manifest of the delegator's agent does not allow.
+   * Requires that the manifest of the delegator's agent allows a delegation.
    *
    * @throws DeputeError CALLER_NOT_ALLOWED, DEPENDENCY_UNAVAILABLE
    */
@@ -151,7 +151,7 @@ export type TaskStore = Pick<Store, "read" | "write">;
 
 /** The queue's operations for workers in this process. */
 export interface WorkerQueue {
-  /** The worker calls, made in the platform's name. */
+  /** A client of WorkerService. The platform makes these calls in its own name. */
   readonly calls: Client<typeof WorkerService>;
   /**
    * Returns the ids of up to `limit` agents with a task that may be dispatched. The ids follow `afterAgentId`, in
@@ -169,7 +169,7 @@ export interface Candidate {
   readonly draft: TaskDraft;
   /** The delegator's principal. It must be able to see the delegate. */
   readonly delegator: string;
-  /** The delegate, if the caller has already found it; absent for the delegate that the draft names. */
+  /** The delegate, if the caller has already found it; if absent, the draft names the delegate. */
   readonly target?: Target;
   /** Facts for policies that are not in the draft. */
   readonly work?: MoreOfWork;
@@ -185,7 +185,7 @@ export interface Creation {
   readonly requestId: string;
   /** The caller, which must be the delegator or delegate of the parent. */
   readonly viewer: Viewer;
-  /** The draft that a repeated call is compared with; absent for the draft itself. */
+  /** The draft that is compared with a repeated call; if absent, `draft` is compared. */
   readonly sameAs?: TaskDraft;
   /** If true, a used external id is refused, even if the same draft created the existing task. */
   readonly isExclusive?: boolean;
@@ -201,7 +201,7 @@ export interface NamedWorker {
   readonly worker: string;
 }
 
-/** A result that a named worker delivers. */
+/** A result of a named worker. */
 export interface Completion {
   readonly worker: NamedWorker;
   readonly output: TaskOutput;

@@ -12,7 +12,7 @@ import type { TaskEngine } from "./port.ts";
 /** Timeout of a call to the verifier, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** Refusals that a retry would meet again. */
+/** Errors that a retry would get again. */
 const FINAL: ReadonlySet<ErrorReason | undefined> = new Set([
   ErrorReason.REVIEW_CLOSED,
   ErrorReason.REVIEW_NOT_FOUND,
@@ -27,9 +27,9 @@ const FINAL: ReadonlySet<ErrorReason | undefined> = new Set([
 /** The reviews of one kind that a module follows. */
 export interface FollowedReviews {
   readonly kind: ReviewKind;
-  /** Names the stored position in the verifier's stream. */
+  /** The name under which the position in the verifier's stream of reviews is stored. */
   readonly cursor: string;
-  /** Names the stream in log lines. */
+  /** The name of the stream in log lines. */
   readonly streamName: string;
   /** Applies a change of a review. `advance` stores the position in the stream in the same transaction. */
   apply(review: Review, advance: (tx: WriteTx) => Promise<void>): Promise<void>;

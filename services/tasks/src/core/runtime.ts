@@ -50,7 +50,7 @@ export interface Core {
   readonly contextKeeper: ContextKeeper;
 }
 
-/** Each context in memory costs about a kilobyte besides its data. */
+/** Maximum number of contexts in memory. Each needs about a kilobyte in addition to its data. */
 const MAX_CONTEXTS_IN_MEMORY = 10_000;
 
 /**

@@ -16,8 +16,8 @@ import { Kept, MAX_KEPT } from "./work/kept.ts";
 import { Remotes } from "./work/remotes.ts";
 
 /**
- * Push delegation: tasks are sent to agents that answer NEKTE or A2A themselves. The service acts as a worker for agents
- * whose record names an address. If no hosts are allowed, no address is called.
+ * Push delegation: tasks are sent to agents that serve NEKTE or A2A themselves. The service acts as a worker for agents
+ * whose record contains an address. If the settings allow no hosts, the service calls no address.
  */
 export const push = defineModule({
   name: "push",

@@ -33,7 +33,7 @@ import { T0 } from "./tasks.ts";
 
 /**
  * A fake authority. The header `as` is the caller's principal (`local` if absent), and `as-organization` its
- * organization. The fake records the rights that handlers require.
+ * organization. The fake records the permissions that handlers require.
  */
 function authorityNoting(rights: AskedRight[]): Authority {
   return {
@@ -45,7 +45,7 @@ function authorityNoting(rights: AskedRight[]): Authority {
   };
 }
 
-/** A right that a handler required, and the further conditions that the token had to meet. */
+/** A permission that a handler required, and the further conditions that the token had to meet. */
 export type AskedRight = Right & { binding?: Binding };
 
 function identityOf(header: Headers) {
@@ -63,7 +63,7 @@ export const DAY_MS = 86_400_000;
 export interface Bench {
   readonly clock: ManualClock;
   readonly fakes: Fakes;
-  /** The rights that handlers have required, in order. */
+  /** The permissions that handlers have required, in order. */
   readonly rights: readonly AskedRight[];
   readonly runtime: Core;
   readonly deps: ServiceDeps;

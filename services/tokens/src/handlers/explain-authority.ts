@@ -39,7 +39,7 @@ import { findKeyRevocations, findRevocationsOf } from "../store/revocation-rows.
 
 /** Maximum number of revocations in one bundle. A block has at most one for each rightful revoker and scope. */
 const MAX_REVOCATIONS = 256;
-/** Maximum numbers of audited decisions that one call examines, and that one bundle has. */
+/** MAX_EXAMINED and MAX_AUDITED: maximum audited decisions that one call examines, and that one bundle contains. */
 const MAX_EXAMINED = 2_000;
 const MAX_AUDITED = 200;
 
@@ -166,7 +166,7 @@ async function ofAttestation(
   const proof = await answerOf(
     explained.log.getInclusionProof({ subject: { case: "attestationId", value: attestationId } }, options),
   ).catch((error: unknown) => {
-    // An attestation from before the log has no leaf.
+    // An attestation that was recorded before the transparency log existed has no leaf in the log.
     if (error instanceof DeputeError && error.reason === ErrorReason.LOG_ENTRY_NOT_FOUND) return undefined;
     throw error;
   });
@@ -241,7 +241,10 @@ async function explainedLinks(
   return { links, revocations: logged.map(({ entry }) => entry) };
 }
 
-/** Returns the decisions on the last block of a chain since its record, oldest first; undefined without the right. */
+/**
+ * Returns the decisions on the last block of a chain since its record, oldest first. Undefined if the caller may not
+ * read the audit log.
+ */
 async function auditOf(
   tx: ReadTx,
   chain: readonly StoredDelegation[],
@@ -253,7 +256,7 @@ async function auditOf(
   return examined.filter(({ blocks }) => blocks.includes(last.revocationId)).slice(0, MAX_AUDITED);
 }
 
-/** Returns the answer of another service; its refusals keep their reasons. */
+/** Returns the response of another service. The errors of that service keep their reasons. */
 async function answerOf<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;

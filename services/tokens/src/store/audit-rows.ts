@@ -45,8 +45,8 @@ const ROW = row({
 });
 
 /**
- * Appends decisions in order, and seals the day before if the first of a new day comes. Decisions never change, and no
- * id is used twice.
+ * Appends decisions in order. If the first decision of a new day arrives, seals the day before. Decisions never change,
+ * and no id is used twice.
  *
  * @param sha256 hashes the records for the seal of their day
  * @param now the time of the append, in milliseconds since 1970
@@ -233,9 +233,9 @@ export async function forgetDecisions(tx: WriteTx, before: number, limit: number
 }
 
 /**
- * Notes a batch of another service.
+ * Records the id of a batch from another service, so that a repetition is detected.
  *
- * @returns whether it is new
+ * @returns false if the batch was recorded before
  */
 export async function insertBatch(
   tx: WriteTx,
@@ -248,7 +248,7 @@ export async function insertBatch(
   return changes > 0;
 }
 
-/** Deletes notes of batches that were recorded before a time; returns their number. */
+/** Deletes ids of batches that were recorded before a time; returns their number. */
 export async function forgetBatches(tx: WriteTx, before: number, limit: number): Promise<number> {
   const { changes } = await tx.run(
     `DELETE FROM audit_batches WHERE (source, batch_id) IN

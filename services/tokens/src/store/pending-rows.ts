@@ -6,12 +6,12 @@ const EVERYBODY_OWN_ROW = row({ everybody: integer, own: nullable(integer) });
 const OWN_ROW = row({ own: integer });
 const LAST_ROW = row({ last: nullable(integer) });
 
-/** The content of a revocation: a block's entry, or a key's statement about itself. */
+/** The content of a waiting revocation: an entry that revokes a block, or a key's revocation of itself. */
 export type Waiting = { readonly entry: RevocationEntry } | { readonly statement: KeyStatement };
 
 /**
- * A waiting revocation. An entry waits for proof of its revoker's right. A key's statement waits until a recorded block
- * names the key as signer or delegatee.
+ * A waiting revocation. An entry waits for proof that its revoker is rightful. A key's revocation of itself waits until
+ * a recorded block names the key as signer or delegatee.
  */
 export type PendingRevocation = Waiting & { readonly position: number };
 
@@ -31,7 +31,7 @@ const ROWS = `SELECT position, ${MEMBERS} FROM pending_revocations`;
 /** The SQL condition for rows that are neither settled nor expired. Its parameter is the current time. */
 const OPEN = "settled = 0 AND (expire_ms = 0 OR expire_ms > ?)";
 
-/** Identifies a revoker's entry on a block. */
+/** The members that identify a revoker's entries on a block. */
 type Key = Pick<RevocationEntry, "revocationId" | "revokedBy">;
 
 /** Waiting revocations after a position, in order. */
@@ -69,13 +69,13 @@ export async function findPending(
   return rows.map(toPending).flatMap((one) => ("entry" in one ? [one.entry] : []));
 }
 
-/** Returns the waiting statements of a key about itself. */
+/** Returns the waiting revocations in which a key revokes itself. */
 export async function findPendingStatements(tx: ReadTx, key: string, now: number): Promise<KeyStatement[]> {
   const rows = await tx.all(ROW, `${ROWS} WHERE revoked_by = ? AND scope = 'key' AND ${OPEN}`, [key, now]);
   return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
 }
 
-/** Returns the waiting statements whose key is now the signer or delegatee of a recorded block. */
+/** Returns the waiting self-revocations whose key is now the signer or delegatee of a recorded block. */
 export async function settledStatements(tx: ReadTx, now: number, limit: number): Promise<KeyStatement[]> {
   const rows = await tx.all(
     ROW,

@@ -62,7 +62,7 @@ function valuesOf(rows: readonly SeenProof[]): (string | number)[] {
   ]);
 }
 
-/** Unexpired proofs after one of them, in order. */
+/** Returns unexpired proofs that follow a given proof, in order. */
 export async function readProofs(
   tx: ReadTx,
   now: number,

@@ -17,7 +17,7 @@ export interface StoredReservation extends ReservationRecord {
   readonly forgetTime: number;
 }
 
-/** The totals under one block. */
+/** The totals of the spend and the reservations under one block. */
 export interface Spend {
   readonly spent: number;
   readonly held: number;

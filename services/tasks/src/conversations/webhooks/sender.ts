@@ -16,7 +16,7 @@ import {
 } from "../store/webhook-rows.ts";
 import type { WebhookSeal } from "./secrets.ts";
 
-/** Largest number of concurrent deliveries. */
+/** Maximum number of concurrent deliveries. */
 const AT_ONCE = 32;
 /**
  * Maximum number of concurrent deliveries for one delegator, so that slow receivers of one delegator do not
@@ -27,9 +27,9 @@ const PER_DELEGATOR = 8;
 const MAX_WAIT_MS = 30_000;
 /** Timeout of one delivery, in milliseconds. (A2A 4.3.3) */
 const TIMEOUT_MS = 10_000;
-/** Largest part of an answer that is read, in bytes. The answer's body is not used. */
+/** Maximum number of bytes that the sender reads from a response. The response's body is not used. */
 const MAX_ANSWER_BYTES = 1024;
-/** Events in one read of a task's log. */
+/** Maximum number of events that one read of a task's log returns. */
 const BATCH = 20;
 
 export interface SenderOptions {
@@ -74,7 +74,7 @@ export class WebhookSender {
     this.#loop.start();
   }
 
-  /** Looks for new events now. */
+  /** Checks for new events now. */
   wake(): void {
     this.#loop.wake();
   }
@@ -194,13 +194,13 @@ export class WebhookSender {
 }
 
 /**
- * Reads a body to its end, so that the body's connection can be used again. A body that is too long or broken
- * has no other effect.
+ * Reads a response's body to its end, so that its connection can be used again. Ignores errors and bodies that
+ * are too long.
  */
 async function drained(body: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const _ of body);
   } catch {
-    // The status has already decided.
+    // The status code has already shown whether the delivery succeeded, so an error in the body is ignored.
   }
 }

@@ -21,8 +21,8 @@ export interface Held {
 }
 
 /**
- * The data of contexts that must not be written to disk. Memory holds it until its time ends. The memory is bounded,
- * and no context displaces another.
+ * The data of contexts that must not be written to disk. The memory holds a context until it expires. The memory
+ * is bounded, and a new context never displaces a stored one.
  */
 export class ContextMemory {
   readonly #options: ContextMemoryOptions;

@@ -222,7 +222,10 @@ async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<voi
   await freeExternalId(tx, taskId);
 }
 
-/** Returns the place of a new task in its tree, and its budget; undefined for a root without a budget. */
+/**
+ * Returns the place of a child task in its tree, and its organization and budget. For a root, only opens the
+ * account of its budget, and returns undefined.
+ */
 async function placeOf(
   engine: Engine,
   tx: WriteTx,
@@ -236,7 +239,7 @@ async function placeOf(
     if (askedSpend !== undefined) await openSpend(tx, taskId, askedSpend, "");
     return undefined;
   }
-  // The parent's time limits apply before a child is added.
+  // `changeWithin` first applies the time limits of the parent, so that an overdue parent gets no child.
   const parent = await engine.changeWithin(tx, parentTaskId, (record) => {
     if (!isDelegator(caller, record) && !isDelegate(caller, record)) throw taskNotFound(parentTaskId);
     return { record, events: [] };

@@ -129,9 +129,9 @@ export class Engine {
   }
 
   /**
-   * Registers an observer, run in order inside each transaction.
+   * Registers an observer. Each transaction runs the observers in the order of their registration.
    *
-   * @param events runs it only for changes with one of these events; absent for every change
+   * @param events the observer runs only for changes with one of these events; if absent, for every change
    */
   observe(observer: TaskObserver, events?: ReadonlySet<TaskEventName>): void {
     this.#observers.push({ observer, events });

@@ -24,7 +24,7 @@ export class RecordCache {
     this.#records.clear();
   }
 
-  /** Stores the record of a transaction. Until the transaction commits, readers of the task use the store. */
+  /** Caches a record at the end of its transaction. Until then, other readers of the task use the store. */
   store(tx: WriteTx, record: TaskRecord): void {
     const { id, status } = record.task;
     this.#records.delete(id);

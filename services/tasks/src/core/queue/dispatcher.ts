@@ -28,7 +28,7 @@ interface Delegate {
   readonly streams: Set<AssignmentStream>;
   /** Whether a dispatch is scheduled. */
   isQueued: boolean;
-  /** Whether pending tasks without a worker may exist. */
+  /** Whether pending tasks may remain in the agent's queue after the last dispatch. */
   mayWait: boolean;
   /**
    * Whether the agent has a limit for all its streams together. A task for one stream then leaves less capacity
@@ -42,9 +42,9 @@ interface Delegate {
 }
 
 /**
- * Dispatches pending tasks to worker streams. The engine announces new work, or new room for work, before the change is
- * durable. One transaction then dispatches to all streams of the agent, in the same group commit as the change. A poll
- * finds work that the engine did not announce.
+ * Dispatches pending tasks to worker streams. The engine announces new tasks and freed capacity before the change
+ * commits. One transaction then dispatches to all streams of the agent, in the same group commit as the change. A
+ * poll finds tasks that the engine did not announce.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -66,7 +66,7 @@ export class Dispatcher {
     ];
   }
 
-  /** Begins to give work to a stream, until it is closed. */
+  /** Opens a stream and dispatches tasks to it until it is closed. */
   open(worker: WorkerStream): AssignmentStream {
     const { agentId } = worker;
     const delegate = this.#delegates.get(agentId) ?? {

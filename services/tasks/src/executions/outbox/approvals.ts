@@ -27,7 +27,7 @@ import {
 } from "../store/outbox-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 
-/** The longest time that a review may take, milliseconds. */
+/** Maximum duration of a review, in milliseconds. */
 const MAX_REVIEW_MS = 365 * 86_400_000;
 
 const { AWAITED, GIVEN, REFUSED } = ApprovalState;
@@ -171,7 +171,7 @@ export class Approvals {
 type ApprovalsDeps = Pick<ServiceDeps, "clock" | "timers" | "log" | "connect">;
 
 function reviewOf({ request, buyerPrincipal, sellerPrincipal, startBy, createMs }: ExecutionRecord) {
-  // The timeout depends only on stored times, so that a repeated call is the same request.
+  // The timeout depends only on stored times, so that a retry sends an identical request.
   const timeoutMs = Math.min(Math.max(1, Math.ceil((startBy - createMs) / 1000)) * 1000, MAX_REVIEW_MS);
   return {
     requestId: `execution:${request.requestId}`.slice(0, 128),

@@ -26,13 +26,13 @@ import { findExecution } from "../store/execution-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 import type { CallbackKey } from "./callback-key.ts";
 
-/** Largest number of concurrent callbacks. With this many, a slow address delays only a few other callbacks. */
+/** Maximum number of concurrent callbacks. It is high enough that one slow address delays few other callbacks. */
 const AT_ONCE = 16;
 /** Maximum milliseconds between two reads of the store. */
 const MAX_WAIT_MS = 30_000;
 /** Timeout of a callback, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Maximum number of bytes that are read from an answer. The content of the answer is ignored. */
+/** Maximum number of bytes that are read from a response. The content of the response is ignored. */
 const MAX_ANSWER_BYTES = 1024;
 const CONTENT_TYPE = "application/json";
 
@@ -133,7 +133,7 @@ export class Callbacks {
   /**
    * Sends one receipt.
    *
-   * @returns true if the address accepted the receipt, or the receipt no longer exists; false: try again
+   * @returns true if the address accepted the receipt, or the receipt no longer exists; false if a retry is needed
    */
   async #send({ requestId, number }: CallbackRow, signal: AbortSignal): Promise<boolean> {
     const { store, clock, key } = this.#options;

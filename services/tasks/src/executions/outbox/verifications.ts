@@ -78,7 +78,7 @@ export async function findJudged(
   return { record, offer: await readOffer(tx, record), receipt: found.receipt };
 }
 
-/** Reports a verification result to the verifier service, with the agreed terms. */
+/** Sends a verification result to the verifier service, with the terms on which buyer and seller agreed. */
 export async function tell(
   { results }: VerificationOptions,
   { record, offer, receipt }: Judged,
@@ -127,8 +127,8 @@ export function mayBeTold(error: unknown): boolean {
 }
 
 /**
- * The outbox of verification results that the verifier service has not yet decided. There are two kinds:
- * sellers' results on their own work, and results for which the verifier's answer was lost.
+ * The outbox of verification results that the verifier service has not yet decided. There are two kinds: sellers'
+ * results on their own work, and results for which the verifier's response was lost.
  */
 export function verificationOutbox(
   executions: VerificationOptions,

@@ -106,7 +106,7 @@ export class Cancellations {
 
   async #cancelAtA2a(address: A2aAddress, { peerState }: OwedCancel, signal: AbortSignal): Promise<void> {
     const state = readA2aState(peerState);
-    // The agent never named a task, so there is none to cancel.
+    // The agent never sent a task id, so there is no task to cancel.
     if (state === undefined) return;
     const peer = await this.#options.a2aPeerAt(address);
     try {

@@ -1,9 +1,9 @@
 import type { Migration } from "@depute/store";
 
 /**
- * Held results under review, and an outbox of calls to the verifier. This service chooses `review_id`, so that the id
- * exists before the verifier answers. `task_review_inquiries` records the questions that were delivered to the result's
- * author.
+ * Held results under review, and an outbox of calls to the verifier. This service chooses `review_id`, so
+ * that the id exists before the verifier responds. `task_review_inquiries` records the questions that were
+ * delivered to the result's author.
  */
 const REVIEWS = `
 CREATE TABLE task_reviews (

@@ -72,7 +72,7 @@ export const FOLLOWED: ReadonlySet<TaskEventName> = new Set([
 export class Oversight implements ResultReviews {
   readonly #options: OversightOptions;
   readonly #listeners: ReviewListener[] = [];
-  /** Calls in progress, by task id. */
+  /** Calls to the verifier that are in progress, by task id. */
   readonly #calling = new Map<string, Promise<unknown>>();
   #onOwed: () => void = () => {};
 
@@ -219,7 +219,7 @@ export class Oversight implements ResultReviews {
   /**
    * Applies a change of a review: new questions, the escalation, or the end of the review.
    *
-   * @param within writes in the same transaction
+   * @param within a function whose writes join the same transaction
    */
   async apply(changed: Review, within: (tx: WriteTx) => Promise<void>): Promise<void> {
     // Waits for calls in progress about this task, because such a call applies its own decision.

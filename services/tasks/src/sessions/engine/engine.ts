@@ -125,7 +125,7 @@ export class SessionEngine {
    * Appends a message. The store decides the order: of two messages that name the same previous message, the second is
    * refused.
    *
-   * @throws DeputeError as refused, SESSION_NOT_FOUND
+   * @throws DeputeError the errors of `refused`; SESSION_NOT_FOUND
    */
   async append(
     envelope: Envelope,
@@ -186,8 +186,8 @@ export class SessionEngine {
   }
 
   /**
-   * Returns the first answer to a repeated message, if the message is still the sender's latest. A sender that
-   * has sent a later message already received the answer, so an older repetition is refused. A different
+   * Returns the first response to a repeated message, if the message is still the sender's latest. A sender that
+   * has sent a later message already received the response, so an older repetition is refused. A different
    * message with the same id is refused too.
    *
    * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message

@@ -12,7 +12,7 @@ const BATCH = 100;
  */
 const MAX_WAIT_MS = 1000;
 
-/** Maximum number of sessions that one run reports. */
+/** Maximum number of sessions whose outcomes one run of the timekeeper reports to the registry. */
 const REPORTS = 20;
 
 /**

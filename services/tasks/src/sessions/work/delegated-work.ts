@@ -16,7 +16,7 @@ import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
 /** Timeout in milliseconds of a call to the registry. */
 const TIMEOUT_MS = 10_000;
 
-/** Refusals that a retry would get again. Then no task is created, and the delegation's watchers get the refusal. */
+/** Errors that a retry would get again. Then no task is created, and the delegation's watchers get the error. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
   ErrorReason.CALLER_NOT_ALLOWED,
