@@ -86,10 +86,10 @@ export async function takeover(
 
 /**
  * Checks a delegator's output. The events have no gaps, the progress never repeats a count, and the lines
- * after the events are the expected ones. `most` is the lowest permitted last count. If it is 500, the last
+ * after the events are the expected ones. `minCount` is the lowest permitted last count. If it is 500, the last
  * count must be 500; otherwise the last count must be below 500.
  */
-function checkEnd(program: Program, expected: readonly (string | RegExp)[], most = 500): void {
+function checkEnd(program: Program, expected: readonly (string | RegExp)[], minCount = 500): void {
   const { lines, report } = program;
   const sequences = lines.flatMap((line) => /^event (\d+) /.exec(line)?.[1] ?? []).map(Number);
   assert.deepEqual(
@@ -103,8 +103,8 @@ function checkEnd(program: Program, expected: readonly (string | RegExp)[], most
     [...new Set(processed)].sort((a, b) => a - b),
     `texts were done twice:\n${report}`,
   );
-  if (most === 500) assert.equal(processed.at(-1), 500, report);
-  else assert.ok((processed.at(-1) ?? 0) >= most && (processed.at(-1) ?? 0) < 500, report);
+  if (minCount === 500) assert.equal(processed.at(-1), 500, report);
+  else assert.ok((processed.at(-1) ?? 0) >= minCount && (processed.at(-1) ?? 0) < 500, report);
   const end = lines.filter((line) => !/^(event|task) /.test(line));
   assert.equal(end.length, expected.length, report);
   for (const [index, line] of expected.entries()) {
