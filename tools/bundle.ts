@@ -8,7 +8,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { create as pack } from "tar";
-import { writeThirdPartyProtos } from "./third-party-protos.ts";
+import { publishedFiles } from "./published-files.ts";
+import { GOOGLE, writeThirdPartyProtos } from "./third-party-protos.ts";
 
 const OUT = "dist";
 const THIRD_PARTY = ".generated/third_party";
@@ -27,8 +28,16 @@ const VALIDATE = {
 /** Timeout of one download, in milliseconds. */
 const MAX_FETCH_MS = 120_000;
 
-/** The npm package that contains google's proto files. */
-const GOOGLE = "node_modules/google-proto-files";
+/** The folder of google's proto files that a bundle may contain: those of the contracts, and the files that these import. */
+const GOOGLE_FILES = publishedFiles({
+  ...GOOGLE,
+  files: [
+    ...GOOGLE.files,
+    ...["any", "descriptor", "duration", "empty", "field_mask", "struct", "timestamp"].map(
+      (name) => `google/protobuf/${name}.proto`,
+    ),
+  ],
+});
 
 /** The file with the messages for error details. No contract imports it, but clients need it to read errors. */
 const ERROR_DETAILS = "google/rpc/error_details.proto";
@@ -62,7 +71,7 @@ function layOut(root: string): void {
   const validate = join(root, "buf/validate/validate.proto");
   mkdirSync(join(root, "buf/validate"), { recursive: true });
   cpSync(fetchValidate(), validate);
-  cpSync(join(GOOGLE, ERROR_DETAILS), join(root, ERROR_DETAILS));
+  cpSync(join(GOOGLE_FILES, ERROR_DETAILS), join(root, ERROR_DETAILS));
   for (const file of filesBelow(root)) addImports(root, file);
 }
 
@@ -71,7 +80,7 @@ function addImports(root: string, file: string): void {
   const text = readFileSync(join(root, file), "utf8");
   for (const [, path = ""] of text.matchAll(/^import (?:public )?"(google\/[^"]+)";/gm)) {
     if (existsSync(join(root, path))) continue;
-    cpSync(join(GOOGLE, path), join(root, path));
+    cpSync(join(GOOGLE_FILES, path), join(root, path));
     addImports(root, path);
   }
 }

@@ -45,7 +45,6 @@ export function publishedFiles(
     mkdirSync(unpacked);
     const inArchive = files.map((file) => `package/${file}`);
     execFileSync("tar", ["xzf", archive, "-C", unpacked, "--strip-components=1", ...inArchive], options);
-    rmSync(folder, { recursive: true, force: true });
     for (const file of files) {
       mkdirSync(dirname(join(folder, file)), { recursive: true });
       moveFile(join(unpacked, file), join(folder, file));

@@ -191,7 +191,7 @@ test("no agent proves an organization, and every caller reads which are proven",
   const path = "registry.v1.OrganizationService/CreateOrganizationProof";
   const refusal = await call(SELLER, path, request);
   expect(refusal).toMatchObject({ code: "permission_denied" });
-  expect(refusal.message).toContain("DEPUTE_TRUST_OPERATORS");
+  expect(refusal.message).toContain("the roles operator");
   await prove("org:audit", AUDITOR);
   const list = { organization: "org:audit", principal: AUDITOR };
   const { proofs } = await call(STRANGER, "registry.v1.OrganizationService/ListOrganizationProofs", list);

@@ -4,6 +4,7 @@
  */
 import { existsSync, watchFile } from "node:fs";
 import { changingServer } from "./changing.ts";
+import { earlierSdk } from "./earlier-sdk.ts";
 
 /** SDK 1.x identifies a request by its schema. This table contains the schema's name for each method. */
 const SCHEMAS: Readonly<Record<string, string>> = {
@@ -22,10 +23,9 @@ const makeServer = (Server: unknown) => {
 };
 
 if (era === "legacy") {
-  const sdk = new URL("../../node_modules/@modelcontextprotocol/sdk/dist/esm/server/", import.meta.url);
-  const { Server } = await import(`${sdk}index.js`);
-  const { StdioServerTransport } = await import(`${sdk}stdio.js`);
-  const types = await import(`${sdk}../types.js`);
+  const { Server } = await earlierSdk("server/index");
+  const { StdioServerTransport } = await earlierSdk("server/stdio");
+  const types = await earlierSdk("types");
   class LegacyServer extends Server {
     setRequestHandler(method: string, handle: unknown) {
       // SDK 1.x registers a handler by schema; the newer SDK registers it by method.

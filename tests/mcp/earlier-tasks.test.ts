@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fromJsonSchema } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Json } from "../gateway/platform.ts";
+import { earlierSdk } from "./earlier-sdk.ts";
 import { type Grant, grant, holderFetch, type Right } from "./holder.ts";
 import { EVERYTHING, type McpPlatform, startPlatform } from "./platform.ts";
 import { connectProxy } from "./proxy-process.ts";
@@ -13,9 +14,6 @@ import { EXTENSION, earlierServer, modernServer, type TaskServer } from "./task-
  * This file tests tasks of MCP servers of revision 2025-11-25 behind the proxy. The client is the official
  * SDK 1.x, and the server uses no SDK.
  */
-
-const SDK = new URL("../../node_modules/@modelcontextprotocol/sdk/dist/esm/", import.meta.url);
-const sdk = (path: string): Promise<Json> => import(new URL(`${path}.js`, SDK).href);
 
 const RESEARCH = "simulate-research-query";
 const NAMES = ["slow", "ask", "required", "dear", RESEARCH];
@@ -48,7 +46,7 @@ afterAll(async () => {
 /** Connects the official client of SDK 1.x, which answers elicitations and collects the announced states of tasks. */
 async function connect(holder: Grant, name = "jobs", capabilities: Json = { elicitation: {} }) {
   const [{ Client }, { StreamableHTTPClientTransport }, types] = await Promise.all(
-    ["client/index", "client/streamableHttp", "types"].map(sdk),
+    ["client/index", "client/streamableHttp", "types"].map(earlierSdk),
   );
   const asked: Json[] = [];
   const announced: Json[] = [];

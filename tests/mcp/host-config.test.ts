@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { introduce, type Json } from "../gateway/platform.ts";
+import { earlierSdk } from "./earlier-sdk.ts";
 import { grant } from "./holder.ts";
 import { filesystem, type McpPlatform, makeFiles, startPlatform } from "./platform.ts";
 import { MAIN } from "./proxy-process.ts";
@@ -13,9 +14,6 @@ const PAGE = new URL("../../docs/mcp-proxy.md", import.meta.url);
 const CONFIGURATIONS = [
   ...readFileSync(PAGE, "utf8").matchAll(/^```json\n(\{\n {2}"mcpServers"[\s\S]*?)^```/gm),
 ].map(([, text = ""]) => text);
-
-const SDK = new URL("../../node_modules/@modelcontextprotocol/sdk/dist/esm/client/", import.meta.url);
-const sdk = (path: string): Promise<Json> => import(new URL(`${path}.js`, SDK).href);
 
 const files = makeFiles();
 const folder = mkdtempSync(join(tmpdir(), "depute-mcp-host-"));
@@ -58,7 +56,7 @@ function onThisMachine(text: string): Json {
 /** Connects to a server of a configuration as a host does. */
 async function connect({ url, command, args }: Json): Promise<Json> {
   const [{ Client }, { StreamableHTTPClientTransport }, { StdioClientTransport }] = await Promise.all(
-    ["index", "streamableHttp", "stdio"].map(sdk),
+    ["index", "streamableHttp", "stdio"].map((path) => earlierSdk(`client/${path}`)),
   );
   const client = new Client({ name: "host", version: "1.0.0" });
   const env = { ...process.env, DEPUTE_CONFIG: join(folder, "config.json") };

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Json } from "../../gateway/platform.ts";
+import { earlierSdk } from "../earlier-sdk.ts";
 
 /** An MCP server: an address over HTTP, or a command over stdio. */
 export type Target =
@@ -29,14 +30,12 @@ export interface Observed {
 
 export type ForeignClient = (target: Target, call: Call) => Promise<Observed>;
 
-const INSTALLED = new URL("../../../node_modules/", import.meta.url);
 const RUN_MS = 60_000;
 const run = promisify(execFile);
 
 /** The official TypeScript SDK 1.x, which supports the revisions before 2026-07-28. */
 export const sdk1: ForeignClient = async (target, call) => {
-  const from = (path: string): Promise<Json> =>
-    import(new URL(`@modelcontextprotocol/sdk/dist/esm/client/${path}.js`, INSTALLED).href);
+  const from = (path: string) => earlierSdk(`client/${path}`);
   const [{ Client: OldClient }, { StreamableHTTPClientTransport: Http }, { StdioClientTransport: Stdio }] =
     await Promise.all([from("index"), from("streamableHttp"), from("stdio")]);
   const client = new OldClient({ name: "sdk-1", version: "1.0.0" });
