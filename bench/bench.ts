@@ -1,3 +1,5 @@
+import { amount } from "./amount.ts";
+
 /**
  * One implementation of a measured operation. If a call returns a promise, the benchmark awaits it before the next
  * call.
@@ -38,5 +40,5 @@ export interface Benchmark {
 export type Benchmarks = () => readonly Benchmark[] | Promise<readonly Benchmark[]>;
 
 /** Approximate milliseconds of one round of one contender. The contenders take turns, one round each. */
-export const ROUND_MS = 60;
-export const ROUNDS = 21;
+export const ROUND_MS = amount(60);
+export const ROUNDS = amount(21);

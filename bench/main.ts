@@ -1,31 +1,33 @@
-/** `npm run bench -- <suite> [part of a name]`: runs the benchmarks of bench/<suite> and prints the results. */
+/**
+ * `npm run bench`: runs every suite, each in a process of its own, prints one table, and writes bench/results/*.json.
+ * `npm run bench -- SUITE [PART]`: runs the benchmarks of bench/SUITE whose name contains PART, and prints their results.
+ * `--quick` measures a hundredth, to show that the benchmarks work; its values mean nothing.
+ */
 import { existsSync, globSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Benchmark, Benchmarks } from "./bench.ts";
-import { measure } from "./measure.ts";
-import { figureRow, printTable, timeRows } from "./report.ts";
+import { parseArgs } from "node:util";
 
-const [suite = "", part = ""] = process.argv.slice(2);
-const folder = join(import.meta.dirname, suite);
+const { values, positionals } = parseArgs({
+  options: { quick: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const [suite, part = ""] = positionals;
+// amount.ts reads it when it is imported, in this process and in those of `runAll`.
+if (values.quick) process.env.DEPUTE_BENCH_QUICK = "true";
 
-if (!/^[a-z0-9-]+$/.test(suite) || !existsSync(folder)) {
-  const suites = globSync("*/", { cwd: import.meta.dirname }).map((path) => basename(path));
-  console.error(`usage: npm run bench -- <suite> [part of a name]; suites: ${suites.join(", ")}`);
-  process.exit(2);
-}
+const suites = globSync("*/*.bench.ts", { cwd: import.meta.dirname })
+  .map((path) => basename(join(path, "..")))
+  .filter((name, index, all) => all.indexOf(name) === index)
+  .sort();
 
-for (const file of globSync("*.bench.ts", { cwd: folder }).sort()) {
-  const { default: benchmarks } = (await import(join(folder, file))) as { default: Benchmarks };
-  for (const benchmark of await benchmarks()) {
-    if (benchmark.name.includes(part)) await report(benchmark);
-    await benchmark.close?.();
-  }
-}
-
-async function report(benchmark: Benchmark): Promise<void> {
-  console.log(`\n${benchmark.name}`);
-  printTable(timeRows(await measure(benchmark)));
-  const figures = [];
-  for (const figure of benchmark.figures ?? []) figures.push(figureRow(figure, await figure.measure()));
-  printTable(figures);
+if (suite === undefined) {
+  const { runAll } = await import("./run-all.ts");
+  process.exitCode = await runAll(suites);
+} else if (/^[a-z0-9-]+$/.test(suite) && existsSync(join(import.meta.dirname, suite))) {
+  const { runSuite } = await import("./run-suite.ts");
+  const results = await runSuite(suite, part);
+  process.send?.(results);
+} else {
+  console.error(`usage: npm run bench -- [suite] [part of a name] [--quick]; suites: ${suites.join(", ")}`);
+  process.exitCode = 2;
 }

@@ -1,7 +1,8 @@
+import { amount } from "./amount.ts";
 import { type Benchmark, type Contender, ROUND_MS, ROUNDS } from "./bench.ts";
 
 /** Milliseconds that the compiler needs to optimize hot code. */
-const WARM_UP_MS = 200;
+const WARM_UP_MS = amount(200);
 
 /** Microseconds per call: the median of the rounds, and the interquartile range of the rounds. */
 export interface Measured {

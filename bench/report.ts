@@ -1,36 +1,59 @@
+import { isQuick } from "./amount.ts";
 import type { Figure, Goal } from "./bench.ts";
 import type { Measured } from "./measure.ts";
+import type { Result } from "./results.ts";
 
 /** The cells of one line of the printed table. */
 export type Row = readonly string[];
+
+/** A result without the names of its suite and benchmark. */
+type OwnResult = Omit<Result, "suite" | "benchmark">;
+
+/** Returns one result per contender: the median time of a call, and its speed relative to the first contender. */
+export function timeResults(measured: readonly Measured[]): OwnResult[] {
+  const [baseline] = measured;
+  return measured.map(({ contender: { name, goal }, median, spread }) => {
+    const other =
+      goal?.as === undefined ? baseline : measured.find(({ contender }) => contender.name === goal.as);
+    const speed = (other?.median ?? Number.NaN) / median;
+    return {
+      ...{ name, value: median, unit: "us", spread },
+      ratio: (baseline?.median ?? Number.NaN) / median,
+      ...(goal !== undefined && { goal: goalResult(goal, speed) }),
+    };
+  });
+}
 
 /**
  * Returns one line per contender: microseconds per call, spread of the middle half, speed relative to the first
  * contender, and goal.
  */
 export function timeRows(measured: readonly Measured[]): Row[] {
-  const [baseline] = measured;
-  return measured.map(({ contender: { name, goal }, median, spread }) => {
-    const ratio = (baseline?.median ?? Number.NaN) / median;
-    const other =
-      goal?.as === undefined ? baseline : measured.find(({ contender }) => contender.name === goal.as);
-    const speed = (other?.median ?? Number.NaN) / median;
-    return [
-      name,
-      `${median.toPrecision(4)} us`,
-      `+-${((spread / median / 2) * 100).toFixed(0)} %`,
-      `x${ratio.toPrecision(3)}`,
-      goal === undefined ? "" : describe(goal, speed),
-    ];
-  });
+  return timeResults(measured).map(({ name, value, spread = Number.NaN, ratio, goal }) => [
+    name,
+    `${value.toPrecision(4)} us`,
+    `+-${((spread / value / 2) * 100).toFixed(0)} %`,
+    `x${ratio?.toPrecision(3)}`,
+    goal?.text ?? "",
+  ]);
+}
+
+/** Returns the result of a figure. */
+export function figureResult({ name, unit, atMost, atLeast }: Figure, value: number): OwnResult {
+  const result = { name, value, unit };
+  const [isMet, limit] =
+    atMost !== undefined
+      ? [value <= atMost, `at most ${atMost}`]
+      : [value >= (atLeast ?? 0), `at least ${atLeast}`];
+  if (atMost === undefined && atLeast === undefined) return result;
+  return { ...result, goal: { text: `${verdictOf(isMet)}: goal ${limit}`, isMet } };
 }
 
 /** Returns the table line of a figure: its name, its value, and whether the value meets the goal. */
-export function figureRow({ name, unit, atMost, atLeast }: Figure, value: number): Row {
+export function figureRow(figure: Figure, measured: number): Row {
+  const { name, value, unit, goal } = figureResult(figure, measured);
   const shown = `${value.toPrecision(4)} ${unit}`;
-  if (atMost !== undefined) return [name, shown, `${verdictOf(value <= atMost)}: goal at most ${atMost}`];
-  if (atLeast !== undefined) return [name, shown, `${verdictOf(value >= atLeast)}: goal at least ${atLeast}`];
-  return [name, shown];
+  return goal === undefined ? [name, shown] : [name, shown, goal.text];
 }
 
 /** Prints lines as a table. */
@@ -43,15 +66,19 @@ export function printTable(rows: readonly Row[]): void {
   }
 }
 
-function describe(goal: Goal, speed: number): string {
+function goalResult(goal: Goal, speed: number): NonNullable<Result["goal"]> {
   const as = goal.as === undefined ? "" : ` of ${goal.as}`;
-  if ("times" in goal)
-    return `${verdictOf(speed >= goal.times)}: x${speed.toPrecision(3)}, goal x${goal.times}${as}`;
+  if ("times" in goal) {
+    const isMet = speed >= goal.times;
+    return { text: `${verdictOf(isMet)}: x${speed.toPrecision(3)}, goal x${goal.times}${as}`, isMet };
+  }
   const slower = 1 / speed - 1;
+  const isMet = slower <= goal.within;
   const goalText = `goal within ${goal.within * 100} %${as}`;
-  return `${verdictOf(slower <= goal.within)}: ${(slower * 100).toFixed(1)} % slower, ${goalText}`;
+  return { text: `${verdictOf(isMet)}: ${(slower * 100).toFixed(1)} % slower, ${goalText}`, isMet };
 }
 
 function verdictOf(isMet: boolean): string {
+  if (isQuick) return "not judged";
   return isMet ? "met" : "NOT MET";
 }

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "@depute/client";
+import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
 import { startProcess, startReference } from "./reference.ts";
@@ -16,9 +17,9 @@ import { grpcSender, jsonRpcSender, type Sender } from "./senders.ts";
 
 const AGENT = "worker";
 const IN_FLIGHT = 32;
-const MESSAGES = 3_000;
-const WARM_UP = 6_000;
-const ROUNDS = 3;
+const MESSAGES = amount(3_000);
+const WARM_UP = amount(6_000);
+const ROUNDS = amount(3);
 
 /** Starts both servers, and returns a sender for each server. Both senders use the same binding. */
 type Contenders = () => Promise<{ platform: Sender; reference: Sender; close(): Promise<void> }>;

@@ -1,6 +1,7 @@
 import { append, exportTranscript, idleSession, verifyTranscript } from "@depute/asp";
 import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import { nativeEngine as engine } from "@depute/dct/native";
+import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { ALPHA, BETA, Chain } from "./parties.ts";
 import { type Platform, startPlatform } from "./platform.ts";
@@ -12,20 +13,20 @@ import { type Platform, startPlatform } from "./platform.ts";
  * offline verification of a transcript.
  */
 
-const SESSIONS = 50;
-const MESSAGES = 80;
+const SESSIONS = amount(50);
+const MESSAGES = amount(80);
 const WARM_UP = 10;
 const ACTIVE = 4;
 const WATCHERS = 10;
-const WATCHED = 150;
+const WATCHED = amount(150);
 /**
  * Number of warm-up messages in each watched session, so that both processes have compiled their hot code before the
  * measurement.
  */
-const WATCHED_WARM_UP = 100;
+const WATCHED_WARM_UP = amount(100);
 /** Milliseconds between the messages of one watched session. */
 const PACE_MS = 20;
-const TRANSCRIPT = 10_000;
+const TRANSCRIPT = amount(10_000);
 
 export default function benchmarks(): Benchmark[] {
   let platform: Promise<Platform> | undefined;

@@ -1,13 +1,14 @@
 import { openBrowser, openPage } from "../../tests/console/browser.ts";
 import { introduce, startPlatform, value } from "../../tests/gateway/platform.ts";
+import { amount } from "../amount.ts";
 import type { Benchmarks } from "../bench.ts";
 
-const TASKS = 10_000;
+const TASKS = amount(10_000, 100);
 const BATCH = 100;
 
 /** Distance of one scroll step, in pixels: four rows. */
 const STEP_PX = 176;
-const STEPS = 600;
+const STEPS = amount(600);
 
 /** Maximum number of frames within which the page must have read every task. */
 const MAX_FRAMES = 20_000;

@@ -1,9 +1,10 @@
 import { RevocationSet, VerifiedPrefixes, type VerifyOptions, verifyToken } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
+import { amount } from "../amount.ts";
 import type { Benchmark, Contender } from "../bench.ts";
 import { contextOf, revocationIds, revoked, tokens } from "./tokens.ts";
 
-const MANY = 1_000_000;
+const MANY = amount(1_000_000);
 
 function verifyWith(revocations: RevocationSet, links: number, options: VerifyOptions): () => void {
   const source = tokens(links);

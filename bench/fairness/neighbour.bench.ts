@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { createGrpcJsTransport } from "@depute/grpc-js";
+import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import type { Report, Round } from "./caller.ts";
 
@@ -15,11 +16,11 @@ import type { Report, Round } from "./caller.ts";
  */
 
 const IN_FLIGHT = Number(process.env.DEPUTE_BENCH_IN_FLIGHT ?? 3_000);
-const ROUNDS = 5;
-const WARM_UP_CALLS = 3_000;
+const ROUNDS = amount(5);
+const WARM_UP_CALLS = amount(3_000);
 /** Milliseconds of the modest caller's rounds. A greedy round begins earlier and ends later. */
-const MODEST_MS = 5_000;
-const LEAD_MS = 2_000;
+const MODEST_MS = amount(5_000, 500);
+const LEAD_MS = amount(2_000, 200);
 const GREEDY_MS = LEAD_MS + MODEST_MS + 1_000;
 const CALLERS = ["greedy", "modest"] as const;
 

@@ -1,9 +1,10 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { amount } from "../amount.ts";
 import type { Benchmarks, Figure } from "../bench.ts";
 
-const ROUNDS = 5;
+const ROUNDS = amount(5);
 /** Warm-up calls, so that the engine's compilation of new code is not measured. */
 const WARM_UP = 2;
 const MAX_HELD_MS = 50;

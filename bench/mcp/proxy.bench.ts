@@ -7,11 +7,12 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
 import { type Grant, grant, holderFetch } from "../../tests/mcp/holder.ts";
 import { startPlatform } from "../../tests/mcp/platform.ts";
+import { amount } from "../amount.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 
 /** Number of measured calls. `WARM` is the number of warm-up calls before them. */
-const CALLS = 1000;
-const WARM = 300;
+const CALLS = amount(1000);
+const WARM = amount(300);
 
 const DEFINITION = { name: "echo", description: "gives back", inputSchema: { type: "object" as const } };
 

@@ -16,6 +16,7 @@ import {
 import { fromConnectError, ownHeaders, SealedSecrets } from "@depute/service";
 import { type Grant, grant } from "../../tests/mcp/holder.ts";
 import { type McpPlatform, startPlatform } from "../../tests/mcp/platform.ts";
+import { amount } from "../amount.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 
 /**
@@ -24,9 +25,9 @@ import type { Benchmark, Figure } from "../bench.ts";
  * proof is made before the measured time.
  */
 
-const ROUNDS = 7;
-const CALLS = 150;
-const WARM = 300;
+const ROUNDS = amount(7);
+const CALLS = amount(150);
+const WARM = amount(300);
 /** Turns of the event loop between two calls. */
 const TURNS = 8;
 

@@ -1,3 +1,4 @@
+import { amount } from "../amount.ts";
 import type { Benchmark, Benchmarks } from "../bench.ts";
 import { CALLS, PARTS } from "./parts.ts";
 import { serve } from "./served.ts";
@@ -8,9 +9,9 @@ import { serve } from "./served.ts";
  * result is the median over the rounds.
  */
 
-const WARM_UP_CALLS = 1500;
-const CALLS_A_ROUND = 400;
-const ROUNDS = 9;
+const WARM_UP_CALLS = amount(1500);
+const CALLS_A_ROUND = amount(400);
+const ROUNDS = amount(9);
 /**
  * The minimum fraction of a call's CPU time that an implementation of Depute must save over the library. An
  * implementation that saves less should be deleted.

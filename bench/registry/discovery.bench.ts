@@ -9,6 +9,7 @@ import {
   DiscoveryService,
 } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { createGrpcJsTransport } from "@depute/grpc-js";
+import { amount } from "../amount.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 import { CATEGORIES, ORGANIZATIONS, TAGS } from "./agents.ts";
 
@@ -21,14 +22,14 @@ import { CATEGORIES, ORGANIZATIONS, TAGS } from "./agents.ts";
 
 type Request = MessageInitShape<typeof DiscoverCapabilitiesRequestSchema>;
 
-const SMALL = 1_000;
-const LARGE = Number(process.env.DEPUTE_BENCH_AGENTS ?? 100_000);
+const SMALL = amount(1_000, 100);
+const LARGE = Number(process.env.DEPUTE_BENCH_AGENTS ?? amount(100_000, 200));
 const IN_FLIGHT = 4;
-const CALLS = 4_000;
-const WARM_UP = 500;
+const CALLS = amount(4_000);
+const WARM_UP = amount(500);
 /** Number of calls with free text. The number is small, because each call scores up to 1,000 capabilities. */
-const TEXT_CALLS = 400;
-const REGISTRATIONS = 10_000;
+const TEXT_CALLS = amount(400);
+const REGISTRATIONS = amount(10_000);
 const REGISTRATIONS_IN_FLIGHT = 64;
 const PAGE = 20;
 

@@ -1,6 +1,7 @@
 import { postgresForTests } from "@depute/store/testing";
 import { Client } from "pg";
 import { Stage } from "../../tests/tasks/stage.ts";
+import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { cpuOf, cpuOfPostgres } from "./cpu.ts";
 import { replicaRunner } from "./runner.ts";
@@ -15,8 +16,8 @@ const REPLICAS = [1, 2, 3];
 const IN_FLIGHT = 48;
 const AGENTS = 24;
 /** Number of warm-up tasks of each replica, so that each has compiled its code. */
-const WARM_UP = Number(process.env.DEPUTE_BENCH_WARM_UP ?? 8_000);
-const TASKS = Number(process.env.DEPUTE_BENCH_TASKS ?? 4_000);
+const WARM_UP = Number(process.env.DEPUTE_BENCH_WARM_UP ?? amount(8_000));
+const TASKS = Number(process.env.DEPUTE_BENCH_TASKS ?? amount(4_000, 100));
 
 interface Measured {
   readonly deputeMs: number;

@@ -1,3 +1,4 @@
+import { amount } from "../amount.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 import { type Call, type Kind, load, type Served, serve } from "./load.ts";
 
@@ -11,9 +12,9 @@ const FRAME = new Uint8Array(5);
 /** A request with one empty text. It is needed because h2load sends no body of zero bytes. */
 const EMPTY_FIELD = Uint8Array.of(0x0a, 0);
 const KINDS: readonly Kind[] = ["grpc-js", "adapter", "fast"];
-const WARM_UP_S = 2;
+const WARM_UP_S = amount(2);
 const ROUND_S = 1;
-const ROUNDS = 9;
+const ROUNDS = amount(9);
 
 const NAMES: Record<Kind, string> = {
   "grpc-js": "@grpc/grpc-js",

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { openStore } from "@depute/store";
 import { startReference } from "../a2a/reference.ts";
 import { grpcSender } from "../a2a/senders.ts";
+import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
 import { taskRunner } from "./complete-tasks.ts";
@@ -20,15 +21,15 @@ import { createTask, type Platform, startPlatform } from "./platform.ts";
  */
 
 const IN_FLIGHT = 32;
-const TASKS = 5_000;
-const ROUNDS = 3;
+const TASKS = amount(5_000);
+const ROUNDS = amount(3);
 /** Number of warm-up tasks. The compiler needs some seconds to optimize hot code. */
-const WARM_UP = 24_000;
-const WARM_UP_CREATES = 8_000;
-const COMMITS = 8_000;
+const WARM_UP = amount(24_000);
+const WARM_UP_CREATES = amount(8_000);
+const COMMITS = amount(8_000);
 const COMMITS_PER_TASK = 2;
 const FINISHED = Number(process.env.DEPUTE_BENCH_TASKS ?? 100_000);
-const CREATES = 2_000;
+const CREATES = amount(2_000);
 
 export default function benchmarks(): Benchmark[] {
   let platform: Platform | undefined;

@@ -1,6 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
 import { REPORT } from "./events.ts";
@@ -12,13 +13,13 @@ import { createTask, type Platform, startBare, startPlatform, takeWork } from ".
  */
 
 const WATCHERS = 100;
-const EVENTS = 300;
+const EVENTS = amount(300);
 const REPORTS_IN_FLIGHT = 32;
 const TASKS = 4;
 const A_SECOND = 1_000;
-const WARM_UP_SECONDS = 3;
-const SECONDS = 5;
-const IDLE = 5_000;
+const WARM_UP_SECONDS = amount(3);
+const SECONDS = amount(5);
+const IDLE = amount(5_000);
 const MIB = 1024 * 1024;
 
 export default async function benchmarks(): Promise<Benchmark[]> {

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { createProof, generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { freeSchema, ownPostgresForTests } from "@depute/store/testing";
+import { amount } from "../amount.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 import { postgresCpu } from "./postgres-cpu.ts";
 import { type Served, serve } from "./serve.ts";
@@ -14,8 +15,8 @@ import { type Served, serve } from "./serve.ts";
  * replicas. The replicas get the calls in turn. The time of Postgres is apart. Flushing to disk is off.
  */
 
-const CALLS = 3000;
-const WARM_UP = 2000;
+const CALLS = amount(3000);
+const WARM_UP = amount(2000);
 const IN_FLIGHT = 48;
 const CALL = { htm: "POST", htu: "https://depute.example/depute.tasks.v1.TaskService/CreateTask" };
 const holder = generateKeypair(engine);

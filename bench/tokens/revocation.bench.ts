@@ -1,6 +1,7 @@
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
 import { keypairFromSeed, RevocationSet, verifyToken } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
+import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { type Served, serve, startRedis } from "./serve.ts";
 
@@ -9,11 +10,11 @@ import { type Served, serve, startRedis } from "./serve.ts";
  * the log and verifies tokens itself. Redis wakes the log's readers, as in a deployment with many processes.
  */
 
-const ROUNDS = 300;
+const ROUNDS = amount(300);
 /** Number of revocations in flight. `MANY` is their total number. */
 const AT_ONCE = 32;
-const MANY = 960;
-const WARM_UP = 50;
+const MANY = amount(960);
+const WARM_UP = amount(50);
 const holder = keypairFromSeed(engine, new Uint8Array(32).fill(9)).principal.id;
 
 export default async function benchmarks(): Promise<Benchmark[]> {

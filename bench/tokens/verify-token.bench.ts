@@ -12,6 +12,7 @@ import {
   verifyToken,
 } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
+import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { serve } from "./serve.ts";
 
@@ -22,9 +23,9 @@ import { serve } from "./serve.ts";
  */
 
 const TOKENS = 64;
-const CALLS = 4000;
-const WARM_UP = 10_000;
-const ROUNDS = 5;
+const CALLS = amount(4000);
+const WARM_UP = amount(10_000);
+const ROUNDS = amount(5);
 const IN_FLIGHT = 64;
 /**
  * The goal for the CPU time of VerifyToken: at most that of an empty call, plus TIMES the time of the verification,

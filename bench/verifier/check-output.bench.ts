@@ -3,6 +3,7 @@ import {
   CheckOutputRequestSchema,
   VerificationService,
 } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { amount } from "../amount.ts";
 import type { Benchmarks } from "../bench.ts";
 import { h2load } from "../h2load.ts";
 import {
@@ -18,9 +19,10 @@ import {
 
 const IN_FLIGHT = 32;
 const CONNECTIONS = 4;
-const LOAD_SECONDS = 5;
-const CALLS = 20_000;
-const HOSTILE_SECONDS = 6;
+const LOAD_SECONDS = amount(5);
+const CALLS = amount(20_000);
+const WARM_UP = amount(3_000);
+const HOSTILE_SECONDS = amount(6);
 
 /** Measures checks of 4 KB outputs under a known contract, also while another caller sends hostile schemas. */
 const benchmarks: Benchmarks = async () => {
@@ -52,7 +54,7 @@ const benchmarks: Benchmarks = async () => {
   /** CPU time of the server's main thread for one call, in microseconds. */
   let cpu = Number.NaN;
   const textRate = async () => {
-    await many(checkText, 3000);
+    await many(checkText, WARM_UP);
     await loadText();
     const before = await verifier.load();
     const calls = await loadText();
@@ -61,7 +63,7 @@ const benchmarks: Benchmarks = async () => {
     return calls / LOAD_SECONDS;
   };
   const rate = async (call: typeof check) => {
-    await many(call, 3000);
+    await many(call, WARM_UP);
     const before = await verifier.load();
     const start = performance.now();
     await many(call, CALLS);

@@ -13,10 +13,11 @@ import {
 } from "@depute/dct/transparency";
 import { openStore } from "@depute/store";
 import { migrations, TransparencyLog } from "@depute/verifier/testing";
+import { amount } from "../amount.ts";
 import type { Benchmarks } from "../bench.ts";
 import { engine, issuer } from "./client.ts";
 
-const LEAVES = 1_000_000;
+const LEAVES = amount(1_000_000);
 
 /** Measures proofs from a log of a million leaves in a SQLite file, and the time to append another leaf. */
 const benchmarks: Benchmarks = async () => {

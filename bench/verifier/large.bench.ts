@@ -3,10 +3,11 @@ import { AttestationSchema } from "@depute/contracts/delegateos/v0/attestation_p
 import { formatTime } from "@depute/core";
 import { newId, signObject } from "@depute/dct";
 import { decode } from "@depute/wire";
+import { amount } from "../amount.ts";
 import type { Benchmarks, Figure } from "../bench.ts";
 import { engine, issuer, quantile, startVerifier, value } from "./client.ts";
 
-const ROUNDS = 15;
+const ROUNDS = amount(15);
 /** Warm-up calls, so that the engine's compilation of new code is not measured. */
 const WARM_UP = 3;
 const MAX_HELD_MS = 20;

@@ -2,12 +2,13 @@ import { AttestationSchema } from "@depute/contracts/delegateos/v0/attestation_p
 import { formatTime } from "@depute/core";
 import { newId, signObject } from "@depute/dct";
 import { decode } from "@depute/wire";
+import { amount } from "../amount.ts";
 import type { Benchmarks } from "../bench.ts";
 import { engine, ITEMS, issuer, quantile, startVerifier } from "./client.ts";
 
-const NODES = 1000;
+const NODES = amount(1000);
 const FAN_OUT = 10;
-const RUNS = 15;
+const RUNS = amount(15);
 
 /**
  * Measures a tree of 1,000 attestations with an output each. Each has ten children, and there are 3 levels below the
