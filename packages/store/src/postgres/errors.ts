@@ -53,9 +53,16 @@ export function endsConnection(error: unknown): boolean {
   return !(error instanceof DatabaseError) || isFatal(error);
 }
 
-/** Whether Postgres ends the session with this error. */
+/**
+ * The error code for a prepared statement whose columns another process has changed: feature_not_supported. The
+ * statement fails until the session ends. Postgres has other causes of this code, so the message is compared too.
+ */
+const STALE_PLAN = { code: "0A000", message: "cached plan must not change result type" };
+
+/** Whether a session is of no more use after this error: Postgres ends it, or its prepared statements are stale. */
 export function isFatal(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
+  if (error.code === STALE_PLAN.code && error.message === STALE_PLAN.message) return true;
   return error.severity === "FATAL" || error.severity === "PANIC" || error.code?.startsWith("08") === true;
 }
 

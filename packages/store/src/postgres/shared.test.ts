@@ -184,4 +184,22 @@ describe.skipIf(postgres === undefined)("a schema that processes share", () => {
     expect(await step(early, 0)).toBe(1);
     expect(await step(late, 1)).toBe(2);
   });
+
+  test("an older program goes on after a migration that adds a column: a call fails at most as unavailable", async () => {
+    const early = await open();
+    const all = "SELECT * FROM counter";
+    const calls = [() => early.read((tx) => tx.get(N, all)), () => early.write((tx) => tx.get(N, all))];
+    // Concurrent calls prepare the statement at every connection.
+    const callAll = () => Promise.allSettled(calls.flatMap((call) => Array.from({ length: 10 }, call)));
+    await callAll();
+    const more = { id: 2, name: "more", sql: "ALTER TABLE counter ADD COLUMN extra INTEGER" };
+    const late = await open({ migrations: [COUNTER, more] });
+    const failures = (await callAll()).filter((outcome) => outcome.status === "rejected");
+    for (const { reason } of failures) expect(reason).toMatchObject(UNAVAILABLE);
+    await expect
+      .poll(async () => (await callAll()).filter(({ status }) => status === "rejected"), { timeout: 10_000 })
+      .toEqual([]);
+    expect(await step(early, 0)).toBe(1);
+    expect(await step(late, 1)).toBe(2);
+  });
 });
