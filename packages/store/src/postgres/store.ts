@@ -10,6 +10,7 @@ import { databaseUnavailable, fromPostgresError, isFatal, isStarting } from "./e
 import { checkKeys, recordKeys } from "./keys.ts";
 import { migrate } from "./migrate.ts";
 import { SchemaOwner } from "./owner.ts";
+import { assertOwnSession, isRefusedByPooler, refusedByPooler } from "./pooler.ts";
 import { PostgresReader } from "./reader.ts";
 import { readVersion, Turns } from "./turns.ts";
 import { valueTypes } from "./values.ts";
@@ -68,6 +69,7 @@ export async function openPostgres(
   };
   let isClosed = false;
   let wasReached = false;
+  let isFirst = true;
   /** Opens a connection. Rejects with node-postgres' own error. */
   const connect = async (ready: (client: StoreClient) => Promise<void>) => {
     if (isClosed) throw databaseUnavailable(undefined);
@@ -77,17 +79,25 @@ export async function openPostgres(
       wasReached = true;
       await client.query("SET synchronous_commit = on");
       if (isShared) await client.query(`SET idle_in_transaction_session_timeout = ${IDLE_LIMIT_MS}`);
+      if (isFirst) await assertOwnSession(client, schema, openSecond);
       if (keys !== undefined) await checkKeys(client, schema, keys);
       await owner.take(client, async () => {
         if (keys !== undefined) await recordKeys(client, keys);
       });
       await ready(client);
+      isFirst = false;
       return client;
     } catch (error) {
       const isLoss = client.isBroken || isFatal(error);
       client.destroy();
+      if (isRefusedByPooler(error)) throw refusedByPooler(error);
       throw isLoss ? new ConnectionLoss(error) : fromPostgresError(error);
     }
+  };
+  const openSecond = async () => {
+    const client = made(new StoreClient({ ...config, pipeline: true } as PoolConfig));
+    await client.connect();
+    return client;
   };
   const first = await untilOpen(
     () =>

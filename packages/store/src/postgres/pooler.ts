@@ -1,0 +1,63 @@
+import type { StoreClient } from "./client.ts";
+import { databaseUnavailable } from "./errors.ts";
+
+const REMEDY =
+  "Depute keeps locks, settings and notifications in its sessions; name the address of Postgres itself in DEPUTE_POSTGRES_URL";
+
+/** The error code for a connection whose parameters are refused: protocol_violation. */
+const PROTOCOL_VIOLATION = "08P01";
+
+/** Whether a pooler refused a connection because it does not pass the search path to Postgres. */
+export function isRefusedByPooler(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return code === PROTOCOL_VIOLATION && String(message).includes("startup parameter");
+}
+
+/** Returns the error of a connection that `isRefusedByPooler`. */
+export function refusedByPooler(cause: unknown): Error {
+  return databaseUnavailable(
+    cause,
+    `a pooler such as PgBouncer refuses the search path of a session: ${REMEDY}`,
+  );
+}
+
+/**
+ * Ensures that a connection has a session of Postgres of its own. A pooler in transaction mode gives the session of an
+ * idle connection to another one, with the locks of the schema's owner.
+ *
+ * @param open opens a second connection with the same configuration
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE if a pooler drops the search path, or shares sessions
+ */
+export async function assertOwnSession(
+  client: StoreClient,
+  schema: string,
+  open: () => Promise<StoreClient>,
+): Promise<void> {
+  const { rows } = await client.query<{ path: string }>("SELECT current_setting('search_path') AS path");
+  if (rows[0]?.path !== schema)
+    throw databaseUnavailable(
+      undefined,
+      `the session has the search path ${rows[0]?.path}, not ${schema}, as behind a pooler such as PgBouncer: ${REMEDY}`,
+    );
+  const session = await sessionOf(client);
+  const second = await open();
+  try {
+    // The open transaction keeps its session, so the first connection gets another one if sessions are shared.
+    await second.query("BEGIN");
+    const isShared = (await sessionOf(second)) === session || (await sessionOf(client)) !== session;
+    await second.query("ROLLBACK");
+    if (isShared)
+      throw databaseUnavailable(
+        undefined,
+        `a pooler shares sessions, as PgBouncer in transaction mode: ${REMEDY}`,
+      );
+  } finally {
+    await second.end().catch(() => {});
+  }
+}
+
+/** Returns the process id of the connection's session. Postgres counts it as a whole number. */
+async function sessionOf(client: StoreClient): Promise<number | undefined> {
+  const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+  return rows[0]?.pid;
+}
