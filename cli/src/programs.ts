@@ -47,6 +47,7 @@ export const OWN_WORDS: Readonly<Record<string, () => Promise<OwnWords>>> = {
   doctor: async () => (await import("./commands/doctor.ts")).doctor,
   backup: async () => (await import("./backup/backup.ts")).backup,
   restore: async () => (await import("./backup/restore.ts")).restore,
+  rotateMaster: async () => (await import("./keys/rotate-master.ts")).rotateMaster,
   upgrade: async () => (await import("./upgrade/upgrade.ts")).upgrade,
   checkConfig: async () => (await import("./config/check.ts")).checkConfig,
   showConfig: async () => (await import("./config/show.ts")).showConfig,

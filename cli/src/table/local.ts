@@ -83,6 +83,15 @@ export const LOCAL: readonly Command[] = [
     ownWords: "restore",
   },
   {
+    path: "keys rotate-master",
+    summary: "Seals the platform's secrets with a new master key",
+    details:
+      "The platform must be stopped. A run after an interruption continues. It takes the settings of `depute start`, and `--new-master-key-file`.",
+    example: "depute keys rotate-master --data-dir data",
+    notRun: "needs the data folder of a stopped platform",
+    ownWords: "rotateMaster",
+  },
+  {
     path: "upgrade",
     group: "platform",
     summary: "Shows the migrations that the next start of this version would run",

@@ -110,12 +110,20 @@ export {
   readText,
 } from "./outbound/outbound.ts";
 export { Outbox, type OutboxOptions } from "./outbox.ts";
-export { type KeyName, type KeySource, keyFiles, openSeed } from "./platform-keys.ts";
+export {
+  KEY_MIGRATIONS,
+  type KeyName,
+  type KeySource,
+  keyFiles,
+  openSeed,
+  PLATFORM_KEYS,
+} from "./platform-keys.ts";
 export { FairTurns, lineOf, type Turn } from "./quotas/fair-turns.ts";
 export { type QuotaLimits, Quotas } from "./quotas/quotas.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { REPLICA_MIGRATIONS, type ReplicaTable, type ReportedReplica } from "./replica-table.ts";
+export { type ResealOptions, resealStore, type SealedTable, UnopenedSecretError } from "./reseal.ts";
 export { DEFAULT_ROLES, type RolesBySettings } from "./roles/caller-roles.ts";
 export { type MethodRoles, rolesOfMethod } from "./roles/method-roles.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
@@ -149,6 +157,7 @@ export {
 } from "./settings-file.ts";
 export { SharedWork, type SharedWorkOptions, type WorkLease } from "./shared-work.ts";
 export { onStopSignal } from "./signals.ts";
+export { storeAt } from "./store-place.ts";
 export { platformStores } from "./stores.ts";
 export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { readAuthorities } from "./tls/certificates.ts";

@@ -4,6 +4,7 @@ import { type Migration, openStore, row, StoreKeyError, type StoreLocation, text
 import type { CommonSettings } from "./common-settings.ts";
 import { type KeyFile, newSeed, openKeyFile, openSeedFile, readKeyFile, SEED_BYTES } from "./key-file.ts";
 import type { Logger } from "./log.ts";
+import type { SealedTable } from "./reseal.ts";
 import { fingerprintOf, SealedSecrets } from "./sealed-secrets.ts";
 import { SettingsError } from "./settings.ts";
 import { explainStore, storeAt } from "./store-place.ts";
@@ -64,6 +65,18 @@ export const KEY_MIGRATIONS: readonly Migration[] = [
   },
 ];
 
+/** The table of sealed keys. */
+export const PLATFORM_KEYS: SealedTable = {
+  table: "platform_keys",
+  key: "name",
+  columns: [],
+  contextOf: ({ name = "" }) => contextOf(name),
+};
+
+function contextOf(name: string) {
+  return { platformKey: name };
+}
+
 const SEALED = row({ sealed: text });
 
 /** A database in which keys are rows, and the key that seals them. */
@@ -119,7 +132,7 @@ export class KeyRows implements KeySource {
     const { place, clock, timers, log, replaced, dataDir } = this.#options;
     const name = key.name.replace(/\.key$/, "");
     const isReplaced = fileText !== undefined && replaced.includes(name);
-    const context = { platformKey: name };
+    const context = contextOf(name);
     const store = await openStore({
       ...place,
       clock,

@@ -80,7 +80,7 @@ export class JwtKeys {
     const jwk = await exportJWK(pair.publicKey);
     const kid = await calculateJwkThumbprint(jwk);
     const secret = new TextEncoder().encode(JSON.stringify(await exportJWK(pair.privateKey)));
-    const sealed = this.#options.secrets.seal(secret, contextOf(kid));
+    const sealed = this.#options.secrets.seal(secret, contextOfJwtKey(kid));
     secret.fill(0);
     const published = { ...jwk, kid, alg: PROJECTION_ALGORITHM, use: "sig" };
     return { kid, activateTime, jwk: JSON.stringify(published), sealed };
@@ -89,7 +89,7 @@ export class JwtKeys {
   async #open({ kid, sealed }: JwtKeyRow): Promise<CryptoKey> {
     const known = this.#opened.get(kid);
     if (known !== undefined) return known;
-    const secret = this.#options.secrets.open(sealed, contextOf(kid));
+    const secret = this.#options.secrets.open(sealed, contextOfJwtKey(kid));
     if (secret === undefined)
       throw new Error("the master key is not the one that the signing keys were sealed with");
     const jwk = JSON.parse(new TextDecoder().decode(secret)) as JWK;
@@ -101,6 +101,7 @@ export class JwtKeys {
   }
 }
 
-function contextOf(kid: string) {
+/** Returns the context of a sealed key. */
+export function contextOfJwtKey(kid: string) {
   return { purpose: "jwt-key", kid };
 }

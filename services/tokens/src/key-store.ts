@@ -183,7 +183,10 @@ export class KeyStore {
     const keypair = generateKeypair(engine);
     const id = newId(clock.now());
     const principal = keypair.principal.id;
-    const sealed = secrets.seal(keypair.privateKey, { id, owner: details.owner, principal });
+    const sealed = secrets.seal(
+      keypair.privateKey,
+      contextOfKeptKey({ id, owner: details.owner, principal }),
+    );
     keypair.privateKey.fill(0);
     await audit.write(tx, {
       ...{
@@ -235,7 +238,7 @@ export class KeyStore {
   }
 
   #open({ sealed, id, owner, principal }: StoredKey): Uint8Array | undefined {
-    return this.#options.secrets.open(sealed, { id, owner, principal });
+    return this.#options.secrets.open(sealed, contextOfKeptKey({ id, owner, principal }));
   }
 
   async #rotateOld(): Promise<void> {
@@ -250,4 +253,9 @@ export class KeyStore {
 function requireOwnKey(key: StoredKey | undefined, id: string, owner: string): StoredKey {
   if (key !== undefined && key.owner === owner) return key;
   throw new DeputeError(ErrorReason.KEY_NOT_FOUND, "the key does not exist", { metadata: { key: id } });
+}
+
+/** Returns the context of a sealed key. */
+export function contextOfKeptKey({ id, owner, principal }: Pick<StoredKey, "id" | "owner" | "principal">) {
+  return { id, owner, principal };
 }

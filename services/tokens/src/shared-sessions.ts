@@ -41,7 +41,7 @@ export class SharedSessions {
     const { id, principal, expiresAt: expireTime } = session.terms;
     const terms = JSON.stringify(session.terms);
     const key = session.copyKey();
-    const sealed = secrets.seal(key, contextOf(terms));
+    const sealed = secrets.seal(key, contextOfSession(terms));
     key.fill(0);
     const limits = { now, max: MAX_SESSIONS, maxOfOne: MAX_SESSIONS_OF_ONE };
     const row = { id, principal, terms, sealed, expireTime };
@@ -64,7 +64,7 @@ export class SharedSessions {
     if (known !== undefined) return this.#keep(known);
     const row = await store.read((tx) => findHolderSession(tx, id));
     if (row === undefined || this.#known.has(id)) return;
-    const key = secrets.open(row.sealed, contextOf(row.terms));
+    const key = secrets.open(row.sealed, contextOfSession(row.terms));
     if (key !== undefined) this.#keep(new HolderSession(engine, JSON.parse(row.terms) as SessionTerms, key));
   }
 
@@ -95,7 +95,7 @@ function idIn(proof: string): string | undefined {
   return ID.exec(proof)?.[0];
 }
 
-/** The sealed key opens only with its own terms. */
-function contextOf(terms: string): Record<string, string> {
+/** Returns the context of a sealed key, which opens only with its own terms. */
+export function contextOfSession(terms: string): Record<string, string> {
   return { purpose: "holder-session", terms };
 }
