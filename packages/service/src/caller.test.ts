@@ -3,7 +3,7 @@ import { createContextValues } from "@connectrpc/connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { describe, expect, it } from "vitest";
 import { authenticate, type Caller, callerOf, HOP, isSecret } from "./caller.ts";
-import { noCredentials, parseCredentials, readCredentials } from "./credentials.ts";
+import { parseCredentials } from "./credentials.ts";
 
 const KEY = "A".repeat(43);
 const digest = (secret: string) => createHash("sha256").update(secret).digest("hex");
@@ -160,11 +160,6 @@ describe("credentials", () => {
     ["an unknown principal", "mallory", ""],
   ])("name the organization of %s", (_, principal, organization) => {
     expect(credentials.organizationOf(principal)).toBe(organization);
-  });
-
-  it("are none without a file, and an error without the file that was named", () => {
-    expect(readCredentials("")).toBe(noCredentials);
-    expect(() => readCredentials("/no/such/file")).toThrow("cannot use the credentials file /no/such/file");
   });
 
   it.each([

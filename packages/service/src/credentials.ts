@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { ROLES, type RoleName } from "./identities/identities-schema.ts";
 
 /** The owner of a configured secret. */
@@ -112,16 +111,6 @@ function readRoles(value: unknown, field: string): readonly RoleName[] | undefin
   const isRole = (each: unknown): each is RoleName => (ROLES as readonly unknown[]).includes(each);
   if (Array.isArray(value) && value.every(isRole)) return [...new Set(value)].sort();
   throw new Error(`${field}: not a list of ${ROLES.join(", ")}`);
-}
-
-/** Reads a credentials file; no path means no credentials. */
-export function readCredentials(path: string): Credentials {
-  if (path === "") return noCredentials;
-  try {
-    return parseCredentials(readFileSync(path, "utf8"));
-  } catch (cause) {
-    throw new Error(`cannot use the credentials file ${path}: ${(cause as Error).message}`, { cause });
-  }
 }
 
 function sha256Hex(text: string): string {

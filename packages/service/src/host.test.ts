@@ -150,6 +150,21 @@ it.each([
   expect(answer.headers["grpc-encoding"]).toBe(encoding);
 });
 
+it("a changed credentials file counts without a restart", async () => {
+  const settings = { ...common(), ...secrets() };
+  const { urls } = await host([echo("tasks")], settings);
+  const statusOf = async (secret: string) => {
+    const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` };
+    const url = `${urls.tasks}/depute.testing.EchoService/Unary`;
+    return (await fetch(url, { method: "POST", headers, body: "{}" })).status;
+  };
+  expect([await statusOf("s3cret"), await statusOf("next")]).toEqual([200, 401]);
+  const sha256 = createHash("sha256").update("next").digest("hex");
+  writeFileSync(settings.credentialsFile, JSON.stringify([{ principal: "ada", sha256 }]));
+  await expect.poll(() => statusOf("next"), { timeout: 10_000 }).toBe(200);
+  expect(await statusOf("s3cret")).toBe(401);
+}, 20_000);
+
 describe.each(Object.entries(shapes))("services %s", (_, start) => {
   it("reach one another, with the caller's request id", async () => {
     const client = echoClient(overHttp(await start(common())));

@@ -19,7 +19,6 @@ import { createAuthority } from "./authority.ts";
 import { loginOf, presentedPrincipal } from "./caller.ts";
 import { ClientAddresses } from "./client-address.ts";
 import { addressOf, type CommonSettings, placeOf, sharedPlaceOf, urlsOf } from "./common-settings.ts";
-import { readCredentials } from "./credentials.ts";
 import { createDirectTransport, createLateTransport } from "./direct-transport.ts";
 import { assertBindable, assertDoorSettings, createDoor } from "./door.ts";
 import { createFastPath } from "./fast/fast-path.ts";
@@ -129,7 +128,6 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   assertDoorSettings(common.allowedHosts, common.allowedOrigins);
   setIdRule(common.ids as IdRule);
   const addresses = new ClientAddresses(common.trustedProxies, common.forwardedHeader as ForwardedHeader);
-  const credentials = readCredentials(common.credentialsFile);
   const metrics = options.metrics ?? createMetrics();
   const stopping = new AbortController();
   const turns = new FairTurns({ clock, timers });
@@ -151,7 +149,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   /** The transports to single replicas, whose health is watched. */
   const watched: ServiceTransport[] = [];
   const { internalSecret } = common;
-  const { certificates, identities } = openWatched(common, { credentials, clock, timers, log });
+  const { certificates, credentials, identities } = openWatched(common, { clock, timers, log });
   const secureContext = () => certificates.caller;
   const callOf = (service: ServiceName) => ({ service, internalSecret, tracing, secureContext });
   const connect = (name: ServiceName): Transport => {
@@ -186,6 +184,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     for (const transport of [...remote.values(), ...watched]) transport.close();
     certificates.close();
     identities.close();
+    credentials.close();
     await telemetry
       ?.shutdown()
       .catch((err: unknown) => log.warn({ err }, "the last traces could not be sent"));

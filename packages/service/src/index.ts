@@ -50,7 +50,7 @@ export {
 export { CHALLENGE } from "./challenge.ts";
 export { ClientAddresses, DIRECT_CLIENTS } from "./client-address.ts";
 export { addressOf, type CommonSettings, commonSettings, portOf, urlsOf } from "./common-settings.ts";
-export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
+export { type Credentials, parseCredentials } from "./credentials.ts";
 export { DeadlineLoop, type DeadlineLoopOptions } from "./deadline-loop.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
 export {

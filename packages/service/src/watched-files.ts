@@ -1,19 +1,27 @@
 import type { CommonSettings } from "./common-settings.ts";
 import { Identities, type IdentitiesOptions } from "./identities/identities.ts";
 import { Certificates } from "./tls/certificates.ts";
+import { WatchedCredentials } from "./watched-credentials.ts";
 
 /**
  * Opens the files that are read again when they change.
  *
  * @throws SettingsError when one is malformed; then none stays open
  */
-export function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path">) {
+export function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path" | "credentials">) {
   const { timers, log } = deps;
-  const certificates = Certificates.open({ settings: common, timers, log });
+  const { credentialsFile, identitiesFile } = common;
+  const credentials = new WatchedCredentials({
+    ...{ path: credentialsFile, identitiesPath: identitiesFile, timers, log },
+  });
+  let certificates: Certificates | undefined;
   try {
-    return { certificates, identities: Identities.open({ path: common.identitiesFile, ...deps }) };
+    certificates = Certificates.open({ settings: common, timers, log });
+    const identities = Identities.open({ path: identitiesFile, credentials, ...deps });
+    return { certificates, credentials, identities };
   } catch (error) {
-    certificates.close();
+    certificates?.close();
+    credentials.close();
     throw error;
   }
 }
