@@ -1,5 +1,4 @@
-// Delegates work under an attenuated token, watches it, and revokes the token. Arguments: the agent id, the
-// platform's URL.
+// Delegates work under an attenuated token, watches it, revokes the token. Arguments: agent id, platform's URL.
 import { connect, createKey, narrowToken, reasonOf } from "@depute/client";
 
 const [agentId = "", url = "http://127.0.0.1:8080"] = process.argv.slice(2);

@@ -217,14 +217,3 @@ test.each([
   expect(printed).toContain("set DEPUTE_POSTGRES_URL and DEPUTE_MASTER_KEY_FILE");
   expect(child.exitCode).not.toBe(0);
 });
-
-test("a service that keeps rows in memory does not start as a replica", async () => {
-  const child = spawn(process.execPath, [MAIN, "start", "--data-dir", mkdtempSync(join(folder, "data-"))], {
-    env: { ...process.env, DEPUTE_REPLICATED: "true" },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  children.push(child);
-  const [printed] = await Promise.all([text(child.stderr), once(child, "exit")]);
-  expect(printed).toContain("one process at a time runs");
-  expect(printed).toContain("tasks");
-});
