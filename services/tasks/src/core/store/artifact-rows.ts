@@ -17,6 +17,9 @@ const ARTIFACT_ROW = row({
   is_result: flag,
   create_ms: integer,
 });
+/** The columns are listed, so that a replica of this version still reads the table after a later version adds a column. */
+const ARTIFACT_COLUMNS =
+  "artifact_id, task_id, name, media_type, size, sha256, written, whole, maker, organization, is_result, create_ms";
 type ArtifactRow = RowOf<typeof ARTIFACT_ROW>;
 
 const toRecord = (row: ArtifactRow): ArtifactRecord => ({
@@ -35,7 +38,11 @@ const toRecord = (row: ArtifactRow): ArtifactRecord => ({
 });
 
 export async function readArtifact(tx: ReadTx, id: string): Promise<ArtifactRecord | undefined> {
-  const row = await tx.get(ARTIFACT_ROW, "SELECT * FROM task_artifacts WHERE artifact_id = ?", [id]);
+  const row = await tx.get(
+    ARTIFACT_ROW,
+    `SELECT ${ARTIFACT_COLUMNS} FROM task_artifacts WHERE artifact_id = ?`,
+    [id],
+  );
   return row && toRecord(row);
 }
 
@@ -43,7 +50,7 @@ export async function readArtifact(tx: ReadTx, id: string): Promise<ArtifactReco
 export async function listArtifacts(tx: ReadTx, taskId: string): Promise<ArtifactRecord[]> {
   const rows = await tx.all(
     ARTIFACT_ROW,
-    "SELECT * FROM task_artifacts WHERE task_id = ? ORDER BY artifact_id",
+    `SELECT ${ARTIFACT_COLUMNS} FROM task_artifacts WHERE task_id = ? ORDER BY artifact_id`,
     [taskId],
   );
   return rows.map(toRecord);

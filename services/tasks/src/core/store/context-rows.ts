@@ -21,6 +21,9 @@ const CONTEXT_ROW = row({
   revoked: flag,
   data_in: oneOf<DataPlace>("store", "memory", "nowhere"),
 });
+/** The columns are listed, so that a replica of this version still reads the table after a later version adds a column. */
+const CONTEXT_COLUMNS =
+  "context_id, owner, organization, external_id, request_id, digest, envelope, create_ms, expire_ms, revoked, data_in";
 
 /** The data of contexts that must not be stored, by context id. This process holds the data in memory. */
 export interface HeldData {
@@ -54,7 +57,7 @@ async function readWhere(
   where: string,
   params: string[],
 ): Promise<ContextRecord | undefined> {
-  const row = await tx.get(CONTEXT_ROW, `SELECT * FROM contexts WHERE ${where}`, params);
+  const row = await tx.get(CONTEXT_ROW, `SELECT ${CONTEXT_COLUMNS} FROM contexts WHERE ${where}`, params);
   if (row === undefined) return undefined;
   const id = row.context_id;
   const readers = await tx.all(
