@@ -12,6 +12,10 @@ Depute is up at ${url} (${access}; data in ${settings.dataDir})
   console (in a browser)    ${url}/console
   gRPC, Connect, gRPC-Web   ${url}/depute.tasks.v1.TaskService/... (reflection is on)
   NEKTE                     ${url}/nekte, ${url}/nekte/{agent}
+  MCP                       ${url}/mcp
+  A2A                       ${url}/a2a/{agent}
+  ASP                       ${url}/v1/asp/sessions
+  CAP                       ${url}/cap/agents
   DelegateOS                ${url}/delegateos
   Agenta                    ${url}/protocols/agenta.delegation.v0/index.json
   health, metrics           ${url}/health, ${url}/metrics

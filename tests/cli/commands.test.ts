@@ -38,6 +38,14 @@ test("a task goes from its delegation to its output, by the terminal alone", asy
   expect(JSON.parse(out)).toEqual({ text: "hi" });
 });
 
+test("the status of the cluster has a line for each service of the one process", async () => {
+  const services = ["gateway", "registry", "tasks", "tokens", "verifier"];
+  const lines = (await ok("cluster", "status")).trim().split("\n").slice(1);
+  expect(lines.map((line) => line.split(/ +/)[0]).toSorted()).toEqual(services);
+  const { replicas } = JSON.parse(await ok("cluster", "status", "-o", "json"));
+  expect(replicas).toHaveLength(services.length);
+});
+
 test("input comes from a file, from standard input, and from the command line", async () => {
   writeFileSync(join(user.folder, "in.json"), '"from a file"');
   const watched = ["delegate", "--agent", "echo", "--watch", "--input"];

@@ -43,12 +43,15 @@ export async function runCall(invocation: Invocation): Promise<void> {
 async function once(connection: Connection, call: Call, request: JsonObject, form: Form): Promise<void> {
   const answer = await connection.call(call.service, call.method, request);
   const item = itemOf(answer, call.shown.item);
-  if (isDocument(form) || (call.describe && form !== "id")) await printDocument(form, item);
+  // A list without pages.
+  if (Array.isArray(item) && isDocument(form)) await printDocument(form, { [call.shown.item]: item });
+  else if (Array.isArray(item)) await new ItemPrinter(form, call.shown).print(item);
+  else if (isDocument(form) || (call.describe && form !== "id")) await printDocument(form, item);
   else await new ItemPrinter(form, call.shown).print([item]);
 }
 
-function itemOf(answer: JsonObject, field: string): JsonObject {
-  return field === "" ? answer : ((answer[field] ?? {}) as JsonObject);
+function itemOf(answer: JsonObject, field: string): JsonObject | JsonValue[] {
+  return field === "" ? answer : ((answer[field] ?? {}) as JsonObject | JsonValue[]);
 }
 
 interface Listing {

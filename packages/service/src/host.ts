@@ -275,7 +275,11 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       );
     }
     for (const { module, instance, interceptors } of running) {
-      if (!modules.some((each) => each.module === module && each.listen)) continue;
+      const { leases = () => [] } = instance;
+      if (!modules.some((each) => each.module === module && each.listen)) {
+        table.join({ service: module.name, address: "", isServing: () => true, leases });
+        continue;
+      }
       const health = createHealth(
         module.descriptors.map((service) => service.typeName),
         instance.parts,
@@ -325,7 +329,6 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       );
       servers.push({ server, health, module });
       listens(module.name, server.url);
-      const { leases = () => [] } = instance;
       table.join({ service: module.name, address: server.url, isServing: () => health.serving, leases });
       const warning = module.name === "gateway" ? publicUrlWarning(common.publicUrl, server.url) : undefined;
       if (warning !== undefined) log.warn({ listener: server.url, public_url: common.publicUrl }, warning);
