@@ -10,8 +10,15 @@ import {
 
 type Unary = (request: object, done: (error: unknown, answer?: unknown) => void) => void;
 
-/** Makes a plain @grpc/grpc-js client, so that all compared servers have the same kind of client. */
-export function bareClient(service: DescService, address: string) {
+/**
+ * Makes a plain @grpc/grpc-js client, so that all compared servers have the same kind of client. Clients of one address
+ * share a connection unless `ownConnection` is true.
+ */
+export function bareClient(
+  service: DescService,
+  address: string,
+  { ownConnection = false }: { readonly ownConnection?: boolean } = {},
+) {
   const definition: Record<string, unknown> = {};
   for (const { name, input, output, methodKind } of service.methods) {
     definition[name] = {
@@ -25,8 +32,9 @@ export function bareClient(service: DescService, address: string) {
     };
   }
   const Constructor = makeGenericClientConstructor(definition as ServiceDefinition, service.name);
-  const client = new Constructor(address, credentials.createInsecure()) as Client &
-    Record<string, (...args: unknown[]) => unknown>;
+  const client = new Constructor(address, credentials.createInsecure(), {
+    "grpc.use_local_subchannel_pool": ownConnection ? 1 : 0,
+  }) as Client & Record<string, (...args: unknown[]) => unknown>;
   return {
     /** Returns a function that calls the named method, which has a single answer. */
     unary<Answer>(name: string): (request: object) => Promise<Answer> {
