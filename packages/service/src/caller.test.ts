@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createContextValues } from "@connectrpc/connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { describe, expect, it } from "vitest";
-import { authenticate, type Caller, callerOf, HOP, isSecret } from "./caller.ts";
+import { authenticate, type Caller, callerOf, HOP } from "./caller.ts";
 import { parseCredentials } from "./credentials.ts";
 
 const KEY = "A".repeat(43);
@@ -160,15 +160,5 @@ describe("credentials", () => {
     ["an unknown principal", "mallory", ""],
   ])("name the organization of %s", (_, principal, organization) => {
     expect(credentials.organizationOf(principal)).toBe(organization);
-  });
-
-  it.each([
-    ["a", "a", true],
-    ["a", "b", false],
-    ["a", "", false],
-    ["a", null, false],
-    ["", "", false],
-  ])("isSecret(%j, %j) is %s", (secret, text, expected) => {
-    expect(isSecret(secret, text)).toBe(expected);
   });
 });

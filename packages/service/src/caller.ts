@@ -1,4 +1,3 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { getOption, hasOption } from "@bufbuild/protobuf";
 import { type ContextKey, createContextKey, type Interceptor } from "@connectrpc/connect";
@@ -15,6 +14,7 @@ import { type CredentialHolder, type Credentials, noCredentials } from "./creden
 import type { Identities } from "./identities/identities.ts";
 import type { IdentityHolder } from "./identities/identities-file.ts";
 import type { RoleName } from "./identities/identities-schema.ts";
+import type { InternalSecrets } from "./internal-secrets.ts";
 import { grantedRoles } from "./roles/caller-roles.ts";
 
 /** The caller of a method. */
@@ -373,8 +373,8 @@ export interface Reach {
 
 export interface CallerOptions extends AuthenticationOptions {
   reach: Reach;
-  /** The secret that the platform's processes share; empty when there is none. */
-  internalSecret: string;
+  /** The secrets that the platform's processes share. */
+  internalSecrets: Pick<InternalSecrets, "accepts">;
   /** Full names of services that need no credentials, such as `grpc.health.v1.Health`. */
   exempt: readonly string[];
 }
@@ -386,7 +386,7 @@ export function callerInterceptor(options: CallerOptions): Interceptor {
     if (exempt.has(request.service.typeName)) return next(request);
     const { header, contextValues, requestMethod, method } = request;
     const trusted =
-      contextValues.get(inProcessKey) || isSecret(options.internalSecret, header.get(HOP.internal));
+      contextValues.get(inProcessKey) || options.internalSecrets.accepts(header.get(HOP.internal));
     if (trusted) contextValues.set(trustedKey, true);
     const presented = {
       header,
@@ -402,14 +402,4 @@ export function callerInterceptor(options: CallerOptions): Interceptor {
     contextValues.set(credentialsKey, options.credentials);
     return next(request);
   };
-}
-
-/** Compares a text with the secret in constant time. An empty secret never matches. */
-export function isSecret(secret: string, text: string | null): boolean {
-  if (secret === "" || text === null) return false;
-  return timingSafeEqual(sha256(secret), sha256(text));
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

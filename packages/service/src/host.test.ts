@@ -8,12 +8,13 @@ import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Bus } from "@depute/bus";
 import { type DeputeError, ErrorReason } from "@depute/core";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { HOP } from "./caller.ts";
 import { forwardHeaders, ownHeaders } from "./calls.ts";
 import { type CommonSettings, commonSettings } from "./common-settings.ts";
 import { fromConnectError } from "./errors-on-wire.ts";
 import { type Host, hostServices } from "./host.ts";
+import { CHECK_INTERVAL_MS } from "./identities/identities.ts";
 import { createLogger } from "./log.ts";
 import { defineService, type ServiceDeps, type ServiceModule } from "./module.ts";
 import type { ModuleName } from "./names.ts";
@@ -164,6 +165,44 @@ it("a changed credentials file counts without a restart", async () => {
   await expect.poll(() => statusOf("next"), { timeout: 10_000 }).toBe(200);
   expect(await statusOf("s3cret")).toBe(401);
 }, 20_000);
+
+it("processes change to a new internal secret one after the other, and no call between them is refused", async () => {
+  const hostWith = async (file: string, modules: Parameters<typeof host>[0], settings: CommonSettings) => {
+    vi.stubEnv("DEPUTE_INTERNAL_SECRET_FILE", join(folder, file));
+    return host(modules, settings);
+  };
+  const write = (file: string, ...lines: string[]) =>
+    writeFileSync(join(folder, file), `${lines.join("\n")}\n`);
+  for (const file of ["front.secret", "tasks.secret"]) write(file, "between-us");
+  const settings = { ...common(), ...secrets() };
+  const tasks = await hostWith("tasks.secret", [echo("tasks")], settings);
+  const { urls } = await hostWith("front.secret", [front], {
+    ...settings,
+    tasksUrl: [tasks.urls.tasks ?? ""],
+  });
+  vi.unstubAllEnvs();
+  const client = echoClient(overHttp(urls.gateway));
+  const headers = { authorization: "Bearer s3cret" };
+  // The front service makes this call on its own behalf, so only the internal secret authenticates it.
+  const call = async () => (await client.unary({ text: "own" }, { headers })).text;
+  const pause = () => new Promise((resolve) => setTimeout(resolve, CHECK_INTERVAL_MS + 500));
+  expect(await call()).toBe("own");
+  const steps: [string, ...string[]][] = [
+    ["tasks.secret", "between-us", "next"],
+    ["front.secret", "next", "between-us"],
+    ["tasks.secret", "next"],
+    ["front.secret", "next"],
+  ];
+  for (const [file, ...lines] of steps) {
+    write(file, ...lines);
+    await pause();
+    expect(await call()).toBe("own");
+  }
+  // The old secret counts no more: a caller that still has it is a stranger.
+  write("front.secret", "between-us");
+  await pause();
+  await expect(call()).rejects.toThrow();
+}, 40_000);
 
 describe.each(Object.entries(shapes))("services %s", (_, start) => {
   it("reach one another, with the caller's request id", async () => {

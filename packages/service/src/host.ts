@@ -30,6 +30,7 @@ import { observeRoutes } from "./http-routes.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
 import { lineOfCurrentCall } from "./interceptors/current-call.ts";
 import { serverInterceptors, shuttingDown } from "./interceptors/server.ts";
+import { NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
 import type { Logger } from "./log.ts";
 import { createMetrics, type Registry } from "./metrics.ts";
 import { metricsOnServicePorts, startMetrics } from "./metrics-port.ts";
@@ -148,10 +149,13 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const remote = new Map<ServiceName, ServiceTransport>();
   /** The transports to single replicas, whose health is watched. */
   const watched: ServiceTransport[] = [];
-  const { internalSecret } = common;
-  const { certificates, credentials, identities } = openWatched(common, { clock, timers, log });
+  const { certificates, credentials, identities, internalSecrets } = openWatched(common, {
+    clock,
+    timers,
+    log,
+  });
   const secureContext = () => certificates.caller;
-  const callOf = (service: ServiceName) => ({ service, internalSecret, tracing, secureContext });
+  const callOf = (service: ServiceName) => ({ service, internalSecrets, tracing, secureContext });
   const connect = (name: ServiceName): Transport => {
     if (hosted.has(name)) return createLateTransport<ModuleName>(name, direct);
     let transport = remote.get(name);
@@ -185,6 +189,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     certificates.close();
     identities.close();
     credentials.close();
+    internalSecrets.close();
     await telemetry
       ?.shutdown()
       .catch((err: unknown) => log.warn({ err }, "the last traces could not be sent"));
@@ -253,6 +258,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         timers,
         credentials,
         identities,
+        internalSecrets,
         reach: deps,
         turns,
         ...countedBy(module, quotas),
@@ -270,7 +276,11 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           timers,
           routes: instance.routes,
           interceptors,
-          clientInterceptors: clientInterceptors({ service: module.name, internalSecret: "", tracing }),
+          clientInterceptors: clientInterceptors({
+            service: module.name,
+            internalSecrets: NO_INTERNAL_SECRETS,
+            tracing,
+          }),
         }),
       );
     }

@@ -86,6 +86,7 @@ export { currentCall } from "./interceptors/current-call.ts";
 export type { OnRoleDenied } from "./interceptors/roles.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
+export { NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";

@@ -225,10 +225,15 @@ function optionOf(name: string, setting: Setting, fileValue: unknown): Option {
   return option;
 }
 
+/** Returns the path of the file that the environment names for a secret; empty for none. */
+export function fileOfSecret(name: string): string {
+  return process.env[secretFileVariable(name)] ?? "";
+}
+
 /** Returns the secret in the file that the environment names; undefined when the environment names no file. */
 function secretOfFile(name: string, setting: Setting): unknown {
   const variable = secretFileVariable(name);
-  const path = process.env[variable] ?? "";
+  const path = fileOfSecret(name);
   if (path === "") return undefined;
   if ((process.env[envName(name)] ?? "") !== "")
     throw new SettingsError(`${variable} and ${envName(name)} are both set; set one of them`);

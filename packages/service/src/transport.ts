@@ -7,13 +7,14 @@ import {
 } from "@connectrpc/connect-node";
 import type { Random, Timers } from "@depute/core";
 import { clientInterceptors } from "./interceptors/client.ts";
+import { type InternalSecrets, NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
 import { ReplicaSessions, type Sessions } from "./replica-sessions.ts";
 
 export interface ServiceTransportOptions {
   /** The name of the called service, for errors. */
   service: string;
-  /** The secret that the platform's processes share; empty when there is none. */
-  internalSecret?: string;
+  /** The secrets that the platform's processes share; none when absent. */
+  internalSecrets?: Pick<InternalSecrets, "sent">;
   /** Whether spans are recorded. */
   tracing?: boolean;
   /** Milliseconds that a unary call may take when the caller names no limit. Streams have no limit. */
@@ -36,11 +37,11 @@ const PINGS_OF_REPLICAS = { ...PINGS, pingIntervalMs: 1_000, pingTimeoutMs: 2_00
 
 /** Calls another of Depute's processes: the Connect protocol in binary over HTTP/2, with TLS for https addresses. */
 export function createServiceTransport(url: string, options: ServiceTransportOptions): ServiceTransport {
-  const { service, internalSecret = "", tracing = false } = options;
+  const { service, internalSecrets = NO_INTERNAL_SECRETS, tracing = false } = options;
   const sessionManager = new QuietSessionManager(url, PINGS, sessionOptions(options), () => {});
   return transportOver(url, sessionManager, {
     options,
-    interceptors: clientInterceptors({ service, internalSecret, tracing }),
+    interceptors: clientInterceptors({ service, internalSecrets, tracing }),
     close: () => sessionManager.abort(),
   });
 }
@@ -57,7 +58,7 @@ export function createReplicasTransport(
 ): ServiceTransport {
   const [only = ""] = urls;
   if (urls.length <= 1) return createServiceTransport(only, options);
-  const { service, internalSecret = "", tracing = false, timers, random } = options;
+  const { service, internalSecrets = NO_INTERNAL_SECRETS, tracing = false, timers, random } = options;
   const http2Options = sessionOptions(options);
   const sessions = new ReplicaSessions(urls, Math.floor(random() * urls.length), {
     timers,
@@ -66,7 +67,7 @@ export function createReplicasTransport(
   });
   return transportOver(only, sessions, {
     options,
-    interceptors: clientInterceptors({ service, internalSecret, tracing, replicas: urls.length }),
+    interceptors: clientInterceptors({ service, internalSecrets, tracing, replicas: urls.length }),
     close: () => sessions.close(),
   });
 }

@@ -1,5 +1,7 @@
 import type { CommonSettings } from "./common-settings.ts";
 import { Identities, type IdentitiesOptions } from "./identities/identities.ts";
+import { InternalSecrets } from "./internal-secrets.ts";
+import { fileOfSecret } from "./settings.ts";
 import { Certificates } from "./tls/certificates.ts";
 import { WatchedCredentials } from "./watched-credentials.ts";
 
@@ -18,7 +20,10 @@ export function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions
   try {
     certificates = Certificates.open({ settings: common, timers, log });
     const identities = Identities.open({ path: identitiesFile, credentials, ...deps });
-    return { certificates, credentials, identities };
+    const internalSecrets = new InternalSecrets({
+      ...{ text: common.internalSecret, path: fileOfSecret("internalSecret"), timers, log },
+    });
+    return { certificates, credentials, identities, internalSecrets };
   } catch (error) {
     certificates?.close();
     credentials.close();

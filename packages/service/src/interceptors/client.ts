@@ -2,6 +2,7 @@ import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { HOP } from "../caller.ts";
 import { toWire } from "../errors-on-wire.ts";
+import type { InternalSecrets } from "../internal-secrets.ts";
 import { failoverInterceptor } from "./failover.ts";
 import { withHooks } from "./outcome.ts";
 import { isPeerGone } from "./peer-gone.ts";
@@ -10,8 +11,8 @@ import { clientTracingInterceptor } from "./tracing.ts";
 export interface ClientInterceptorOptions {
   /** The name of the called service, for errors. */
   service: string;
-  /** The secret that is sent to Depute's own processes; empty when there is none. */
-  internalSecret: string;
+  /** The secrets that Depute's own processes share; a call carries the first one. */
+  internalSecrets: Pick<InternalSecrets, "sent">;
   tracing: boolean;
   /** Number of replicas of the called service; 1 when absent. */
   replicas?: number;
@@ -20,7 +21,7 @@ export interface ClientInterceptorOptions {
 /** Returns the interceptors of calls to other services of Depute, outermost first. */
 export function clientInterceptors({
   service,
-  internalSecret,
+  internalSecrets,
   tracing,
   replicas = 1,
 }: ClientInterceptorOptions): Interceptor[] {
@@ -29,7 +30,7 @@ export function clientInterceptors({
     // One attempt more than replicas, because calls of others also move the turn of the replicas.
     ...(replicas > 1 ? [failoverInterceptor(replicas + 1)] : []),
     ...(tracing ? [clientTracingInterceptor()] : []),
-    ...(internalSecret === "" ? [] : [secretInterceptor(internalSecret)]),
+    secretInterceptor(internalSecrets),
   ];
 }
 
@@ -52,9 +53,9 @@ export function unavailable(service: string, cause?: unknown): ConnectError {
   );
 }
 
-function secretInterceptor(secret: string): Interceptor {
+function secretInterceptor(secrets: Pick<InternalSecrets, "sent">): Interceptor {
   return (next) => (request) => {
-    request.header.set(HOP.internal, secret);
+    if (secrets.sent !== "") request.header.set(HOP.internal, secrets.sent);
     return next(request);
   };
 }

@@ -9,6 +9,7 @@ import { callerInterceptor } from "../caller.ts";
 import { type Credentials, noCredentials, parseCredentials } from "../credentials.ts";
 import { fromConnectError, toConnectError } from "../errors-on-wire.ts";
 import type { RoleName } from "../identities/identities-schema.ts";
+import { NO_INTERNAL_SECRETS } from "../internal-secrets.ts";
 import { OpenStreams, STREAM_CHECK_MS } from "./open-streams.ts";
 import { withHooks } from "./outcome.ts";
 import { rolesInterceptor } from "./roles.ts";
@@ -68,7 +69,7 @@ function serve(): Transport {
           toErrors,
           callerInterceptor({
             ...{ mode: "open", credentials, reach: { publicUrl: "http://here" } },
-            ...{ internalSecret: "", exempt: [] },
+            ...{ internalSecrets: NO_INTERNAL_SECRETS, exempt: [] },
           }),
           rolesInterceptor(roles),
           streams.interceptor(),

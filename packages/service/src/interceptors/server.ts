@@ -20,6 +20,7 @@ import {
 import type { Credentials } from "../credentials.ts";
 import { toConnectError, withNote } from "../errors-on-wire.ts";
 import type { Identities } from "../identities/identities.ts";
+import type { InternalSecrets } from "../internal-secrets.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
 import type { FairTurns } from "../quotas/fair-turns.ts";
@@ -141,7 +142,7 @@ export interface ServerInterceptorOptions {
   credentials: Credentials;
   /** Verifies identities that token issuers or client certificates attest; absent if the settings trust none. */
   identities?: Identities;
-  internalSecret: string;
+  internalSecrets: Pick<InternalSecrets, "accepts">;
   reach: Reach;
   /** The roles that the module's settings give; absent for none. */
   rolesBySettings?: RolesBySettings;

@@ -3,6 +3,7 @@ import { systemClock, systemTimers } from "@depute/core";
 import { noCredentials } from "../credentials.ts";
 import { createFastPath, type StreamHandler } from "../fast/fast-path.ts";
 import { serverInterceptors } from "../interceptors/server.ts";
+import { NO_INTERNAL_SECRETS } from "../internal-secrets.ts";
 import { createLogger, type Logger } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
 import { createRpcHandler } from "../rpc-handler.ts";
@@ -49,7 +50,7 @@ export async function startEchoServer(options: EchoServerOptions): Promise<EchoS
     maxDeadline: 60_000,
     auth: "open",
     credentials: noCredentials,
-    internalSecret: "",
+    internalSecrets: NO_INTERNAL_SECRETS,
     reach: { publicUrl: "http://here" },
     tracing: false,
     stopping: options.stopping ?? new AbortController().signal,

@@ -1,0 +1,94 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Timers } from "@depute/core";
+import { textOfFile } from "./files.ts";
+import { CHECK_INTERVAL_MS } from "./identities/identities.ts";
+import type { Logger } from "./log.ts";
+
+/** The secrets of a process that shares none with other processes. */
+export const NO_INTERNAL_SECRETS: Pick<InternalSecrets, "sent" | "accepts"> = {
+  sent: "",
+  accepts: () => false,
+};
+
+export interface InternalSecretsOptions {
+  /** DEPUTE_INTERNAL_SECRET: one secret for each line, the one to send first; empty for none. */
+  readonly text: string;
+  /** The file of DEPUTE_INTERNAL_SECRET_FILE, which is read again when it changes; empty for none. */
+  readonly path: string;
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+/**
+ * The secrets by which the platform's processes recognize each other's calls. A process sends the first one, and accepts
+ * all. So a second line lets processes change to a new secret one after the other, without a restart.
+ */
+export class InternalSecrets {
+  readonly #options: InternalSecretsOptions;
+  #secrets: readonly string[] = [];
+  #digests: readonly Buffer[] = [];
+  #isRefused = false;
+  #cancel: () => void = () => {};
+
+  constructor(options: InternalSecretsOptions) {
+    this.#options = options;
+    this.#use(secretsIn(options.text));
+    if (options.path !== "") this.#checkLater();
+  }
+
+  /** The secret that calls to other processes carry; empty for none. */
+  get sent(): string {
+    return this.#secrets[0] ?? "";
+  }
+
+  /** Compares a text with every secret in constant time. Without a secret, the platform accepts none. */
+  accepts(text: string | null): boolean {
+    if (text === null) return false;
+    const digest = sha256(text);
+    return this.#digests.reduce((isKnown, each) => timingSafeEqual(each, digest) || isKnown, false);
+  }
+
+  /** Reads the file again. A file without a secret is logged once, and the secrets in use stay. */
+  check(): void {
+    const { path, log } = this.#options;
+    try {
+      const secrets = secretsIn(textOfFile(path));
+      if (secrets.length === 0) throw new Error("the file has no secret; write one into it");
+      this.#isRefused = false;
+      if (secrets.join("\n") === this.#secrets.join("\n")) return;
+      this.#use(secrets);
+      log.info({ secrets: this.#secrets.length }, "internal secret read again");
+    } catch (err) {
+      if (!this.#isRefused)
+        log.error({ err, path }, "the changed internal secret cannot be used; the old one stays");
+      this.#isRefused = true;
+    }
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #use(secrets: readonly string[]): void {
+    this.#secrets = secrets;
+    this.#digests = secrets.map(sha256);
+  }
+
+  #checkLater(): void {
+    this.#cancel = this.#options.timers.after(CHECK_INTERVAL_MS, () => {
+      this.check();
+      this.#checkLater();
+    });
+  }
+}
+
+function secretsIn(text: string): string[] {
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
+function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
