@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { constants, createServer as createHttp2Server } from "node:http2";
 import { createServer, type Socket } from "node:net";
 import { ErrorReason, systemTimers } from "@depute/core";
 import { afterEach, describe, expect, test } from "vitest";
@@ -97,6 +98,20 @@ describe("calls to replicas", () => {
     await a.kill();
     expect(await outcomes[2]).toBe(ErrorReason.DEPENDENCY_UNAVAILABLE);
     await expect.poll(() => b.trace.started).toBe(3);
+  });
+
+  test("fail at once if their stream ends without an error and without an answer", async () => {
+    const server = createHttp2Server();
+    server.on("stream", (stream) => stream.close(constants.NGHTTP2_NO_ERROR));
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    closing.push(() => server.close());
+    const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+    const b = await startReplica("b");
+    const client = clientOf(url, b.url);
+    expect((await client.read({ text: "x" })).text).toBe("x");
+    expect(await reasonOf(clientOf(url, url).unary({}, { timeoutMs: 5_000 }))).toBe(
+      ErrorReason.DEPENDENCY_UNAVAILABLE,
+    );
   });
 
   test("come back to a replica that is ready again", async () => {

@@ -1,5 +1,10 @@
-import type { ClientHttp2Session, SecureClientSessionOptions } from "node:http2";
-import type { Interceptor, Transport } from "@connectrpc/connect";
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  constants,
+  type SecureClientSessionOptions,
+} from "node:http2";
+import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
   Http2SessionManager,
@@ -138,8 +143,26 @@ class QuietSessionManager extends Http2SessionManager {
       this.#knownSessions.add(session as ClientHttp2Session);
       session.on("error", this.#onBroken);
     }
-    return stream;
+    return failingIfUnanswered(stream);
   }
+}
+
+/**
+ * Makes a stream fail if it closes with the code NO_ERROR before its response, as streams of a process that stops may.
+ * The library takes that code for success, and would wait until the call's deadline.
+ */
+function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
+  let isAnswered = false;
+  stream.once("response", () => {
+    isAnswered = true;
+  });
+  stream.once("close", () => {
+    if (isAnswered || stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.errored !== null) return;
+    // An error without a listener would end the process; no call waits for this stream then.
+    if (stream.listenerCount("error") === 0) return;
+    stream.emit("error", new ConnectError("the stream ended before the response", Code.Unavailable));
+  });
+  return stream;
 }
 
 /** Returns a transport to each replica, which it adds to `opened`; undefined for a single address. */
