@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { freePorts } from "depute/ports";
 import { newFolder } from "./trees.ts";
 
-/** Clock ticks a second in /proc, which Linux fixes for programs. */
+/** Clock ticks per second in the times of /proc. Linux always reports 100 to programs (USER_HZ). */
 const TICKS_PER_SECOND = 100;
 const READY_MS = 120_000;
 /** Time from readiness to the measurement of memory, in which a start's garbage is collected or not. */

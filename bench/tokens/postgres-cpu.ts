@@ -4,9 +4,9 @@ import { readdirSync, readFileSync } from "node:fs";
 const TICK_US = 10_000;
 
 /**
- * Returns the CPU time of a Postgres server and its open sessions so far, in microseconds. Linux only.
+ * Returns the CPU time that a Postgres server and its open sessions have used so far, in microseconds. Linux only.
  *
- * @param folder a folder that the command line of the server names
+ * @param folder a folder that occurs in the server's command line
  */
 export function postgresCpu(folder: string): number {
   const processes = readdirSync("/proc")

@@ -85,9 +85,9 @@ export async function takeover(
 }
 
 /**
- * Checks a delegator's output. The events have no gaps, the progress never repeats a count, and the lines
- * after the events are the expected ones. `minCount` is the lowest permitted last count. If it is 500, the last
- * count must be 500; otherwise the last count must be below 500.
+ * Checks a delegator's output: the events have no gaps, the progress never repeats a count, and the lines after the
+ * events are the expected ones. By default the worker must have processed all 500 texts. With a lower `minCount` it must
+ * have stopped early: after at least `minCount` texts, but before the last one.
  */
 function checkEnd(program: Program, expected: readonly (string | RegExp)[], minCount = 500): void {
   const { lines, report } = program;

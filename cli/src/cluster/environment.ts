@@ -15,7 +15,7 @@ export function environmentOf(
   // The variables already contain the secrets. A process refuses a secret that also has a file, so the variables that
   // name files are cleared.
   const secretFiles = Object.keys(table).map((name) => [secretFileVariable(name), ""]);
-  // The variables also contain the values of the file of settings.
+  // The variables already contain the values of the settings file, so the processes read no such file.
   const configFile = [envName("configFile"), ""];
   return { ...process.env, ...Object.fromEntries([...ownVariables, ...secretFiles, configFile]) };
 }

@@ -69,7 +69,8 @@ export const HOP = {
   /** The secret that the platform's processes share. */
   internal: "depute-internal",
   /**
-   * `service` marks a call that a service makes on its own behalf. This header is never copied from a caller's request.
+   * The origin of a call. The value `service` marks a call that a service makes on its own behalf. This header is never
+   * copied from a caller's request.
    */
   origin: "depute-origin",
   /**

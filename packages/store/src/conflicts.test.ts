@@ -116,8 +116,8 @@ describe.runIf(postgres !== undefined)("on Postgres", () => {
     const store = await open(0, schema);
     const other = new Client({ connectionString: postgres?.url, options: `-c search_path=${schema}` });
     await other.connect();
-    // Postgres aborts the transaction whose session is the first to check for deadlocks. This session checks
-    // only after 60 s, so Postgres aborts the store's transaction.
+    // Postgres aborts the transaction whose session checks for deadlocks first. The session of `other` checks only
+    // after 60 s, so Postgres aborts the store's transaction.
     await other.query("SET deadlock_timeout = '60s'");
     await other.query("BEGIN");
     await other.query("UPDATE counts SET n = n + 1 WHERE id = 2");

@@ -107,8 +107,8 @@ export class RevocationState {
   }
 
   /**
-   * Adds an entry of the log. An entry after a gap is in force at once. The reader adds the entry again after
-   * the missing entries.
+   * Adds an entry of the log. The entry is in force at once, even if earlier entries are missing. The caller later adds
+   * it again in order, after the missing entries.
    */
   add(place: Place, revocationId: string): void {
     this.#revoked.add(revocationId);

@@ -5,7 +5,7 @@
 export const PINNED = ["tools", "prompts"] as const;
 export type Pinned = (typeof PINNED)[number];
 
-/** The list entry that a request uses. */
+/** The definition that a request uses: the server's list that contains it, and its name in that list. */
 export interface Used {
   readonly list: Pinned;
   readonly name: string;

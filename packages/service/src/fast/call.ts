@@ -56,8 +56,8 @@ export interface Call {
   /** The caller's deadline in epoch milliseconds. */
   readonly due: number | undefined;
   readonly clock: Clock;
-  /** The SPIFFE id of the connection's client, in the form of `clientCertificateKey`. */
+  /** The SPIFFE id of the connection's client, in the form that the context value `clientCertificateKey` has. */
   readonly certificate: string | undefined;
-  /** The address of the connection's client, in the form of `clientAddressKey`. */
+  /** The address of the connection's client, in the form that the context value `clientAddressKey` has. */
   readonly address: string;
 }

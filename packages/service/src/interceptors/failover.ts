@@ -17,7 +17,8 @@ const PROOF_HEADER = "dpop";
  */
 export function failoverInterceptor(attempts: number): Interceptor {
   return (next) => async (request) => {
-    // A proof counts once. The replica that got the call may have marked it, and another one would refuse the caller.
+    // A holder proof is valid for one call. The first replica may have recorded it as used, and another replica would
+    // then refuse it. So a call with a proof has no failover.
     if (request.header.has(PROOF_HEADER)) return next(request);
     if (!request.stream)
       return isRepeatable(request.method, request.message)

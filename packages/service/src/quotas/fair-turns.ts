@@ -213,7 +213,8 @@ export class FairTurns {
 }
 
 /**
- * Returns the line of a call: its principal, or the client's address where no principal is proven yet.
+ * Returns the name of the queue in which a call waits: its principal, or the client's address if no principal is proven
+ * yet.
  *
  * @param principal empty for none
  */

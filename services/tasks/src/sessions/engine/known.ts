@@ -16,8 +16,9 @@ const MAX_SESSIONS = 1000;
 const MAX_OBJECTS = 64;
 
 /**
- * Caches sessions to which this process has appended a message, after the commit. A service with replicas does not read
- * the cache. Otherwise only this process writes to the store, so the cache is current. A reader of the cache does not wait for other transactions.
+ * Caches the sessions to which this process has appended messages. A message is committed before its session is cached.
+ * Without replicas, only this process writes to the store, so the cache is current. With replicas, the service does not
+ * read the cache. Unlike a read of the store, a read of the cache does not wait for other transactions.
  */
 export class KnownSessions {
   readonly #sessions = new Map<string, KnownSession>();
