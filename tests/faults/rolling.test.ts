@@ -10,7 +10,7 @@ afterEach(() => cleanUp.run());
 
 const AGENT = "long-worker";
 /** Number of attempts of one call. Each process that restarts may refuse one. */
-const MAX_ATTEMPTS = 5;
+const MAX_ATTEMPTS = 15;
 const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
 test.runIf(hasPostgres() || process.env.CI === "true")(
