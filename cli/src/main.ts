@@ -57,6 +57,9 @@ function print(text: string): number {
   return EXIT.ok;
 }
 
+/** Milliseconds after a failure within which the process must have ended by itself. */
+const LEFTOVERS_MS = 2_000;
+
 // If the reader of the output closes the pipe, as `head` does, the command ends without an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(EXIT.ok);
@@ -68,6 +71,9 @@ main(process.argv.slice(2)).then(
     process.exitCode ??= code;
   },
   async (error: unknown) => {
+    // A service that fails in the middle of its start may leave timers and connections behind. The timer lets a process
+    // that has nothing left to do end at once.
+    setTimeout(() => process.exit(), LEFTOVERS_MS).unref();
     if (error instanceof CommandError) {
       console.error(`depute: ${escapeControls(error.message)}`);
       process.exitCode = error.exitCode;
