@@ -1,4 +1,5 @@
 import type { Reporter, TestModule } from "vitest/node";
+import { type FailedFile, writeFailures } from "./failed-tests.ts";
 import { type Tally, verdict } from "./tally.ts";
 
 /** Prints the skipped and the repeated tests after vitest's own summary. Then prints one line about the run for other programs. */
@@ -6,9 +7,17 @@ export default class TallyReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const { lines, fails } = verdict(tallyOf(modules, unhandledErrors.length), process.env.CI === "true");
     if (fails) process.exitCode = 1;
+    // A second run cannot repeat a skipped test or an error outside of every test.
+    writeFailures(fails || unhandledErrors.length > 0 ? [] : failedFiles(modules));
     // Reporters run at the same time, so these lines are printed when the process exits, after all reporters.
     process.once("exit", () => console.log(lines.join("\n")));
   }
+}
+
+function failedFiles(modules: readonly TestModule[]): FailedFile[] {
+  return modules
+    .filter((module) => module.state() === "failed")
+    .map((module) => ({ project: module.project.name, path: module.relativeModuleId }));
 }
 
 function tallyOf(modules: readonly TestModule[], unhandledErrors: number): Tally {

@@ -135,21 +135,28 @@ test("--watch follows the tasks of a list, each change on a line of its own, unt
   const earlier = await created();
   const child = user.start(["tasks", "list", "--watch", "--agent", "idle", "-o", "json"]);
   const ended = once(child, "exit");
-  const seen = () =>
+  /** Returns the states of the task in the complete lines so far. */
+  const states = () =>
     text
-      .trim()
+      .slice(0, text.lastIndexOf("\n") + 1)
       .split("\n")
-      .map((line) => JSON.parse(line)) as Record<string, string>[];
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Record<string, string>)
+      .filter(({ id }) => id === earlier)
+      .map(({ status }) => status);
   let text = "";
+  let isCancelled = false;
   for await (const chunk of child.stdout ?? []) {
-    if (text === "") void ok("tasks", "cancel", earlier, "--reason", "rain");
     text += chunk;
-    if (text.endsWith("\n") && seen().at(-1)?.status === "TASK_STATUS_CANCELLED") break;
+    if (!isCancelled && states().length > 0) {
+      isCancelled = true;
+      void ok("tasks", "cancel", earlier, "--reason", "rain");
+    }
+    if (states().at(-1) === "TASK_STATUS_CANCELLED") break;
   }
   child.kill("SIGINT");
   expect(await ended).toEqual([130, null]);
-  const changes = seen().filter(({ id }) => id === earlier);
-  expect(changes.map(({ status }) => status)).toEqual(["TASK_STATUS_PENDING", "TASK_STATUS_CANCELLED"]);
+  expect(states()).toEqual(["TASK_STATUS_PENDING", "TASK_STATUS_CANCELLED"]);
 });
 
 describe("an error is one sentence, with an exit code of its own", () => {
