@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { AuditDecision } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import { createProof } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Json } from "../gateway/platform.ts";
 import { type Grant, grant, provedArguments, type Right } from "./holder.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
@@ -265,6 +266,41 @@ describe("the tasks of a server of 2026-07-28", () => {
       code: -32056,
       data: { metadata: { limit: "server_calls_per_minute", max: "2" } },
     });
+  });
+
+  test("the audit log has each cancellation and denial of a request on a task; /metrics counts all requests", async () => {
+    const holder = await grant(platform, ALL);
+    const taskId = await begin(holder);
+    for (const method of ["tasks/get", "tasks/cancel"]) await send(holder, method, { taskId });
+    const narrow = await grant(platform, [["data", "query", "plain"]], 1000, holder.keypair);
+    expect((await send(narrow, "tasks/get", { taskId })).error.code).toBe(-32001);
+    const resource = "mcp/jobs/slow";
+    await vi.waitFor(
+      async () => {
+        const { records } = await platform.clients.audit.listAuditRecords({
+          filter: { resource },
+          pageSize: 1000,
+        });
+        const lines = records.map(({ rpc, decision, caller }) => [rpc, decision, caller]);
+        const principal = holder.keypair.principal.id;
+        expect(lines.filter(([, , caller]) => caller === principal)).toEqual([
+          ["tools/call", AuditDecision.ALLOWED, principal],
+          ["tasks/cancel", AuditDecision.ALLOWED, principal],
+        ]);
+        // The narrow token is denied before its proof identifies the holder.
+        expect(lines.filter(([rpc]) => rpc === "tasks/get")).toContainEqual([
+          "tasks/get",
+          AuditDecision.DENIED,
+          "",
+        ]);
+      },
+      { timeout: 10_000, interval: 100 },
+    );
+    const metrics = await (await fetch(`${platform.url}/metrics`)).text();
+    for (const method of ["tasks/get", "tasks/cancel"]) {
+      const labels = `server="jobs",tool="slow",method="${method}",outcome="answered"`;
+      expect(metrics).toMatch(new RegExp(`depute_mcp_task_requests_total\\{${labels}\\} [1-9]`));
+    }
   });
 
   test.each(["tasks/list", "tasks/result"])("has no %s", async (method) => {

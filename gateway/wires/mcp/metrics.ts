@@ -1,4 +1,4 @@
-import type { ObservedCall, ServerState } from "@depute/mcp";
+import type { ObservedCall, ObservedTaskRequest, ServerState } from "@depute/mcp";
 import {
   Counter,
   DURATION_BUCKETS_S,
@@ -10,10 +10,13 @@ import {
 
 /** The label of calls whose tool or method has no rule in the map, so that callers cannot make new labels. */
 const NO_RULE = "other";
+/** The label of requests on tasks that belong to no tool, such as a list. */
+const NO_TOOL = "none";
 
 /** Observes one server: its calls, and its state. */
 export interface ServerObserver {
   onCall(call: ObservedCall): void;
+  onTaskRequest(request: ObservedTaskRequest): void;
   onState(state: ServerState): void;
   /** Called when the server is configured. From then on the server counts as usable until it fails. */
   added(): void;
@@ -41,6 +44,12 @@ export function mcpObservers(registry: Registry, parts: HealthParts): (server: s
     buckets: DURATION_BUCKETS_S,
     registers,
   });
+  const taskRequests = new Counter({
+    name: "depute_mcp_task_requests_total",
+    help: "Requests on tasks of servers behind the MCP proxy, by outcome.",
+    labelNames: ["server", "tool", "method", "outcome"],
+    registers,
+  });
   const failures = new Counter({
     name: "depute_mcp_server_failures_total",
     help: "Crashes and failed starts of the servers behind the MCP proxy.",
@@ -63,6 +72,9 @@ export function mcpObservers(registry: Registry, parts: HealthParts): (server: s
         const tool = name === "" ? NO_RULE : name;
         calls.inc({ server, tool, outcome });
         duration.observe({ server, tool }, ms / 1000);
+      },
+      onTaskRequest({ method, tool, outcome }) {
+        taskRequests.inc({ server, tool: tool === "" ? NO_TOOL : tool, method, outcome });
       },
       onState(state) {
         if (state.kind === "failed") failures.inc({ server });

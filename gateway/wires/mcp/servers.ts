@@ -94,7 +94,7 @@ export class McpServers {
 
   #start(name: string, config: ServableUpstream): RunningServer {
     const { deps, decisions, observer, seal } = this.#options;
-    const { added, onCall, onState } = observer(name);
+    const { added, onCall, onTaskRequest, onState } = observer(name);
     const { clock, timers, log } = deps;
     const path = `/mcp/${name}`;
     const audience = () => config.audience ?? `${deps.publicUrl}${path}`;
@@ -103,6 +103,7 @@ export class McpServers {
       config,
       seal,
       onCall,
+      onTaskRequest,
       onDecision: (decision) => this.#options.onDecision(name, decision),
       upstream: new Upstream({
         config,

@@ -1,10 +1,13 @@
 import { expect, it } from "vitest";
-import { type CallDecision, decided } from "./call-decision.ts";
-import type { Admitted } from "./gate.ts";
+import { type CallDecision, type DecisionFacts, decided, denialsOf } from "./call-decision.ts";
 import { INTERNAL_ERROR, Refusal, unmapped } from "./rules/refusal.ts";
 
 const about = { method: "tools/call", name: "read" };
-const admitted = { principal: "p" } as Admitted;
+/** Decides as a verified token does. */
+const verified = async (facts: DecisionFacts) => {
+  facts.principal = "p";
+  return "admitted";
+};
 
 function reporting() {
   const decisions: CallDecision[] = [];
@@ -13,14 +16,14 @@ function reporting() {
 
 it("reports an allowed call with the token's holder, before the call is made", async () => {
   const { decisions, report } = reporting();
-  expect(await decided(about, report, async (note) => note(admitted))).toBe(admitted);
+  expect(await decided(about, report, verified)).toBe("admitted");
   expect(decisions).toEqual([{ ...about, principal: "p", isAllowed: true, reason: "" }]);
 });
 
 it("reports a denial with its type, also after the token was verified", async () => {
   const { decisions, report } = reporting();
-  const denying = decided(about, report, async (note) => {
-    note(admitted);
+  const denying = decided(about, report, async (facts) => {
+    await verified(facts);
     throw unmapped("read");
   });
   await expect(denying).rejects.toThrow(Refusal);
@@ -42,5 +45,25 @@ it("refuses a call whose decision cannot be recorded", async () => {
   const full = () => {
     throw new Error("full");
   };
-  await expect(decided(about, full, async (note) => note(admitted))).rejects.toThrow("full");
+  await expect(decided(about, full, verified)).rejects.toThrow("full");
+});
+
+it("reports the name that the decision found", async () => {
+  const { decisions, report } = reporting();
+  await decided({ method: "tasks/cancel" }, report, async (facts) => {
+    facts.name = "read";
+  });
+  expect(decisions).toEqual([
+    { method: "tasks/cancel", name: "read", principal: "", isAllowed: true, reason: "" },
+  ]);
+});
+
+it("reports only the denials of requests that read", async () => {
+  const { decisions, report } = reporting();
+  await decided(about, denialsOf(report), verified);
+  const denying = decided(about, denialsOf(report), async () => {
+    throw unmapped("read");
+  });
+  await expect(denying).rejects.toThrow(Refusal);
+  expect(decisions.map(({ isAllowed }) => isAllowed)).toEqual([false]);
 });

@@ -1,11 +1,10 @@
-import type { Admitted } from "./gate.ts";
 import { DENIED, Refusal } from "./rules/refusal.ts";
 
-/** A decision on the authority of one call. */
+/** A decision on the authority of one request. */
 export interface CallDecision {
-  /** The MCP method, such as `tools/call`. */
+  /** The MCP method, such as `tools/call` or `tasks/cancel`. */
   readonly method: string;
-  /** The name of the tool, resource or prompt. */
+  /** The name of the tool, resource or prompt. A request on a task has the name of the task's tool; empty if unknown. */
   readonly name: string;
   /** The principal that holds the token; empty without a proven token. */
   readonly principal: string;
@@ -14,33 +13,45 @@ export interface CallDecision {
   readonly reason: string;
 }
 
+/** Receives a decision before the request is forwarded. If the function throws, the request is refused. */
+export type DecisionReport = (decision: CallDecision) => void;
+
+/** The facts that a decision in progress knows so far. They are part of the report. */
+export interface DecisionFacts {
+  name: string;
+  /** The holder of the token, once it is proved. */
+  principal: string;
+}
+
 /**
- * Decides on a call, and reports the decision before the call is made.
+ * Decides on a request, and reports the decision before the request is forwarded.
  *
- * @param report if it throws, the call is refused
- * @param decide gets a function that notes the holder of the token for the report
+ * @param decide gets the facts of the report, and completes them
  * @throws the errors of `decide` and of `report`
  */
-export async function decided(
-  about: Pick<CallDecision, "method" | "name">,
-  report: (decision: CallDecision) => void = () => {},
-  decide: (note: (admitted: Admitted) => Admitted) => Promise<Admitted>,
-): Promise<Admitted> {
-  let principal = "";
-  const note = (admitted: Admitted) => {
-    principal = admitted.principal ?? "";
-    return admitted;
-  };
-  let admitted: Admitted;
+export async function decided<T>(
+  { method, name = "" }: { readonly method: string; readonly name?: string },
+  report: DecisionReport = () => {},
+  decide: (facts: DecisionFacts) => Promise<T>,
+): Promise<T> {
+  const facts: DecisionFacts = { name, principal: "" };
+  let result: T;
   try {
-    admitted = await decide(note);
+    result = await decide(facts);
   } catch (thrown) {
     if (thrown instanceof Refusal && thrown.code === DENIED) {
       const reason = String(thrown.data.type ?? "denied");
-      report({ ...about, principal, isAllowed: false, reason });
+      report({ method, ...facts, isAllowed: false, reason });
     }
     throw thrown;
   }
-  report({ ...about, principal, isAllowed: true, reason: "" });
-  return admitted;
+  report({ method, ...facts, isAllowed: true, reason: "" });
+  return result;
+}
+
+/** Returns a report of denials alone, for requests that change nothing. */
+export function denialsOf(report: DecisionReport): DecisionReport {
+  return (decision) => {
+    if (!decision.isAllowed) report(decision);
+  };
 }

@@ -19,13 +19,25 @@ import {
  */
 export type ObservedOutcome = "answered" | "tool_error" | "denied" | "limited" | "refused" | "failed";
 
+/** The end of a request. */
+export interface ObservedEnd {
+  readonly outcome: ObservedOutcome;
+  /** Milliseconds from the arrival of the request to its response. */
+  readonly ms: number;
+}
+
 /** A call that has ended. */
-export interface ObservedCall {
+export interface ObservedCall extends ObservedEnd {
   /** The name of the tool or method; empty if the map has no rule for it. */
   readonly name: string;
-  readonly outcome: ObservedOutcome;
-  /** Milliseconds from the arrival of the call to its response. */
-  readonly ms: number;
+}
+
+/** A request on the server's tasks that has ended. */
+export interface ObservedTaskRequest extends ObservedEnd {
+  /** The method, such as `tasks/get`. */
+  readonly method: string;
+  /** The tool that began the task; empty for a list of tasks and for an unknown task. */
+  readonly tool: string;
 }
 
 const OUTCOMES: ReadonlyMap<number, ObservedOutcome> = new Map([
@@ -36,16 +48,15 @@ const OUTCOMES: ReadonlyMap<number, ObservedOutcome> = new Map([
   [MISSING_CAPABILITY, "refused"],
 ]);
 
-/** Runs a call, and reports its outcome. */
+/** Runs a request, and reports its end. */
 export async function observed(
-  name: string,
-  { clock, onCall }: { readonly clock: Clock; readonly onCall: (call: ObservedCall) => void },
-  call: () => Promise<Record<string, unknown>>,
+  { clock, report }: { readonly clock: Clock; readonly report: (end: ObservedEnd) => void },
+  run: () => Promise<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
   const begin = clock.monotonic();
-  const ended = (outcome: ObservedOutcome) => onCall({ name, outcome, ms: clock.monotonic() - begin });
+  const ended = (outcome: ObservedOutcome) => report({ outcome, ms: clock.monotonic() - begin });
   try {
-    const result = await call();
+    const result = await run();
     ended(result.isError === true ? "tool_error" : "answered");
     return result;
   } catch (thrown) {

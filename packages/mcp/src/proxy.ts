@@ -1,11 +1,10 @@
-import { type Clock, DeputeError, ErrorReason, randomUuid, reasonName, type Timers } from "@depute/core";
+import { DeputeError, ErrorReason, randomUuid, reasonName } from "@depute/core";
 import { admitAnswered } from "./admit-answered.ts";
 import { type AdmittedListen, admitListen } from "./admit-listen.ts";
 import type { AdmittedCall } from "./admitted-call.ts";
 import { argumentViolations } from "./argument-violations.ts";
 import { callOwner, UnknownState } from "./ask-bridge.ts";
-import type { Authoriser } from "./authoriser.ts";
-import { type CallDecision, decided } from "./call-decision.ts";
+import { decided, denialsOf } from "./call-decision.ts";
 import { callHeaders } from "./call-headers.ts";
 import { CallLimiter } from "./call-limiter.ts";
 import {
@@ -19,51 +18,27 @@ import {
 } from "./gate.ts";
 import { Listed } from "./listed.ts";
 import type { ListenRequest } from "./listen-request.ts";
-import { type ObservedCall, observed } from "./observed-call.ts";
+import { type ObservedEnd, observed } from "./observed-call.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import { withPrivateCache } from "./private-cache.ts";
+import type { ProxyOptions } from "./proxy-options.ts";
 import { callerOf, type ProxyRequest } from "./proxy-request.ts";
 import { realPath } from "./real-path.ts";
 import { fulfil } from "./rounds.ts";
 import type { Declared } from "./rules/client-capabilities.ts";
 import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
 import { invalidArguments } from "./rules/invalid-arguments.ts";
-import { gatedRequestOf, type List, SUBSCRIBE, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
-import type { UpstreamConfig } from "./rules/read-config.ts";
+import { gatedRequestOf, LISTEN, type List, SUBSCRIBE, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
 import { type BudgetState, INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
 import { visible } from "./rules/visible.ts";
 import { RunningCount } from "./running-count.ts";
-import type { SchemaCheck } from "./schema-check.ts";
 import { ServerTasks } from "./server-tasks.ts";
 import { type CallReservation, NOTHING, settle } from "./settle.ts";
 import { subscribe } from "./subscribe.ts";
-import type { Seal } from "./task-handles.ts";
 import { toldOf } from "./told-fault.ts";
 import type { Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
-
-export interface ProxyOptions {
-  readonly config: UpstreamConfig;
-  readonly upstream: Upstream;
-  readonly authoriser: Authoriser;
-  readonly schemaCheck: SchemaCheck;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  /** Seals the ids of the server's tasks, so that every process with the same key knows them. */
-  readonly seal: Seal;
-  /** The target that a proof in `_delegateos` must name. */
-  readonly audience: () => string;
-  /**
-   * Receives each decision on a call of a tool or of a method with a rule, before the call is made. If the function
-   * throws, the call is refused.
-   */
-  readonly onDecision?: (decision: CallDecision) => void;
-  /** Receives each call of a tool or of a method with a rule, when it has ended. */
-  readonly onCall?: (call: ObservedCall) => void;
-  /** Receives faults that are not reported to the caller. */
-  readonly onFault: (subject: string, thrown: unknown) => void;
-}
 
 /**
  * Proxies one MCP server, and forwards only requests that their tokens allow (DelegateOS 11). Requests share no state
@@ -124,12 +99,8 @@ export class McpProxy {
       case "authorised":
         return await this.#observed(request, () => this.#call(request, params, presentation));
       case "subscription":
-        return await subscribe(
-          { ...this.#options, gate: this.#gate },
-          request,
-          params,
-          presentation,
-          treatment.isBegin,
+        return await this.#audited(request.method, () =>
+          subscribe({ ...this.#options, gate: this.#gate }, request, params, presentation, treatment.isBegin),
         );
       case "task":
         return await this.#tasks.answer(request, params, presentation);
@@ -169,8 +140,9 @@ export class McpProxy {
    */
   async admitListen(request: ListenRequest): Promise<AdmittedListen> {
     const { audience, config } = this.#options;
+    const options = { gate: this.#gate, map: config.map, tasks: this.#tasks, audience };
     try {
-      return await admitListen({ gate: this.#gate, map: config.map, tasks: this.#tasks, audience }, request);
+      return await this.#audited(LISTEN, () => admitListen(options, request));
     } catch (thrown) {
       throw this.#refusal(thrown);
     }
@@ -219,6 +191,12 @@ export class McpProxy {
     return { ...withPrivateCache(result), [list.member]: visibleEntries };
   }
 
+  /** Reports the denial of a request that reads. */
+  #audited<T>(method: string, run: () => Promise<T>): Promise<T> {
+    const { onDecision } = this.#options;
+    return decided({ method }, onDecision && denialsOf(onDecision), run);
+  }
+
   #observed(
     { method, params }: ProxyRequest,
     call: () => Promise<Record<string, unknown>>,
@@ -226,7 +204,8 @@ export class McpProxy {
     const { onCall, clock, config } = this.#options;
     if (onCall === undefined) return call();
     const { rule, name } = gatedRequestOf(method, params, config.map);
-    return observed(rule === undefined ? "" : name, { clock, onCall }, call);
+    const report = (end: ObservedEnd) => onCall({ name: rule === undefined ? "" : name, ...end });
+    return observed({ clock, report }, call);
   }
 
   async #call(
@@ -238,8 +217,9 @@ export class McpProxy {
     const gatedRequest = gatedRequestOf(request.method, params, config.map);
     const { args, name } = gatedRequest;
     const about = { method: request.method, name };
-    const admitted = await decided(about, this.#options.onDecision, async (note) => {
-      const granted = note(await admit(this.#gate, gatedRequest, presentation));
+    const admitted = await decided(about, this.#options.onDecision, async (facts) => {
+      const granted = await admit(this.#gate, gatedRequest, presentation);
+      facts.principal = granted.principal ?? "";
       if (request.method === TOOLS_CALL) await this.#assertBound(name, granted);
       return granted;
     });

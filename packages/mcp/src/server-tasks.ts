@@ -1,28 +1,25 @@
-import { isObject } from "@depute/core";
+import { type Clock, isObject } from "@depute/core";
 import { admitAnswered } from "./admit-answered.ts";
 import { callOwner } from "./ask-bridge.ts";
 import type { Authoriser } from "./authoriser.ts";
+import { type DecisionReport, decided, denialsOf } from "./call-decision.ts";
 import type { CallLimiter } from "./call-limiter.ts";
 import { type Admitted, admitRights, type GateOptions, lacksRight, notBound } from "./gate.ts";
 import { HELD_MS } from "./held-call.ts";
 import { KnownTasks } from "./known-tasks.ts";
 import type { ListenRequest } from "./listen-request.ts";
 import { followTasks, type ListenedTask, NO_TASKS } from "./listened-tasks.ts";
+import { type ObservedEnd, type ObservedTaskRequest, observed } from "./observed-call.ts";
 import type { Presentation } from "./presentation.ts";
 import { callerOf, type ProxyRequest } from "./proxy-request.ts";
 import { fulfil } from "./rounds.ts";
 import { taskLimits } from "./rules/call-limits.ts";
 import type { Declared } from "./rules/client-capabilities.ts";
+import { LISTEN } from "./rules/methods.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
+import { denialOf, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, unmapped } from "./rules/refusal.ts";
 import {
-  denialOf,
-  INVALID_PARAMS,
-  METHOD_NOT_FOUND,
-  MISSING_CAPABILITY,
-  Refusal,
-  unmapped,
-} from "./rules/refusal.ts";
-import {
+  CHANGING_TASK_METHODS,
   createdTaskId,
   declaresTasks,
   relatedTaskId,
@@ -31,7 +28,15 @@ import {
   TASK_METHODS,
   withTaskId,
 } from "./rules/server-task.ts";
-import { type Era, TASKS_EXTENSION } from "./rules/task-form.ts";
+import type { Era } from "./rules/task-form.ts";
+import {
+  assertDeclared,
+  malformed,
+  needsTaskDeclaration,
+  onlyTasks,
+  renamedFault,
+  unknownTask,
+} from "./task-errors.ts";
 import { type Seal, type TaskHandle, TaskHandles } from "./task-handles.ts";
 import type { FollowedTasks } from "./task-streams.ts";
 import type { Upstream } from "./upstream.ts";
@@ -47,6 +52,10 @@ export interface ServerTasksOptions {
   readonly gate: GateOptions;
   readonly limiter: CallLimiter;
   readonly seal: Seal;
+  readonly clock: Clock;
+  /** Receives the decisions on answers and cancellations, and all denials. */
+  readonly onDecision?: DecisionReport;
+  readonly onTaskRequest?: (request: ObservedTaskRequest) => void;
   readonly onFault: (subject: string, thrown: unknown) => void;
 }
 
@@ -166,20 +175,57 @@ export class ServerTasks {
     params: Readonly<Record<string, unknown>>,
     presentation: Presentation | undefined,
   ): Promise<Result> {
-    const { method, clientCapabilities } = request;
+    const { method } = request;
+    const { clock, onTaskRequest = () => {} } = this.#options;
+    let tool = "";
+    const report = (end: ObservedEnd) => onTaskRequest({ method, tool, ...end });
+    return observed({ clock, report }, async () => {
+      await this.#assertServed(request);
+      const { caller, handle } = await this.#decide(request, params, presentation, (name) => {
+        tool = name;
+      });
+      const run = () =>
+        handle === undefined
+          ? this.#list(request, params, presentation, caller)
+          : this.#forward(handle, request, params, presentation);
+      return this.#counted(request, caller, handle === undefined ? [] : [handle.tool], run);
+    });
+  }
+
+  /** Refuses a method that the server does not have for the request's era. Throws Refusal. */
+  async #assertServed(request: ProxyRequest): Promise<void> {
     const era = await this.eraOf(request);
-    if (era === undefined || !TASK_METHODS[era].includes(method))
+    if (era === undefined || !TASK_METHODS[era].includes(request.method))
       throw new Refusal(METHOD_NOT_FOUND, "Method not found", { reason: "UNKNOWN_METHOD" });
-    if (era === "modern") assertDeclared(clientCapabilities);
-    const caller = await this.#callerOf(request, presentation);
-    if (method === "tasks/list")
-      return this.#counted(request, caller, [], () => this.#list(request, params, presentation, caller));
-    const handle = this.#handles.open(params.taskId, caller);
-    if (handle === undefined) throw unknownTask();
-    await this.#admit(handle, params, presentation);
-    return this.#counted(request, caller, [handle.tool], () =>
-      this.#forward(handle, request, params, presentation),
-    );
+    if (era === "modern") assertDeclared(request.clientCapabilities);
+  }
+
+  /**
+   * Decides on a request's authority, and reports the decision.
+   *
+   * @param onTool receives the tool of the request's task, before the decision
+   * @returns the caller, and the request's task; no task for a list
+   * @throws Refusal
+   */
+  #decide(
+    request: ProxyRequest,
+    params: Readonly<Record<string, unknown>>,
+    presentation: Presentation | undefined,
+    onTool: (tool: string) => void,
+  ): Promise<{ caller: TaskHandle["caller"]; handle?: TaskHandle }> {
+    const { method } = request;
+    const { onDecision = () => {} } = this.#options;
+    const report = CHANGING_TASK_METHODS.includes(method) ? onDecision : denialsOf(onDecision);
+    return decided({ method }, report, async (facts) => {
+      const caller = await this.#callerOf(request, presentation);
+      if (method === "tasks/list") return { caller };
+      const handle = this.#handles.open(params.taskId, caller);
+      if (handle === undefined) throw unknownTask();
+      facts.name = handle.tool;
+      onTool(handle.tool);
+      facts.principal = (await this.#admit(handle, params, presentation)) ?? "";
+      return { caller, handle };
+    });
   }
 
   /**
@@ -220,7 +266,7 @@ export class ServerTasks {
     const [first] = tasks;
     if (first === undefined) return NO_TASKS;
     const tools = tasks.map(({ handle }) => handle.tool);
-    const request = { method: "subscriptions/listen", params: {} };
+    const request = { method: LISTEN, params: {} };
     return this.#counted(request, first.handle.caller, tools, () =>
       followTasks(tasks, {
         ...this.#options,
@@ -260,15 +306,18 @@ export class ServerTasks {
     return [grants.holder, login];
   }
 
+  /** Admits a request on a task. Returns the holder of the token; undefined without one. Throws Refusal. */
   async #admit(
     handle: TaskHandle,
     params: Readonly<Record<string, unknown>>,
     presentation: Presentation | undefined,
-  ): Promise<void> {
+  ): Promise<string | undefined> {
     const { gate, config } = this.#options;
     if (!config.map.tools.has(handle.tool)) throw unmapped(handle.tool);
     const { _meta, ...proved } = params;
-    await this.#assertUsable(handle, await admitRights(gate, handle.rights, proved, presentation));
+    const principal = await admitRights(gate, handle.rights, proved, presentation);
+    await this.#assertUsable(handle, principal);
+    return principal;
   }
 
   /** Refuses a task of a tool that the map, or the manifest of the caller's agent, does not name. Throws Refusal. */
@@ -375,44 +424,7 @@ export class ServerTasks {
   }
 }
 
-/** Refuses a request on tasks that does not declare the extension. Throws Refusal. */
-function assertDeclared(capabilities: Declared | undefined): void {
-  if (declaresTasks(capabilities)) return;
-  throw new Refusal(MISSING_CAPABILITY, "the request must declare the extension for tasks", {
-    requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
-  });
-}
-
 /** Returns the caller whose list shows a task. Callers without a principal are distinguished by their sessions. */
 function ownerOf({ session = "" }: ProxyRequest, caller: TaskHandle["caller"]): string {
   return JSON.stringify(caller.every((principal) => principal === "") ? ["session", session] : caller);
-}
-
-/** Replaces the server's own id of a task in its error. */
-function renamedFault(thrown: unknown, taskId: string, id: string): unknown {
-  if (!(thrown instanceof UpstreamError) || thrown.fault.kind !== "error") return thrown;
-  const { message } = thrown.fault;
-  return new UpstreamError({ ...thrown.fault, message: message.replaceAll(taskId, id) });
-}
-
-function malformed(detail: string): UpstreamError {
-  return new UpstreamError({ kind: "malformed", detail });
-}
-
-/** Whether a server's error says that a tool runs only as a task. (MCP 2026-07-28, extension for tasks) */
-function needsTaskDeclaration(code: number, data: unknown): boolean {
-  if (code !== MISSING_CAPABILITY || !isObject(data) || !isObject(data.requiredCapabilities)) return false;
-  return declaresTasks(data.requiredCapabilities);
-}
-
-/** The error for a tool that the caller cannot call, because it runs only as a task. */
-function onlyTasks(): Refusal {
-  const detail =
-    "the tool runs only as a task, and tasks reach only clients of the server's own era of MCP: use a client of that era";
-  return new Refusal(INVALID_PARAMS, "the tool runs only as a task", { reason: "INVALID_REQUEST", detail });
-}
-
-/** The error for an id that names no task of this caller. */
-function unknownTask(): Refusal {
-  return new Refusal(INVALID_PARAMS, "no such task: check its id", { reason: "INVALID_REQUEST" });
 }

@@ -5,6 +5,7 @@ import {
   SUBSCRIPTION_ID_META_KEY,
   type Transport,
 } from "@modelcontextprotocol/client";
+import { LISTEN } from "./rules/methods.ts";
 import { TASKS_EXTENSION } from "./rules/task-form.ts";
 import { UpstreamError } from "./upstream-fault.ts";
 
@@ -90,7 +91,7 @@ export class TaskListens {
     const request = {
       jsonrpc: "2.0",
       id,
-      method: "subscriptions/listen",
+      method: LISTEN,
       params: paramsFor(taskIds),
     } as const;
     transport

@@ -1,8 +1,6 @@
 import { isObject } from "@depute/core";
+import { LISTEN } from "./methods.ts";
 import { INVALID_PARAMS, Refusal } from "./refusal.ts";
-
-/** The method of subscriptions from 2026-07-28 on. */
-const LISTEN = "subscriptions/listen";
 
 /**
  * Returns the addresses of resources to which a request listens; empty for any other request (MCP 2026-07-28,

@@ -41,6 +41,8 @@ export const TOOLS_CALL = "tools/call";
 
 /** The methods of subscriptions before revision 2026-07-28. */
 export const SUBSCRIBE = "resources/subscribe";
+/** The method of subscriptions from 2026-07-28 on. */
+export const LISTEN = "subscriptions/listen";
 const UNSUBSCRIBE = "resources/unsubscribe";
 const READ = "resources/read";
 

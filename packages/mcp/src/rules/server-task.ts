@@ -9,6 +9,9 @@ export const TASK_METHODS: Readonly<Record<Era, readonly string[]>> = {
   modern: ["tasks/get", "tasks/update", "tasks/cancel"],
 };
 
+/** The methods that change a task. The other methods on tasks read. */
+export const CHANGING_TASK_METHODS: readonly string[] = ["tasks/update", "tasks/cancel"];
+
 /** The member of `_meta` that names the task of a message. (MCP 2025-11-25, Tasks) */
 const RELATED_TASK = "io.modelcontextprotocol/related-task";
 

@@ -1,0 +1,32 @@
+import type { Clock, Timers } from "@depute/core";
+import type { Authoriser } from "./authoriser.ts";
+import type { DecisionReport } from "./call-decision.ts";
+import type { ObservedCall, ObservedTaskRequest } from "./observed-call.ts";
+import type { UpstreamConfig } from "./rules/read-config.ts";
+import type { SchemaCheck } from "./schema-check.ts";
+import type { Seal } from "./task-handles.ts";
+import type { Upstream } from "./upstream.ts";
+
+export interface ProxyOptions {
+  readonly config: UpstreamConfig;
+  readonly upstream: Upstream;
+  readonly authoriser: Authoriser;
+  readonly schemaCheck: SchemaCheck;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** Seals the ids of the server's tasks, so that every process with the same key knows them. */
+  readonly seal: Seal;
+  /** The target that a proof in `_delegateos` must name. */
+  readonly audience: () => string;
+  /**
+   * Receives each decision on a call of a tool or of a method with a rule. Of requests on tasks, it receives the
+   * decisions on answers and cancellations, and all denials.
+   */
+  readonly onDecision?: DecisionReport;
+  /** Receives each call of a tool or of a method with a rule, when it has ended. */
+  readonly onCall?: (call: ObservedCall) => void;
+  /** Receives each request on the server's tasks, when it has ended. */
+  readonly onTaskRequest?: (request: ObservedTaskRequest) => void;
+  /** Receives faults that are not reported to the caller. */
+  readonly onFault: (subject: string, thrown: unknown) => void;
+}
