@@ -17,12 +17,17 @@ export interface ProxyStart {
   readonly client?: ClientOptions;
 }
 
-/** Connects the official client to `depute mcp-proxy` in a separate process. */
-export async function connectProxy(
-  { platform, folder }: { platform: { readonly url: string }; folder: string },
-  { server, upstream, holder, flags = [], client: options = {} }: ProxyStart,
-  revision: Revision = "2025-11-25",
-) {
+/** The platform that a proxy asks, and the folder for the proxy's files. */
+interface Place {
+  readonly platform: { readonly url: string };
+  readonly folder: string;
+}
+
+/** Writes the files of `depute mcp-proxy`, and returns the arguments that start it with Node.js. */
+export function proxyArguments(
+  { platform, folder }: Place,
+  { server, upstream, holder, flags = [] }: ProxyStart,
+): string[] {
   const config = join(folder, `mcp-${crypto.randomUUID()}.json`);
   writeFileSync(config, JSON.stringify({ upstreams: { server: { revision: "legacy", ...upstream } } }));
   const files: string[] = [];
@@ -35,17 +40,22 @@ export async function connectProxy(
   }
   const all = ["--config", config, "--platform", platform.url, ...files, ...flags];
   const command = server === undefined ? [] : ["--", server.command, ...server.args];
+  return [MAIN, "mcp-proxy", ...all, ...command];
+}
+
+/** Connects the official client to `depute mcp-proxy` in a separate process. */
+export async function connectProxy(place: Place, start: ProxyStart, revision: Revision = "2025-11-25") {
   const client = new Client(
     { name: "test", version: "1.0.0" },
     {
       capabilities: { sampling: {} },
-      ...options,
+      ...start.client,
       versionNegotiation: { mode: revision === "2025-11-25" ? "legacy" : { pin: revision } },
     },
   );
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [MAIN, "mcp-proxy", ...all, ...command],
+    args: proxyArguments(place, start),
     stderr: process.env.DEPUTE_TEST_LOG === undefined ? "ignore" : "inherit",
   });
   return { client, connected: () => client.connect(transport) };

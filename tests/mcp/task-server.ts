@@ -24,6 +24,8 @@ export interface TaskServer {
   finish(taskId: string): void;
   /** The number of streams that listen to a task. */
   listeners(taskId: string): number;
+  /** Ends the streams that listen to a task. */
+  endStreams(taskId: string): void;
   close(): void;
 }
 
@@ -169,6 +171,9 @@ export function modernServer(): Promise<TaskServer> {
         announce(taskId);
       },
       listeners: (taskId) => listeners.get(taskId)?.length ?? 0,
+      endStreams(taskId) {
+        for (const { stream } of listeners.get(taskId) ?? []) stream.end();
+      },
     },
   );
 }
@@ -275,7 +280,7 @@ export async function earlierServer(): Promise<TaskServer> {
       event(response, { id: body.id, ...(await answer(body, session, response)) });
       return response.end();
     },
-    { received, tasks, finish: end, listeners: () => 0 },
+    { received, tasks, finish: end, listeners: () => 0, endStreams: () => {} },
   );
   return server;
 }

@@ -13,6 +13,7 @@ import type { Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
 import type { ProxyRequest } from "./proxy-request.ts";
 import type { AskedClient } from "./rounds.ts";
+import { type Declared, declaredIn } from "./rules/client-capabilities.ts";
 import {
   HEADER_MISMATCH,
   INTERNAL_ERROR,
@@ -150,10 +151,10 @@ function requestOf(
   onError: (error: Error) => void,
 ): ProxyRequest {
   const { _meta: meta, signal, notify, inputResponses, requestState, envelope } = context.mcpReq;
-  // In revision 2026-07-28, the SDK reads the capabilities from the request itself. In earlier revisions, the
-  // SDK reads them from the session's first request.
-  const clientCapabilities = server.getClientCapabilities();
   const modern: Readonly<Record<string, unknown>> | undefined = envelope;
+  // A client of 2026-07-28 declares its capabilities in each request, an earlier one in the session's first request.
+  const clientCapabilities: Declared | undefined =
+    envelope === undefined ? server.getClientCapabilities() : declaredIn({ _meta: envelope });
   const revision =
     modern?.[PROTOCOL_VERSION_META_KEY] ??
     server.getNegotiatedProtocolVersion() ??

@@ -7,6 +7,7 @@ import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
 import type { Declared } from "./rules/client-capabilities.ts";
 import { strip } from "./rules/strip.ts";
+import { StdioListens } from "./stdio-listens.ts";
 import type { ListName } from "./subscription.ts";
 import type { Ask } from "./upstream-options.ts";
 import type { WatchedResources } from "./watched-resources.ts";
@@ -70,6 +71,28 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     }
   };
   const presentation = () => opened ?? held();
+  let deliver: (message: JSONRPCMessage) => void = () => {};
+  const listens = new StdioListens({
+    proxy,
+    presentation,
+    onError,
+    send: (message) => transport.send(message),
+    deliver: (message) => deliver(message),
+  });
+  const client = watched(transport, {
+    onEnd() {
+      listens.close();
+      end();
+    },
+    receive(message, next) {
+      seen(message);
+      deliver = next;
+      // Only revision 2026-07-28 has the requests that StdioListens serves.
+      if (declared === undefined) listens.receive(message);
+      else next(message);
+    },
+    sent: (message) => listens.sent(message),
+  });
   const handle = serveStdio(
     async ({ era }) => {
       // Only clients that begin with the request `initialize` use a separate request to subscribe.
@@ -80,11 +103,12 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
         era,
         presentation,
         session: "stdio",
+        listens: true,
         ...subscriptions,
       });
       return server;
     },
-    { transport: watched(transport, seen, end), onerror: onError },
+    { transport: client, onerror: onError },
   );
   return {
     ended,
@@ -100,6 +124,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     },
     resourceChanged(uri) {
       for (const watched of watchers.values()) watched.changed(uri);
+      listens.resourceChanged(uri);
     },
     changed(list) {
       server?.notification({ method: `notifications/${list}/list_changed` }).catch(onError);
@@ -108,22 +133,30 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   };
 }
 
-/** Wraps a transport. Reports each message before it is answered, and the end of the transport. */
-function watched(inner: Transport, seen: (message: JSONRPCMessage) => void, end: () => void): Transport {
+interface Observer {
+  /** Takes each message of the client. `next` passes a message to the SDK. */
+  receive(message: JSONRPCMessage, next: (message: JSONRPCMessage) => void): void;
+  /** Returns the message that the client gets in place of the SDK's message. */
+  sent(message: JSONRPCMessage): JSONRPCMessage;
+  /** Called when the transport has ended. */
+  onEnd(): void;
+}
+
+/** Wraps a transport, so that an observer sees and changes its messages. */
+function watched(inner: Transport, { receive, sent, onEnd }: Observer): Transport {
   const outer: Transport = {
     async start() {
       inner.onmessage = (message, extra) => {
-        seen(message);
-        outer.onmessage?.(message, extra);
+        receive(message, (passed) => outer.onmessage?.(passed, extra));
       };
       inner.onerror = (error) => outer.onerror?.(error);
       inner.onclose = () => {
         outer.onclose?.();
-        end();
+        onEnd();
       };
       await inner.start();
     },
-    send: (message, sendOptions) => inner.send(message, sendOptions),
+    send: (message, sendOptions) => inner.send(sent(message), sendOptions),
     close: () => inner.close(),
   };
   return outer;

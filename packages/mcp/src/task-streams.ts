@@ -1,5 +1,5 @@
-import { isObject, type Timers } from "@depute/core";
-import { SUBSCRIPTION_ID_META_KEY } from "@modelcontextprotocol/server";
+import type { Timers } from "@depute/core";
+import { acknowledged, endOfListen, taskNotification } from "./rules/listen-messages.ts";
 import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
 /** Maximum number of open streams that show tasks. */
@@ -93,15 +93,17 @@ export class TaskStreams {
     leaving.addEventListener("abort", end);
     this.#open++;
     try {
-      const { text, isOnly } = acknowledged((await sdk.next()) ?? "", tasks.taskIds);
-      yield text;
+      const { message, isOnly } = acknowledged(messageOf((await sdk.next()) ?? ""), {
+        taskIds: [...tasks.taskIds],
+      });
+      yield frameOf(message);
       followed.begin(this.#onError);
       if (isOnly) {
         this.#ends.add(end);
         // The SDK ends a stream that listens to nothing that the SDK knows.
         const lastFrame = await sdk.next();
         yield* this.#alone(followed, id);
-        if (!leaving.aborted) yield lastFrame ?? endOf(id);
+        if (!leaving.aborted) yield lastFrame ?? frameOf(endOfListen(id));
       } else {
         yield* beside(sdk, followed, id);
       }
@@ -122,7 +124,7 @@ export class TaskStreams {
       const event = await Promise.race([followed.changed(), silence]);
       cancel();
       if (event === "silence") yield ": keepalive\n\n";
-      else yield* followed.take().map((task) => taskFrame(id, task));
+      else yield* followed.take().map((task) => frameOf(taskNotification(id, task)));
     }
   }
 }
@@ -133,14 +135,14 @@ async function* beside(sdk: EventFrames, followed: Followed, id: unknown): Async
   while (!followed.hasEnded) {
     const frame = await Promise.race([followed.changed(), next.then((text) => ({ text }))]);
     if (frame === undefined) {
-      yield* followed.take().map((task) => taskFrame(id, task));
+      yield* followed.take().map((task) => frameOf(taskNotification(id, task)));
       continue;
     }
     if (frame.text === undefined) return;
     yield frame.text;
     next = sdk.next();
   }
-  yield endOf(id);
+  yield frameOf(endOfListen(id));
 }
 
 /** The states of tasks that wait for a stream. Only the newest state of each task waits. */
@@ -197,28 +199,9 @@ export function isEventStream({ headers }: Response): boolean {
   return headers.get("content-type")?.startsWith("text/event-stream") === true;
 }
 
-/** Returns the SDK's acknowledgement with the ids of tasks, and whether the stream shows nothing else. */
-function acknowledged(
-  frame: string,
-  taskIds: readonly string[],
-): { readonly text: string; readonly isOnly: boolean } {
-  const message = JSON.parse(frame.slice(frame.indexOf("data:") + 5)) as { params: Json };
-  const { notifications } = message.params;
-  const honored = isObject(notifications) ? notifications : {};
-  const shown = { ...honored, taskIds: [...taskIds] };
-  const text = frameOf({ ...message, params: { ...message.params, notifications: shown } });
-  return { text, isOnly: Object.keys(honored).length === 0 };
-}
-
-function taskFrame(id: unknown, task: Json): string {
-  const _meta = { ...(task._meta as Json | undefined), [SUBSCRIPTION_ID_META_KEY]: id };
-  return frameOf({ jsonrpc: "2.0", method: "notifications/tasks", params: { ...task, _meta } });
-}
-
-/** The result with which a server ends a stream. */
-function endOf(id: unknown): string {
-  const result = { resultType: "complete", _meta: { [SUBSCRIPTION_ID_META_KEY]: id } };
-  return frameOf({ jsonrpc: "2.0", id, result });
+/** Returns the message of one event. */
+function messageOf(frame: string): Json {
+  return JSON.parse(frame.slice(frame.indexOf("data:") + 5)) as Json;
 }
 
 function frameOf(message: object): string {

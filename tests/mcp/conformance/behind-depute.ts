@@ -6,7 +6,8 @@ import { TOOL_NAMES } from "./fixture-tools.ts";
 const execute = (resource: string) => ({ namespace: "compute", action: "execute", resource });
 const generate = (argument: string) => ({ namespace: "llm", action: "generate", resource: { argument } });
 const read = { namespace: "docs", action: "read", resource: { argument: "/uri", form: "uri" } };
-const MAP = {
+/** The map of the suite's server. */
+export const FIXTURE_MAP = {
   tools: Object.fromEntries(TOOL_NAMES.map((name) => [name, execute(`fixture/${name}`)])),
   methods: {
     "resources/read": read,
@@ -31,8 +32,8 @@ export interface StartedFixture {
 export async function startBehindDepute(): Promise<StartedFixture> {
   const fixture = await startFixture();
   const platform = await startPlatform({
-    fixture: { http: { url: fixture.url }, map: MAP },
-    legacy: { http: { url: fixture.url }, map: MAP, revision: "legacy" },
+    fixture: { http: { url: fixture.url }, map: FIXTURE_MAP },
+    legacy: { http: { url: fixture.url }, map: FIXTURE_MAP, revision: "legacy" },
   });
   return {
     fixture,
