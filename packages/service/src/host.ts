@@ -35,10 +35,11 @@ import type { Logger } from "./log.ts";
 import { createMetrics, type Registry } from "./metrics.ts";
 import { metricsOnServicePorts, startMetrics } from "./metrics-port.ts";
 import type { OwnPort, ServiceDeps, ServiceInstance, ServiceModule } from "./module.ts";
-import { type ModuleName, SERVICES, type ServiceName } from "./names.ts";
+import type { ModuleName, ServiceName } from "./names.ts";
 import { operationsRoutes } from "./operations.ts";
 import { PeerWatch } from "./peer-watch.ts";
 import { platformKeys } from "./platform-keys.ts";
+import { ProcessMetrics } from "./process-metrics.ts";
 import { FairTurns } from "./quotas/fair-turns.ts";
 import { quotaLimitsOf } from "./quotas/quota-settings.ts";
 import { Quotas } from "./quotas/quotas.ts";
@@ -130,6 +131,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   setIdRule(common.ids as IdRule);
   const addresses = new ClientAddresses(common.trustedProxies, common.forwardedHeader as ForwardedHeader);
   const metrics = options.metrics ?? createMetrics();
+  const measures = new ProcessMetrics(metrics, clock);
   const stopping = new AbortController();
   const turns = new FairTurns({ clock, timers });
   const quotas = new Quotas(quotaLimitsOf(common), clock);
@@ -201,6 +203,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     const { version = "" } = options;
     const table = await ReplicaTable.open(common, { version, clock, timers, log });
     replicas = table;
+    measures.start(version, table);
     for (const { module, settings } of modules) {
       const moduleLog = log.child({ service: module.name });
       const trail = await openTrailOf(module, common, trails, {
@@ -227,7 +230,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         keys: platformKeys(common, { clock, timers, log: moduleLog }),
         dataDir: common.dataDir,
         storeAt: (name, fingerprints) => ({
-          ...storeAt(common, name),
+          ...measures.measured(name, storeAt(common, name)),
           callerOf: lineOfCurrentCall,
           isShared: common.replicated,
           timers,
@@ -240,6 +243,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         audit: trail,
         witnessFor: (name) => witnessPlace(common, name, timers),
         metrics,
+        domainMetrics: measures.domain,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
         publicUrl: publicUrlOf(module.name),
         addresses,
@@ -409,8 +413,3 @@ function rolesOptions({ forwards = {} }: ServiceModule, { rolesBySettings, onRol
 
 /** Routes and upgrades that a server has in addition to its RPCs. */
 type More = Pick<ServerOptions, "routes" | "upgrades" | "sharedPlace">;
-
-/** Whether a name is the name of a service that other services call. */
-export function isServiceName(name: string): name is ServiceName {
-  return (SERVICES as readonly string[]).includes(name);
-}

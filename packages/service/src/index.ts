@@ -53,6 +53,7 @@ export { addressOf, type CommonSettings, commonSettings, portOf, urlsOf } from "
 export { type Credentials, parseCredentials } from "./credentials.ts";
 export { DeadlineLoop, type DeadlineLoopOptions } from "./deadline-loop.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
+export { DOMAIN_METRICS, DomainMetrics, type MetricEntry, type Reading } from "./domain-metrics.ts";
 export {
   fromConnectError,
   reasonOf,
@@ -65,7 +66,7 @@ export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
 export { countJsonValues } from "./field-limit/count-fields.ts";
 export * from "./files.ts";
 export { createHealth, HealthParts, type HealthState, healthService } from "./health.ts";
-export { type Host, type HostedModule, type HostOptions, hostServices, isServiceName } from "./host.ts";
+export { type Host, type HostedModule, type HostOptions, hostServices } from "./host.ts";
 export { errorAnswer, sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
 export {
   assertMediaType,

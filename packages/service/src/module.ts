@@ -7,6 +7,7 @@ import type { Migrations } from "@depute/store";
 import type { AuditTrail } from "./audit/audit-trail.ts";
 import type { Authority } from "./authority.ts";
 import type { ClientAddresses } from "./client-address.ts";
+import type { DomainMetrics } from "./domain-metrics.ts";
 import type { HealthParts } from "./health.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
@@ -88,6 +89,8 @@ export interface ServiceDeps {
    */
   witnessFor(name: string): WitnessPlace | undefined;
   readonly metrics: Registry;
+  /** Registers the metrics of what the service does. */
+  readonly domainMetrics: DomainMetrics;
   /** Whether the service is healthy and takes calls; false before it listens. */
   readonly isServing: () => boolean;
   /** The address under which clients know the platform, without a trailing slash. */

@@ -11,7 +11,10 @@ import { SettingsError } from "./settings.ts";
 
 /** The process's parameters for `openStore`: the location of the store, and the listener of its state. */
 export type StorePlace = StoreLocation &
-  Pick<StoreSettings, "onState" | "keys" | "timers" | "clock" | "isShared" | "callerOf">;
+  Pick<
+    StoreSettings,
+    "onState" | "onOpen" | "onCommit" | "keys" | "timers" | "clock" | "isShared" | "callerOf"
+  >;
 
 /** Returns the location of the store with that name: a file of the data folder, or a schema of the database. */
 export function storeAt(

@@ -1,4 +1,4 @@
-import { ErrorReason, systemTimers } from "@depute/core";
+import { ErrorReason, systemClock, systemTimers } from "@depute/core";
 import { describe, expect, test, vi } from "vitest";
 import { GroupCommit } from "./group-commit.ts";
 import { CELLS } from "./row.ts";
@@ -49,6 +49,7 @@ function groupCommit(connection: WriteConnection, maxBatch = 10, flush?: () => P
     maxWaiting: 100,
     transactionLimitMs: 1000,
     timers: systemTimers,
+    clock: systemClock,
     onError: () => {},
   });
 }

@@ -1,4 +1,4 @@
-import { DeputeError, ErrorReason, type Random, type Timers } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, type Random, type Timers } from "@depute/core";
 import { againAfterConflicts } from "./conflicts.ts";
 import { isStoreFailure, StoreLostError, UnknownCommitError } from "./errors.ts";
 import { FairQueue } from "./fair-queue.ts";
@@ -139,6 +139,9 @@ export interface GroupCommitOptions {
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
   readonly onError: (error: unknown, message: string) => void;
+  /** Called after each batch with the seconds from its begin until it is durable. */
+  readonly onCommit?: ((seconds: number) => void) | undefined;
+  readonly clock: Clock;
   readonly timers: Timers;
   /** Source of the jitter between the runs of a function that conflicts. */
   readonly random: Random;
@@ -207,6 +210,7 @@ export class GroupCommit {
 
   async #commitSome(next: () => Job | undefined): Promise<void> {
     const { connection, maxBatch, transactionLimitMs } = this.#options;
+    const beginMs = this.#options.clock.monotonic();
     const jobs: Job[] = [];
     const call = (hook: () => void) => this.#call(hook);
     const batch = new Batch({ connection, transactionLimitMs, timers: this.#timers, call });
@@ -232,9 +236,9 @@ export class GroupCommit {
       return;
     }
     const { ran } = batch;
-    if (this.#options.flush === undefined) return this.#settle(ran);
+    if (this.#options.flush === undefined) return this.#settle(ran, beginMs);
     const before = this.#flushing;
-    const flushing = this.#flush(ran, before);
+    const flushing = this.#flush(ran, beginMs, before);
     this.#flushing = flushing;
     const done = () => {
       if (this.#flushing === flushing) this.#flushing = undefined;
@@ -245,7 +249,7 @@ export class GroupCommit {
   }
 
   /** Flushes a batch after the previous batch, and then settles its calls. */
-  async #flush(ran: readonly Ran[], before: Promise<void> | undefined): Promise<void> {
+  async #flush(ran: readonly Ran[], beginMs: number, before: Promise<void> | undefined): Promise<void> {
     try {
       await before;
       await this.#options.flush?.();
@@ -260,7 +264,7 @@ export class GroupCommit {
       for (const { job } of ran) job.reject(this.#broken);
       throw this.#broken;
     }
-    this.#settle(ran);
+    this.#settle(ran, beginMs);
   }
 
   /**
@@ -272,7 +276,7 @@ export class GroupCommit {
     const { ran, outcome } = this.#unknown;
     const hasCommitted = await outcome();
     this.#unknown = undefined;
-    if (hasCommitted) this.#settle(ran);
+    if (hasCommitted) this.#settle(ran, undefined);
     else this.#undo(ran);
   }
 
@@ -280,7 +284,9 @@ export class GroupCommit {
     for (const { undoHooks } of ran) for (const hook of undoHooks) this.#call(hook);
   }
 
-  #settle(ran: readonly Ran[]): void {
+  /** @param beginMs the begin of the batch; undefined if its duration is not known */
+  #settle(ran: readonly Ran[], beginMs: number | undefined): void {
+    if (beginMs !== undefined) this.#options.onCommit?.((this.#options.clock.monotonic() - beginMs) / 1000);
     for (const { settle, hooks } of ran) {
       for (const hook of hooks) this.#call(hook);
       settle();

@@ -31,6 +31,7 @@ export {
   row,
   text,
 } from "./row.ts";
+export { storeSize } from "./size.ts";
 export type {
   Dialect,
   ReadTx,

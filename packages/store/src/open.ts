@@ -23,6 +23,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const settings: OpenSettings = {
     onError: options.onError,
     ...(options.onState && { onState: options.onState }),
+    ...(options.onCommit && { onCommit: options.onCommit }),
     ...(options.callerOf && { callerOf: options.callerOf }),
     ...(options.keys && { keys: options.keys }),
     maxWaiting: options.maxWaiting ?? MAX_WAITING,
@@ -36,6 +37,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   };
   if (settings.isShared && options.postgres === undefined)
     throw new Error("only a Postgres schema can be shared; set `postgres`");
+  const store = await open(options, settings);
+  options.onOpen?.(store);
+  return store;
+}
+
+async function open(options: StoreOptions, settings: OpenSettings): Promise<Store> {
   if (options.postgres !== undefined) {
     // Processes with SQLite need no driver of Postgres.
     const { openPostgres } = await import("./postgres/store.ts");

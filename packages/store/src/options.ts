@@ -1,6 +1,7 @@
 import type { Clock, Random, Timers } from "@depute/core";
 import type { StoreKeys } from "./keys.ts";
 import type { Migrations } from "./migrations.ts";
+import type { Store } from "./store.ts";
 import type { StoreState } from "./watch.ts";
 
 /**
@@ -22,6 +23,10 @@ export interface StoreSettings {
    * watched. Not called for a store in memory.
    */
   readonly onState?: (state: StoreState) => void;
+  /** Called once the store is open, and before the caller gets it. */
+  readonly onOpen?: (store: Pick<Store, "read">) => void;
+  /** Called after each group of writes with the seconds from its begin until it is durable. */
+  readonly onCommit?: (seconds: number) => void;
   /**
    * The keys on which the store depends. The store records the keys at its creation, and compares them each
    * time it is opened.
@@ -59,6 +64,7 @@ export type StoreOptions = StoreLocation & StoreSettings;
 export interface OpenSettings {
   readonly onError: StoreSettings["onError"];
   readonly onState?: StoreSettings["onState"];
+  readonly onCommit?: StoreSettings["onCommit"];
   readonly keys?: StoreKeys;
   readonly maxWaiting: number;
   readonly maxBatch: number;

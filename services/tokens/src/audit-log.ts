@@ -25,6 +25,8 @@ interface AuditOptions {
   timers: Timers;
   log: Logger;
   maxWaiting?: number;
+  /** Called with each decision of this service, once its change is durable. */
+  onDecision?: (decision: Decision) => void;
   /** Called when a seal is durable. */
   onSealed?: () => void;
 }
@@ -49,6 +51,7 @@ export class AuditLog {
 
   /** Records a decision within the transaction of its change. */
   async write(tx: WriteTx, decision: Decision): Promise<void> {
+    tx.afterCommit(() => this.#options.onDecision?.(decision));
     await this.#append(tx, [this.#inCall(decision)]);
   }
 
@@ -76,6 +79,7 @@ export class AuditLog {
 
   /** Records a decision that changes nothing else. The record is durable within a second. */
   add(decision: Decision): void {
+    this.#options.onDecision?.(decision);
     this.#batches.add(this.#inCall(decision));
   }
 

@@ -52,6 +52,7 @@ import { SharedSessions } from "./shared-sessions.ts";
 import { SpendLedger } from "./spend-ledger.ts";
 import { migrations } from "./store/migrations.ts";
 import { sealSome } from "./store/revocation-rows.ts";
+import { tokenMetrics } from "./token-metrics.ts";
 import { createIdentify, TokenVerifier } from "./token-verifier.ts";
 import { UsedAssertions } from "./used-assertions.ts";
 
@@ -91,6 +92,7 @@ export const tokens = defineService({
     });
     const isShared = deps.isReplicated;
     const state = new RevocationState(settings.revocationMaxStaleness);
+    const meter = tokenMetrics(deps.domainMetrics, { state, clock });
     const pollMs = settings.revocationPoll;
     const reader = new RevocationReader({
       ...{ engine, store, bus, clock, timers, log, state, pollMs, isShared },
@@ -131,6 +133,7 @@ export const tokens = defineService({
     const sealer = new AuditSealer({ store, verifier: deps.connect("verifier"), clock, timers, log, lease });
     const audit = new AuditLog({
       ...{ engine, store, bus, clock, timers, log },
+      onDecision: meter.decided,
       onSealed: () => sealer.wake(),
     });
     const knownKeys = new KnownKeys({
@@ -205,7 +208,7 @@ export const tokens = defineService({
       seenLog.note();
       witness?.note();
     });
-    const spend = new SpendLedger({ store, clock, audit, notes, reader: ownReader });
+    const spend = new SpendLedger({ store, clock, audit, notes, meter, reader: ownReader });
     const chains = new Chains({
       ...{
         engine,

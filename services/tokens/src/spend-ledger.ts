@@ -24,6 +24,7 @@ import {
   type StoredReservation,
   settleReservation,
 } from "./store/spend-rows.ts";
+import type { TokenMeter } from "./token-metrics.ts";
 
 /** Number of expired rows that each insert deletes. The number is larger than 1, so that a backlog shrinks. */
 const FORGOTTEN_AT_ONCE = 4;
@@ -63,6 +64,7 @@ interface SpendLedgerOptions {
   clock: Clock;
   audit: AuditLog;
   notes: BlockRecords;
+  meter?: Pick<TokenMeter, "reserved" | "charged">;
   /** Brings the revocations up to date with a transaction; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
 }
@@ -80,8 +82,11 @@ export class SpendLedger {
 
   readonly #reader: SpendLedgerOptions["reader"];
 
-  constructor({ store, clock, audit, notes, reader }: SpendLedgerOptions) {
+  readonly #meter: SpendLedgerOptions["meter"];
+
+  constructor({ store, clock, audit, notes, meter, reader }: SpendLedgerOptions) {
     this.#reader = reader;
+    this.#meter = meter;
     this.#notes = notes;
     this.#store = store;
     this.#clock = clock;
@@ -144,6 +149,7 @@ export class SpendLedger {
       };
       await insertReservation(tx, reservation);
       await this.#note(tx, reservation, caller, "reserve", `${amount}`);
+      tx.afterCommit(() => this.#meter?.reserved(amount));
       return { reservation, remaining: remainingOf(await levelsOf(tx, blocks, now)) };
     });
   }
@@ -174,6 +180,7 @@ export class SpendLedger {
         outcome === "release" ? "release" : "commit",
         `${next.charged}`,
       );
+      tx.afterCommit(() => this.#meter?.charged(next.charged));
       return { ...reservation, ...next };
     });
   }

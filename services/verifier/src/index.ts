@@ -43,6 +43,7 @@ import { TransparencyLog } from "./transparency-log.ts";
 import { TrustFeeder } from "./trust-feeder.ts";
 import type { Verifier } from "./verifier.ts";
 import { loadVerifierKey } from "./verifier-key.ts";
+import { verifierMetrics } from "./verifier-metrics.ts";
 
 export type { RegisterChecks } from "./checker/more-checks.ts";
 export {
@@ -91,10 +92,8 @@ export const verifier = defineService({
     const witness = await openLogWitness({ place, engine: nativeEngine, store, transparency, timers, log });
     await appendUnlogged(store, transparency);
     const revocations = createClient(RevocationService, deps.connect("tokens"));
-    const follower = new RevocationFollower({
-      ...{ store, log: transparency, revocations, timers, logger: log },
-      lease: work.lease("revocations"),
-    });
+    const followed = { store, log: transparency, revocations, timers, logger: log };
+    const follower = new RevocationFollower({ ...followed, lease: work.lease("revocations") });
     follower.start();
     const delegations = createClient(DelegationService, deps.connect("tokens"));
     const trust = new TrustFeeder({
@@ -130,6 +129,7 @@ export const verifier = defineService({
       contracts: new ContractBook(store),
       checker,
       names: { checks: createRegistry(namesOnlyRegistry, moreChecks), hasJudge: (model) => judge.has(model) },
+      countCheck: verifierMetrics(deps.domainMetrics, store),
       judge,
       judgeClaims: deps.isReplicated ? new JudgeClaims({ store, clock, timers, log }) : undefined,
       reviews,

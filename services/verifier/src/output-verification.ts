@@ -65,6 +65,12 @@ export function checkCallerOf({
  * @throws DeputeError CALLER_NOT_ALLOWED, BUDGET_EXCEEDED, LIMIT_EXCEEDED, and the errors of WorkerPool.run
  */
 export async function verifyByContract(verifier: Verifier, subject: OutputToVerify): Promise<OutputVerdict> {
+  const verdict = await verifyUncounted(verifier, subject);
+  if (verdict.result !== undefined) verifier.countCheck(verdict.result);
+  return verdict;
+}
+
+async function verifyUncounted(verifier: Verifier, subject: OutputToVerify): Promise<OutputVerdict> {
   const { contract, outputRule } = subject.knownContract;
   if (isDeterministic(contract.verification)) {
     const result = await verifier.checker.verify(outputRule, subject.output, checkCallerOf(subject));

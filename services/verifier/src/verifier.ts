@@ -19,6 +19,7 @@ import type { Reviews } from "./reviews.ts";
 import type { ContractNames } from "./rules/spec-validation.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 import type { TrustFeeder } from "./trust-feeder.ts";
+import type { CountCheck } from "./verifier-metrics.ts";
 
 /** The dependencies that all handlers of the verifier share. */
 export interface Verifier {
@@ -32,6 +33,8 @@ export interface Verifier {
   readonly keypair: Keypair;
   /** The log that records each document that the verifier stores as evidence. */
   readonly log: TransparencyLog;
+  /** Counts the verdict of an output. */
+  readonly countCheck: CountCheck;
   /** Runs model judges. */
   readonly judge: Judge;
   /** Claims judgements among replicas; undefined if one process has the store. */

@@ -28,6 +28,7 @@ import { ReviewsSlot } from "./reviews-slot.ts";
 import type { CoreSettings } from "./settings.ts";
 import { CORE_MIGRATIONS } from "./store/migrations.ts";
 import { taskEngine } from "./task-engine.ts";
+import { COUNTED_EVENTS, taskMetrics } from "./task-metrics.ts";
 
 /** The task engine with its store open. */
 export interface Core {
@@ -77,6 +78,8 @@ export async function openCore(
   });
   const work = new SharedWork({ service: "tasks", store, bus, clock, timers, log });
   const engine = new Engine({ store, bus, clock, timers, random });
+  const { metricsAgentClasses: agentClasses } = settings;
+  engine.observe(taskMetrics({ metrics: deps.domainMetrics, store, clock, agentClasses }), COUNTED_EVENTS);
   const dependencies = connectDependencies(deps);
   const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
   const delegatorWakeUps = new WakeUps(bus, DELEGATOR_TOPIC);

@@ -70,6 +70,12 @@ export const CORE_SETTINGS = defineSettings({
     help: "bytes of contexts that may not be persisted, held in memory",
     group: "Tasks",
   },
+  metricsAgentClasses: {
+    type: "list",
+    default: [],
+    help: "ids of agents that metrics of the queue name; the others are `other`, and instances count as their agent",
+    group: "What is seen",
+  },
   // The registry also reads this setting.
   boundsOperators: BOUNDS_OPERATORS,
 });

@@ -19,6 +19,7 @@ import {
   createLogger,
   createMetrics,
   DIRECT_CLIENTS,
+  DomainMetrics,
   keyFiles,
   type Right,
   type ServiceDeps,
@@ -96,6 +97,7 @@ export async function openBench(
       },
     });
     const stopping = new AbortController();
+    const metrics = createMetrics();
     const deps: ServiceDeps = {
       log,
       clock,
@@ -113,7 +115,8 @@ export async function openBench(
       keys: keyFiles(dataDir),
       dataDir,
       audit: undefined,
-      metrics: createMetrics(),
+      metrics,
+      domainMetrics: new DomainMetrics(metrics, clock),
       isServing: () => true,
       isReplicated: false,
       replicas: { list: async () => [] },
@@ -128,6 +131,7 @@ export async function openBench(
       deps,
       {
         tasksPollInterval: 1000,
+        metricsAgentClasses: [],
         tasksStreamHeartbeat: 30_000,
         tasksMaxDepth: MODEL_TREE.maxDepth,
         tasksMaxChildren: MODEL_TREE.maxChildren,

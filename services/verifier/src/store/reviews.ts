@@ -21,6 +21,7 @@ import { positionParams } from "./documents.ts";
 
 const CONTENT_ROW = row({ content: nullable(text) });
 const EARLIEST_ROW = row({ at: nullable(integer) });
+const COUNT_ROW = row({ reviews: integer });
 
 /** A review with the fields that only the store needs. */
 export interface StoredReview extends Review {
@@ -218,4 +219,17 @@ function fromRow(row: Row): StoredReview {
     reason: row.reason ?? undefined,
     decideTime: row.decideTime ?? undefined,
   };
+}
+
+/** Maximum number of open reviews that one reading counts. */
+const MAX_COUNTED = 100_000;
+
+/** Counts the reviews that wait for a decision. */
+export async function countOpenReviews(tx: ReadTx): Promise<number> {
+  const row = await tx.get(
+    COUNT_ROW,
+    "SELECT count(*) AS reviews FROM (SELECT id FROM reviews WHERE due_ms IS NOT NULL LIMIT ?) AS open_reviews",
+    [MAX_COUNTED],
+  );
+  return row?.reviews ?? 0;
 }

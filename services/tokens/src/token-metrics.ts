@@ -1,0 +1,44 @@
+import type { Clock } from "@depute/core";
+import type { DomainMetrics } from "@depute/service";
+import type { RevocationState } from "./revocation-state.ts";
+import type { Decision } from "./rules/audit-record.ts";
+
+/** Maximum number of reasons that the counter of denials names. */
+const MAX_REASONS = 64;
+
+/** Counts what the tokens service decides and reserves. */
+export interface TokenMeter {
+  /** Counts a decision, if it denies. */
+  decided(decision: Pick<Decision, "decision" | "reason">): void;
+  /** Counts microcents that a durable reservation took from budgets. */
+  reserved(microcents: number): void;
+  /** Counts microcents that a durable settlement charged. */
+  charged(microcents: number): void;
+}
+
+/** Registers the metrics of tokens, revocations and spend. */
+export function tokenMetrics(
+  metrics: DomainMetrics,
+  { state, clock }: { readonly state: Pick<RevocationState, "sequence" | "age">; readonly clock: Clock },
+): TokenMeter {
+  metrics.gauge("depute_revocations", async () => [[{}, state.sequence]]);
+  metrics.gauge("depute_revocations_staleness_seconds", async () => {
+    const ageMs = state.age(clock.now());
+    return Number.isFinite(ageMs) ? [[{}, Math.max(0, ageMs) / 1000]] : [];
+  });
+  const denials = metrics.counter("depute_denials_total");
+  const reserved = metrics.counter("depute_spend_reserved_microcents_total");
+  const charged = metrics.counter("depute_spend_charged_microcents_total");
+  const reasons = new Set<string>();
+  return {
+    decided({ decision, reason }) {
+      if (decision !== "denied") return;
+      // After the colon follows the place of the fault, which has no bounded number of values.
+      const [kind = ""] = reason.split(":", 1);
+      if (reasons.size < MAX_REASONS) reasons.add(kind);
+      denials({ reason: reasons.has(kind) ? kind : "other" });
+    },
+    reserved: (microcents) => reserved({}, microcents),
+    charged: (microcents) => charged({}, microcents),
+  };
+}
