@@ -16,7 +16,7 @@ export const SLOW: readonly string[] = [
   "packages/store/src/postgres/{breaks,pooler,shared,store}.test.ts",
   // Tests that start several processes, and tests that run whole examples.
   "tests/*/processes.test.ts",
-  "tests/telemetry/**",
+  "tests/{deploy,telemetry}/**",
   "tests/tls/**",
   "cli/src/processes.test.ts",
   "tests/{registry,tasks,tokens,verifier}/replicas.test.ts",
