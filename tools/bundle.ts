@@ -49,7 +49,16 @@ function fetchValidate(): string {
   if (existsSync(VALIDATE.kept)) return VALIDATE.kept;
   const scratch = mkdtempSync(join(tmpdir(), "depute-bundle-"));
   try {
-    const pip = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--require-hashes"];
+    const pip = [
+      "-m",
+      "pip",
+      "download",
+      "--quiet",
+      "--no-deps",
+      "--no-binary",
+      "protovalidate",
+      "--require-hashes",
+    ];
     const options = { stdio: "pipe", timeout: MAX_FETCH_MS } as const;
     execFileSync("python3", [...pip, "-r", VALIDATE.pinned, "-d", scratch], options);
     const archive = readdirSync(scratch).find((name) => name.endsWith(".tar.gz")) ?? "";
