@@ -2,9 +2,9 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePorts } from "depute/ports";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
-import { freePorts } from "../../cli/src/ports.ts";
 import { dashboard, ROWS } from "../../tools/dashboard.ts";
 import { introduce, type Json, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 
