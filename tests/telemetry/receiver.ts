@@ -8,7 +8,7 @@ export interface Span {
   spanId: string;
   parentSpanId?: string;
   name: string;
-  /** The process that recorded the span. */
+  /** The service that recorded the span. */
   process: string;
 }
 

@@ -126,10 +126,10 @@ it("explains a task by the token that its delegate works under", async () => {
   const bundle = join(folder, "bundle.json");
   const explained = await user.run(["explain", id, "--bundle", bundle]);
   expect(explained.out).toContain("narrows budget");
-  const verified = await user.run(["verify-authority", bundle, "--root", await root()]);
+  const verified = await user.run(["verify-authority", bundle, `--root=${await root()}`]);
   expect(verified, verified.out).toMatchObject({ code: 0 });
   expect(verified.out).toContain(`authority of ${worker.principal.id}`);
-  expect(await user.run(["verify-authority", bundle, "--root", holder.principal.id])).toMatchObject({
+  expect(await user.run(["verify-authority", bundle, `--root=${holder.principal.id}`])).toMatchObject({
     code: 1,
   });
   user.remove();

@@ -46,6 +46,7 @@ import { Quotas } from "./quotas/quotas.ts";
 import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
 import { ReplicaTable } from "./replica-table.ts";
+import { rolesOptions } from "./roles/module-roles.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, type ServerOptions, startServer } from "./server.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
@@ -53,6 +54,7 @@ import { explainStore, storeAt } from "./store-place.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Place } from "./tls/listener.ts";
 import { publicUrlWarning } from "./tls/public-url.ts";
+import { tracedAs, traceTo } from "./trace-to.ts";
 import { createReplicasTransport, type ServiceTransport, transportsTo } from "./transport.ts";
 import { openWatched } from "./watched-files.ts";
 import { witnessPlace } from "./witness/place.ts";
@@ -199,10 +201,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
 
   try {
     mkdirSync(common.dataDir, { recursive: true, mode: 0o700 });
-    telemetry = await traceTo(common.otlpEndpoint, options.name);
     const { version = "" } = options;
-    const table = await ReplicaTable.open(common, { version, clock, timers, log });
-    replicas = table;
+    telemetry = await traceTo(common.otlpEndpoint, { name: options.name, version });
+    replicas = await ReplicaTable.open(common, { version, clock, timers, log });
+    const table = replicas;
     measures.start(version, table);
     for (const { module, settings } of modules) {
       const moduleLog = log.child({ service: module.name });
@@ -266,7 +268,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         reach: deps,
         turns,
         ...countedBy(module, quotas),
-        tracing,
+        tracing: tracedAs(tracing, module.name),
         stopping: stopping.signal,
         ...auditOf(module, trail),
         ...rolesOptions(module, instance),
@@ -336,7 +338,14 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         placeOf(common, module.name),
         { descriptors, routes: instance.routes },
         {
-          routes: [...observeRoutes(instance.http ?? [], { metrics, tracing, clock }), ...operations],
+          routes: [
+            ...observeRoutes(instance.http ?? [], {
+              metrics,
+              tracing: tracedAs(tracing, module.name),
+              clock,
+            }),
+            ...operations,
+          ],
           ...(instance.upgrades === undefined ? {} : { upgrades: instance.upgrades }),
           sharedPlace: sharedPlaceOf(common, module.name),
         },
@@ -389,26 +398,12 @@ function countedBy({ audit }: ServiceModule, quotas: Quotas): { quotas?: Quotas 
  * Starts to send traces, if an address is configured. The exporter makes up a seventh of all loaded modules, so
  * the process loads it on demand.
  */
-async function traceTo(endpoint: string, serviceName = "depute"): Promise<Telemetry | undefined> {
-  if (endpoint === "") return undefined;
-  const { startTelemetry } = await import("./telemetry.ts");
-  return startTelemetry({ serviceName, endpoint });
-}
-
 /**
  * Returns the HTTP URL for a listener's URL: `http://localhost` for a UNIX socket, because clients need some host name;
  * any other URL unchanged.
  */
 function httpUrl(url: string | undefined): string | undefined {
   return url?.startsWith("unix:") ? "http://localhost" : url;
-}
-
-/** Returns what the check of roles needs of a module. */
-function rolesOptions({ forwards = {} }: ServiceModule, { rolesBySettings, onRoleDenied }: ServiceInstance) {
-  const forwarded = new Set(
-    Object.values(forwards).flatMap((services) => services.map((each) => each.typeName)),
-  );
-  return { forwarded, ...(rolesBySettings && { rolesBySettings }), ...(onRoleDenied && { onRoleDenied }) };
 }
 
 /** Routes and upgrades that a server has in addition to its RPCs. */

@@ -66,7 +66,7 @@ afterEach(async () => {
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const CALLER = "b7ad6b7169203331";
 
-async function answered(tracing: boolean, status: number) {
+async function answered(tracing: string | false, status: number) {
   const metrics = createMetrics();
   const inside: (string | undefined)[] = [];
   const [route] = observeRoutes(
@@ -101,11 +101,23 @@ test.each([
   [503, 2],
 ])("an answer of %i has a span under the client's, and what it does is in it", async (status, code) => {
   const exporter = new InMemorySpanExporter();
-  telemetry = startTracing("test", new SimpleSpanProcessor({ exporter }));
-  const { inside } = await answered(true, status);
+  telemetry = startTracing({ name: "test", version: "1.2.3" }, new SimpleSpanProcessor({ exporter }));
+  const { inside } = await answered("gateway", status);
   expect(inside).toEqual([TRACE]);
   const [span] = exporter.getFinishedSpans();
   expect(span?.name).toBe("POST /nekte/{agent}");
   expect(span?.parentSpanContext?.spanId).toBe(CALLER);
   expect(span?.status.code).toBe(code);
+  expect(span?.attributes).toEqual({
+    "http.request.method": "POST",
+    "http.route": "/nekte/{agent}",
+    "http.response.status_code": status,
+    ...(status === 503 && { "error.type": "503" }),
+  });
+  expect(span?.resource.attributes).toEqual({
+    "service.name": "gateway",
+    "service.namespace": "depute",
+    "service.version": "1.2.3",
+    "service.instance.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
+  });
 });

@@ -12,6 +12,7 @@ import {
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { HttpRefusal } from "./http-refusal.ts";
 import { DURATION_BUCKETS_S } from "./metrics.ts";
+import { inService, tracerOf } from "./tracer.ts";
 
 /** A request over HTTP/1.1 or HTTP/2, in Node's common form. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
@@ -144,7 +145,7 @@ const getter: TextMapGetter<ReceivedHeaders> = {
  */
 export function observeRoutes(
   routes: readonly HttpRoute[],
-  options: { metrics: Registry; tracing: boolean; clock: Clock },
+  options: { metrics: Registry; tracing: string | false; clock: Clock },
 ): HttpRoute[] {
   const { clock } = options;
   const { requests, duration } = httpMetrics(options.metrics);
@@ -158,20 +159,37 @@ export function observeRoutes(
         duration.observe({ route: route.path }, (clock.monotonic() - begin) / 1000);
       });
       const answer = () => route.handle(request, response, parameters);
-      return options.tracing ? traced(`${method} ${route.path}`, request, response, answer) : answer();
+      if (options.tracing === false) return answer();
+      return traced({ service: options.tracing, route: route.path }, request, response, answer);
     },
   }));
 }
 
-function traced<T>(name: string, request: HttpRequest, response: HttpResponse, answer: () => T): T {
+/** Names and attributes follow OpenTelemetry's conventions for HTTP servers, without the requested path. */
+function traced<T>(
+  { service, route }: { readonly service: string; readonly route: string },
+  request: HttpRequest,
+  response: HttpResponse,
+  answer: () => T,
+): T {
   const parent = propagation.extract(context.active(), request.headers, getter);
-  const span = trace.getTracer("depute").startSpan(name, { kind: SpanKind.SERVER }, parent);
+  const method = request.method ?? "";
+  const attributes = { "http.request.method": method, "http.route": route };
+  const span = tracerOf(service).startSpan(
+    `${method} ${route}`,
+    { kind: SpanKind.SERVER, attributes },
+    parent,
+  );
   response.once("close", () => {
-    span.setAttribute("http.response.status_code", response.statusCode);
-    if (response.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+    const { statusCode } = response;
+    span.setAttribute("http.response.status_code", statusCode);
+    if (statusCode >= 500) {
+      span.setAttribute("error.type", String(statusCode));
+      span.setStatus({ code: SpanStatusCode.ERROR });
+    }
     span.end();
   });
-  return context.with(trace.setSpan(parent, span), answer);
+  return context.with(inService(trace.setSpan(parent, span), service), answer);
 }
 
 const perRegistry = new WeakMap<Registry, ReturnType<typeof registerHttpMetrics>>();

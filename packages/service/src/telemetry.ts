@@ -1,15 +1,18 @@
-import { context, propagation, trace } from "@opentelemetry/api";
+import { randomUuid } from "@depute/core";
+import { context, propagation, type TracerProvider as Tracers, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import { PROCESS_SCOPE } from "./tracer.ts";
 
-export interface TelemetryOptions {
-  /** The process's name in traces. */
-  serviceName: string;
-  /** Base address of an OTLP/HTTP receiver; `/v1/traces` is added. */
-  endpoint: string;
+/** The process in traces. */
+export interface TracedProcess {
+  /** The name of the process, for spans that belong to no service. Default `depute`. */
+  readonly name?: string | undefined;
+  /** The version of Depute; empty if the program names none. */
+  readonly version: string;
 }
 
 /** The recording of traces. */
@@ -18,27 +21,55 @@ export interface Telemetry {
   shutdown(): Promise<void>;
 }
 
-/** Starts recording spans and sending them to an OTLP receiver. */
-export function startTelemetry({ serviceName, endpoint }: TelemetryOptions): Telemetry {
+/**
+ * Starts recording spans and sending them to an OTLP receiver.
+ *
+ * @param endpoint the base address of an OTLP/HTTP receiver; `/v1/traces` is added
+ */
+export function startTelemetry(process: TracedProcess, endpoint: string): Telemetry {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
-  return startTracing(serviceName, new BatchSpanProcessor({ exporter }));
+  return startTracing(process, new BatchSpanProcessor({ exporter }));
 }
 
 /**
  * Starts recording spans with a given processor. {@link startTelemetry} passes a processor for an OTLP
- * receiver.
+ * receiver. Each service of the process has a resource of its own, so that its spans have the `service.name` of the service
+ * even if one process hosts all of them.
  */
-export function startTracing(serviceName: string, processor: SpanProcessor): Telemetry {
-  const provider = new TracerProvider({
-    resource: resourceFromAttributes({ "service.name": serviceName, "service.namespace": "depute" }),
-    spanProcessors: [processor],
-  });
+export function startTracing(
+  { name = PROCESS_SCOPE, version }: TracedProcess,
+  processor: SpanProcessor,
+): Telemetry {
+  const instance = randomUuid();
+  const providers = new Map<string, TracerProvider>();
+  const providerOf = (service: string): TracerProvider => {
+    const known = providers.get(service);
+    if (known !== undefined) return known;
+    const provider = new TracerProvider({
+      resource: resourceFromAttributes({
+        "service.name": service,
+        "service.namespace": "depute",
+        "service.instance.id": instance,
+        ...(version !== "" && { "service.version": version }),
+      }),
+      spanProcessors: [processor],
+    });
+    providers.set(service, provider);
+    return provider;
+  };
+  const tracers: Tracers = {
+    getTracer(scope) {
+      const service = scope.startsWith(`${PROCESS_SCOPE}.`) ? scope.slice(PROCESS_SCOPE.length + 1) : name;
+      return providerOf(service).getTracer(scope);
+    },
+  };
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
-  trace.setGlobalTracerProvider(provider);
+  trace.setGlobalTracerProvider(tracers);
   return {
     async shutdown() {
-      await provider.shutdown();
+      // All providers have the same processor, which shuts down once.
+      await processor.shutdown();
       trace.disable();
       propagation.disable();
       context.disable();

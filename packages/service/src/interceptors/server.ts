@@ -156,8 +156,8 @@ export interface ServerInterceptorOptions {
   quotas?: Quotas;
   /** The turns of callers in this process; absent for calls that begin at once. */
   turns?: FairTurns;
-  /** Whether the process records spans. */
-  tracing: boolean;
+  /** The name of the service whose spans are recorded; false for none. */
+  tracing: string | false;
   stopping: AbortSignal;
   /**
    * The differences between services of published contracts and the platform's rules; absent when there are
@@ -184,7 +184,7 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
   };
   return [
     requestIdInterceptor(),
-    ...(options.tracing ? [serverTracingInterceptor()] : []),
+    ...(options.tracing === false ? [] : [serverTracingInterceptor(options.tracing)]),
     observeInterceptor(log, metrics, clock),
     ...(options.audit === undefined ? [] : [auditInterceptor({ ...options.audit, clock, log })]),
     errorsInterceptor(options.manners),

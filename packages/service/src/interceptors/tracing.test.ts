@@ -13,7 +13,7 @@ let telemetry: Telemetry;
 
 beforeEach(() => {
   exporter = new InMemorySpanExporter();
-  telemetry = startTracing("test", new SimpleSpanProcessor({ exporter }));
+  telemetry = startTracing({ name: "test", version: "" }, new SimpleSpanProcessor({ exporter }));
 });
 
 afterEach(() => telemetry.shutdown());
@@ -22,7 +22,7 @@ const inside = createDirectTransport({
   clock: systemClock,
   timers: systemTimers,
   routes: echoRoutes({ started: 0, ended: [] } satisfies EchoTrace),
-  interceptors: [serverTracingInterceptor(), errorsInterceptor()],
+  interceptors: [serverTracingInterceptor("registry"), errorsInterceptor()],
   clientInterceptors: [clientTracingInterceptor()],
 });
 
@@ -40,7 +40,7 @@ const outside = createDirectTransport({
         yield await echoClient(inside).unary(request);
       },
     }),
-  interceptors: [serverTracingInterceptor(), errorsInterceptor()],
+  interceptors: [serverTracingInterceptor("tasks"), errorsInterceptor()],
 });
 
 const spans = () =>
@@ -51,6 +51,8 @@ const spans = () =>
     trace: span.spanContext().traceId,
     parent: span.parentSpanContext?.spanId,
     status: span.status.code,
+    service: span.resource.attributes["service.name"],
+    error: span.attributes["error.type"],
   }));
 
 const PARENT = { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" };
@@ -62,6 +64,8 @@ describe("tracing", () => {
     expect(outer).toMatchObject({ name: "Unary", kind: 1, parent: "b7ad6b7169203331" });
     expect(hop).toMatchObject({ name: "Unary", kind: 2, parent: outer?.id });
     expect(inner).toMatchObject({ name: "Unary", kind: 1, parent: hop?.id });
+    // A call belongs to the service whose code makes it.
+    expect([inner, hop, outer].map((span) => span?.service)).toEqual(["registry", "tasks", "tasks"]);
     for (const span of [inner, hop, outer]) expect(span?.trace).toBe("0af7651916cd43dd8448eb211c80319c");
   });
 
@@ -82,5 +86,7 @@ describe("tracing", () => {
       .unary({ do: "refuse" })
       .catch(() => {});
     expect(spans().map(({ status }) => status)).toEqual([2, 2, 2]);
+    expect(new Set(spans().map(({ error }) => error)).size).toBe(1);
+    expect(spans()[0]?.error).toMatch(/^[a-z_]+$/);
   });
 });

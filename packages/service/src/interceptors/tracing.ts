@@ -1,4 +1,5 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
 import {
   context,
   propagation,
@@ -9,10 +10,12 @@ import {
   type TextMapSetter,
   trace,
 } from "@opentelemetry/api";
-import { requestIdKey } from "../call-values.ts";
+import { clientAddressKey, requestIdKey } from "../call-values.ts";
+import { currentTracer, inService, tracerOf } from "../tracer.ts";
 import { type Request, withHooks } from "./outcome.ts";
 
-const TRACER = "depute";
+/** The host in the URL of a call within the process; see `createDirectTransport`. */
+const IN_PROCESS = "in-process";
 
 const getter: TextMapGetter<Headers> = {
   keys: (headers) => [...headers.keys()],
@@ -21,18 +24,21 @@ const getter: TextMapGetter<Headers> = {
 const setter: TextMapSetter<Headers> = { set: (headers, key, value) => headers.set(key, value) };
 
 /**
- * Opens a span for each call that this process answers. If the caller sent a span (W3C `traceparent`), the new
- * span is its child.
+ * Opens a span for each call that a service answers. If the caller sent a span (W3C `traceparent`), the new
+ * span is its child. Names and attributes follow OpenTelemetry's conventions for Connect RPC.
+ *
+ * @param service the name of the service
  */
-export function serverTracingInterceptor(): Interceptor {
+export function serverTracingInterceptor(service: string): Interceptor {
   return (next) => (request) => {
     const parent = propagation.extract(context.active(), request.header, getter);
-    const span = trace
-      .getTracer(TRACER)
-      .startSpan(nameOf(request), { kind: SpanKind.SERVER, ...attributesOf(request) }, parent);
+    const attributes = attributesOf(request);
+    const span = tracerOf(service).startSpan(nameOf(request), { kind: SpanKind.SERVER, attributes }, parent);
     const id = request.contextValues.get(requestIdKey);
     if (id !== "") span.setAttribute("depute.request_id", id);
-    const active = trace.setSpan(parent, span);
+    const address = request.contextValues.get(clientAddressKey);
+    if (address !== "") span.setAttribute("client.address", address);
+    const active = inService(trace.setSpan(parent, span), service);
     // Each step of a stream runs in the span's context. Otherwise an async generator would run in the context of its
     // reader.
     return withHooks(next, request, {
@@ -46,9 +52,8 @@ export function serverTracingInterceptor(): Interceptor {
 export function clientTracingInterceptor(): Interceptor {
   return (next) => (request) => {
     const parent = context.active();
-    const span = trace
-      .getTracer(TRACER)
-      .startSpan(nameOf(request), { kind: SpanKind.CLIENT, ...attributesOf(request) }, parent);
+    const attributes = { ...attributesOf(request), ...serverOf(request.url) };
+    const span = currentTracer().startSpan(nameOf(request), { kind: SpanKind.CLIENT, attributes }, parent);
     const active = trace.setSpan(parent, span);
     propagation.inject(active, request.header, setter);
     return withHooks(next, request, {
@@ -64,18 +69,25 @@ function nameOf({ method }: Request): string {
 
 function attributesOf({ method }: Request) {
   return {
-    attributes: {
-      "rpc.system": "connect_rpc",
-      "rpc.service": method.parent.typeName,
-      "rpc.method": method.name,
-    },
+    "rpc.system": "connect_rpc",
+    "rpc.service": method.parent.typeName,
+    "rpc.method": method.name,
   };
+}
+
+/** Returns the attributes of a called server. A call within the process has none. */
+function serverOf(url: string): Record<string, string | number> {
+  if (!URL.canParse(url)) return {};
+  const { hostname, port } = new URL(url);
+  if (hostname === IN_PROCESS) return {};
+  return { "server.address": hostname, ...(port !== "" && { "server.port": Number(port) }) };
 }
 
 function finish(span: Span, thrown: unknown): void {
   if (thrown !== undefined) {
     const code = thrown instanceof ConnectError ? thrown.code : Code.Unknown;
-    span.setAttribute("rpc.connect_rpc.error_code", Code[code] ?? "Unknown");
+    const name = codeToString(code);
+    span.setAttributes({ "rpc.connect_rpc.error_code": name, "error.type": name });
     span.setStatus({ code: SpanStatusCode.ERROR });
   }
   span.end();
