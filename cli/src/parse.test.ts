@@ -29,6 +29,14 @@ describe("a command line", () => {
     });
   });
 
+  test.each(["-", "--"])("takes a key that begins with %s as a value and as an argument", (start) => {
+    const key = start.padEnd(43, "x");
+    const words = ["--delegatee", key, "--capability", "web:search:**", "--budget", "1000"];
+    expect(parsed("tokens create", ...words)?.values).toMatchObject({ delegatee: key });
+    expect(parsed("tasks describe", key)?.values).toMatchObject({ TASK: key });
+    expect(() => parsed("tasks describe", key.slice(0, 42))).toThrow(CommandError);
+  });
+
   test("keeps the words after -- for a program", () => {
     expect(parsed("worker", "--agent", "a", "--", "cat", "--help")?.rest).toEqual(["cat", "--help"]);
   });

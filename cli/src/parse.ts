@@ -5,6 +5,10 @@ import { flagsOf } from "./table/commands.ts";
 
 /** Maximum length of a misspelled word for which a similar word is suggested, in characters. */
 const MAX_SUGGESTED = 64;
+/** A public key in base64url that begins with a hyphen, as one key in 64 does. No flag has that length. */
+const KEY_LIKE_FLAG = /^-[A-Za-z0-9_-]{42}$/;
+/** The mark before such a key while words are parsed. No word of a command line contains it. */
+const MARK = "\0";
 
 /**
  * Parses the words after a command's path.
@@ -59,11 +63,22 @@ function optionsOf(flags: Readonly<Record<string, Parameter>>): ParseArgsOptions
 
 function parsed(command: Command, words: readonly string[], options: ParseArgsOptionsConfig) {
   try {
-    return parseArgs({ args: [...words], options, allowPositionals: true, strict: true });
+    const args = words.map((word) => (KEY_LIKE_FLAG.test(word) ? MARK + word : word));
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true, strict: true });
+    return {
+      values: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, unmarked(value)])),
+      positionals: positionals.map(unmarked),
+    };
   } catch (error) {
     const [sentence = ""] = (error as Error).message.split(/\. |\n/);
     throw usage(command, sentence.charAt(0).toLowerCase() + sentence.slice(1));
   }
+}
+
+/** Removes the mark from a value, or from each value of a repeated flag. */
+function unmarked<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(unmarked) as T;
+  return (typeof value === "string" && value.startsWith(MARK) ? value.slice(MARK.length) : value) as T;
 }
 
 function check(command: Command, name: string, { type, required, values }: Parameter, given: unknown): void {

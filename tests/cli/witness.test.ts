@@ -120,7 +120,7 @@ test(
   "both logs have a head at the witness, and each head stands for itself",
   async () => {
     const heads = join(folder, "both");
-    mkdirSync(heads);
+    mkdirSync(heads, { recursive: true });
     const data = join(folder, "both-data");
     const platform = await start(data, { DEPUTE_WITNESS: heads });
     await revokeOne(platform, 1);
