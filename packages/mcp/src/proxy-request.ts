@@ -16,8 +16,8 @@ export interface ProxyRequest extends CallOptions {
   /** The subscriptions of the request's session; absent if the revision or the session has none. */
   readonly watched?: WatchedResources;
   /**
-   * The client to which the server's requests are sent. Present only for revisions before 2026-07-28; later
-   * revisions put these requests into the result of a call.
+   * The client to which the server's requests are sent. Present only for revisions before 2026-07-28; later revisions
+   * put these requests into the result of a call.
    */
   readonly client?: AskedClient;
   /** The era of the client; absent for an address without tasks. */
@@ -28,7 +28,9 @@ export interface ProxyRequest extends CallOptions {
   readonly notifyTask?: (task: Record<string, unknown>) => void;
   /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
   readonly revision?: string;
-  /** The headers of a request of 2026-07-28 over HTTP, which must repeat the arguments that the tool declares. */
+  /**
+   * The headers of a request of revision 2026-07-28 over HTTP, which must repeat the arguments that the tool declares.
+   */
   readonly httpHeaders?: Pick<Headers, "get">;
 }
 

@@ -293,10 +293,10 @@ function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
 }
 
 /**
- * Returns the principal of a request, for a log line: the owner of a configured credential, `local`, `none`
- * when required credentials are missing, or `unknown` for invalid credentials. The text is empty for a token or
- * a holder proof, which only the tokens service can verify, and for a token of an issuer that this process has not
- * verified.
+ * Returns the principal of a request, for a log line. The text is the owner of a configured credential, or `local`. It
+ * is `none` if required credentials are missing, and `unknown` for invalid credentials. It is empty for a token or a
+ * holder proof, because only the tokens service can verify these. It is also empty for an issuer's token that this
+ * process has not verified.
  *
  * @param certificate as in {@link Presented}
  */

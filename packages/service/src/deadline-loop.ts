@@ -52,7 +52,7 @@ export class DeadlineLoop {
     else this.#sleepUntil(this.#options.clock.now() + afterMs);
   }
 
-  /** Starts a run now, wherever the work runs. If a run is active, one more follows it. */
+  /** Starts a run now, at the replica that does the work. If a run is active there, one more follows it. */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();

@@ -53,7 +53,7 @@ export class Outbox<Row> {
     this.#done = pause(0, this.#options.timers, this.#closing.signal).then(() => this.#run());
   }
 
-  /** Notes that there is a new row, and wakes the delivery, wherever it runs. */
+  /** Notes that there is a new row, and wakes the delivery at the replica that delivers. */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();

@@ -148,8 +148,8 @@ class QuietSessionManager extends Http2SessionManager {
 }
 
 /**
- * Makes a stream fail if it closes with the code NO_ERROR before its response, as streams of a process that stops may.
- * The library takes that code for success, and would wait until the call's deadline.
+ * Makes a stream fail if it closes with the code NO_ERROR before its response. Streams of a stopping process may close
+ * so. The library takes that code for success, and would wait until the call's deadline.
  */
 function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
   let isAnswered = false;

@@ -56,7 +56,7 @@ export class BlockNotes implements BlockRecords {
   readonly #notedIds = new RevocationSet();
   /** The cached records by block, least recently used first. */
   readonly #notesById = new Map<string, Note>();
-  /** Number of committed changes. A read that began before a change is not cached after it. */
+  /** Number of committed changes. The class does not cache a read that began before the last change. */
   #changes = 0;
 
   constructor(store: Store, max: number = MAX_KNOWN) {

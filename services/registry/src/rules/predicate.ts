@@ -45,8 +45,8 @@ const MAX_FAILURE = 200;
 const VARIABLES = ["from", "to", "justification", "task"];
 const PARTY = ["id", "principal", "organization", "tags"];
 /**
- * The permitted members of each variable. A misspelt member would deny every delegation later, so registration refuses
- * it.
+ * The permitted members of each variable. A misspelt member would deny every delegation later, so the registration of
+ * an agent with such a predicate is refused.
  */
 const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   from: PARTY,

@@ -185,7 +185,7 @@ export interface Creation {
   readonly requestId: string;
   /** The caller, which must be the delegator or delegate of the parent. */
   readonly viewer: Viewer;
-  /** The draft that is compared with a repeated call; if absent, `draft` is compared. */
+  /** The draft with which a repeated call is compared; if absent, `draft`. */
   readonly sameAs?: TaskDraft;
   /** If true, a used external id is refused, even if the same draft created the existing task. */
   readonly isExclusive?: boolean;

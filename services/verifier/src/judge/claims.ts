@@ -52,7 +52,10 @@ export class JudgeClaims {
     }
   }
 
-  /** Returns the stored outcome of the judgement; without one, whether the judgement is now claimed by this call. */
+  /**
+   * Returns the stored outcome of a judge's run. If none is stored, this method claims the run. The method then returns
+   * whether the claim succeeded; false means that another claim is in force.
+   */
   #take(claim: JudgeClaim): Promise<JudgeOutcome | boolean> {
     const { store, clock } = this.#options;
     return store.write(async (tx) => {

@@ -150,7 +150,7 @@ export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<ty
   };
 }
 
-/** Cancels a task when its caller leaves before it has ended. */
+/** Cancels a task if its caller leaves before the task has ended. */
 function cancelOnDisconnect(
   { engine, stopping, log }: TasksContext,
   taskId: string,

@@ -157,7 +157,7 @@ export class Dispatcher {
 
   #onNews(delegate: Delegate, kind: DispatchKind): void {
     if (kind === "limits") delegate.isBounded = true;
-    // The room of a stream stays unknown until the next dispatch, because only that counts the held tasks.
+    // The room of a stream stays unknown until the next dispatch, because only a dispatch counts the held tasks.
     for (const stream of delegate.streams) stream.isFull = false;
     // Free capacity matters only if tasks may be pending.
     if (kind !== "room" || delegate.mayWait) void this.#lookSoon(delegate);
