@@ -37,7 +37,7 @@ export interface Verifier {
   readonly countCheck: CountCheck;
   /** Runs model judges. */
   readonly judge: Judge;
-  /** Claims judgements among replicas; undefined if one process has the store. */
+  /** Claims judge runs among replicas; undefined if one process has the store. */
   readonly judgeClaims: JudgeClaims | undefined;
   /** The queue of reviews. */
   readonly reviews: Reviews;

@@ -11,8 +11,8 @@ import { insertCharge, sumCharges, updateCharge } from "../store/judge-results.t
 import type { JudgeOutcome, JudgeRun } from "./judge.ts";
 
 /**
- * Seconds by which a reservation outlives the judge run (GRACE_S), and the maximum lifetime of a reservation that
- * SpendService allows (MAX_LIFETIME_S).
+ * GRACE_S: seconds by which a reservation outlives the judge run. MAX_LIFETIME_S: maximum lifetime of a reservation
+ * that SpendService allows.
  */
 const GRACE_S = 60;
 const MAX_LIFETIME_S = 86_400;
