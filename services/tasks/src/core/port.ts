@@ -195,7 +195,7 @@ export interface Creation {
 
 /** A worker without a stream, because a module of this process does the work. */
 export interface NamedWorker {
-  /** The holder of the lease. No stream and no other worker has this name. */
+  /** The name of the lease's holder. No stream and no other worker has this name. */
   readonly holder: string;
   /** The worker's name in events. */
   readonly worker: string;
