@@ -94,9 +94,9 @@ export class Dispatcher {
   }
 
   /**
-   * Finds a stream for a task that is about to be created, so that the task need not wait in the queue. Returns
-   * undefined while older tasks may be pending, because older tasks come first. Also returns undefined while
-   * the number of tasks that the streams may take is unknown.
+   * Finds a stream for a task that is about to be created. The task then need not wait in the queue. Returns undefined
+   * while older tasks may be pending, because older tasks come first. Also returns undefined while the number of tasks
+   * that the streams may take is unknown.
    *
    * @param tx the transaction that creates the task
    */

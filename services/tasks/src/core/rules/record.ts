@@ -35,7 +35,7 @@ export interface TaskRecord {
    * and changes nothing.
    */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
-  /** The overseer's key; empty for no overseer, or for one without a key. */
+  /** The overseer's key; empty for no overseer, or for an overseer without a key. */
   readonly overseerPrincipal: string;
   /** The digest of the schema that outputs must fit; empty for none. */
   readonly outputSchema: string;

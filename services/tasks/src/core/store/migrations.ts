@@ -104,8 +104,8 @@ CREATE TABLE cursors (
 );
 `;
 
-// Tables for work state between attempts, such as checkpoints, for held results, for budgets of tasks, and for limits
-// of agents.
+// Tables for the work state between attempts (such as checkpoints), held results, budgets of tasks, and limits of
+// agents.
 const WORK = `
 CREATE TABLE task_checkpoints (
   task_id TEXT PRIMARY KEY,

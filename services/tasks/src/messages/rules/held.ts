@@ -26,10 +26,9 @@ const MAX_COMPARED = 50_000;
 type Texts = readonly (readonly string[])[];
 
 /**
- * Whether a message contains a held result. A message contains the result if the message has an attachment of the
- * result or a run of the result's words. The message must contain a short result as a whole. Content of the task's
- * notice is ignored, because the delegator already has the notice. The comparison does not detect a paraphrase of the
- * result.
+ * Whether a message contains a held result. A message contains the result if it has an attachment of the result, or a
+ * run of the result's words. The message must contain a short result as a whole. Content of the task's notice is
+ * ignored, because the delegator already has the notice. The comparison does not detect a paraphrase of the result.
  *
  * @param context the text and attachments of the task's notice
  */

@@ -29,9 +29,7 @@ const MAX_TTL_S = 2_592_000;
 
 const utf8 = new TextEncoder();
 
-/**
- * Creates the terms of a task that begins at an endpoint at `nowMs` and ends at `untilMs`, both in epoch milliseconds.
- */
+/** Creates the terms of a task at an endpoint, from `nowMs` to `untilMs`, both in epoch milliseconds. */
 export function termsOf(
   { budget }: Task,
   contexts: readonly SharedContext[],

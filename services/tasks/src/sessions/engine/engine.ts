@@ -259,7 +259,7 @@ export class SessionEngine {
   }
 
   /**
-   * Marks a proof as used that the caller sent outside the message.
+   * Marks a proof that the caller sent outside the message as used.
    *
    * @returns false if the proof was used before
    */
