@@ -245,7 +245,7 @@ export function withStatus(answer: Response, status: number | undefined): Respon
 /** A request over HTTP, and the status that its error needs. */
 export interface Exchange {
   readonly presentation: Presentation | undefined;
-  /** The principal of the request's login; absent or empty where the server needs none. */
+  /** The principal of the request's login; absent or empty where the server needs no login. */
   readonly login?: string;
   status?: number | undefined;
 }

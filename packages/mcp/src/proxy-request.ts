@@ -22,7 +22,7 @@ export interface ProxyRequest extends CallOptions {
   readonly client?: AskedClient;
   /** The era of the client; absent for an address without tasks. */
   readonly era?: Era;
-  /** The principal of the request's login; absent or empty where the server needs none. */
+  /** The principal of the request's login; absent or empty where the server needs no login. */
   readonly login?: string;
   /** Sends the state of a task to the request's session. */
   readonly notifyTask?: (task: Record<string, unknown>) => void;

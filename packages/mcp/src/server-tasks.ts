@@ -251,7 +251,7 @@ export class ServerTasks {
   /**
    * Follows tasks whose rights were admitted.
    *
-   * @param principal the holder of the token; undefined without one
+   * @param principal the holder of the token; undefined without a token
    * @throws Refusal for a tool that the map or the caller's manifest does not name; UpstreamError
    */
   async follow(
@@ -306,7 +306,7 @@ export class ServerTasks {
     return [grants.holder, login];
   }
 
-  /** Admits a request on a task. Returns the holder of the token; undefined without one. Throws Refusal. */
+  /** Admits a request on a task. Returns the holder of the token; undefined without a token. Throws Refusal. */
   async #admit(
     handle: TaskHandle,
     params: Readonly<Record<string, unknown>>,

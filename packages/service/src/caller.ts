@@ -78,13 +78,16 @@ export const HOP = {
    * caller's request.
    */
   organization: "depute-organization",
-  /** The SPIFFE id of the client's certificate; `none` for a certificate without one, absent without certificate. */
+  /**
+   * The SPIFFE id of the client's certificate; `none` if the certificate has no SPIFFE id, absent if the client has no
+   * certificate.
+   */
   certificate: "depute-client-certificate",
   /** The network address of the client, percent-encoded. */
   address: "depute-client-address",
   /** The protocol of the client's request, percent-encoded. */
   wire: "depute-wire",
-  /** The principal in whose call a service makes its own call, percent-encoded. */
+  /** The principal on whose behalf a service makes its own call, percent-encoded. */
   onBehalfOf: "depute-on-behalf-of",
 } as const;
 

@@ -258,8 +258,8 @@ export interface WireRequest {
  *
  * @param received the request's own headers
  * @param wire the method and the public address that the client used
- * @param spiffeId the SPIFFE id of the client's certificate; empty for a certificate without one, absent without
- *   certificate
+ * @param spiffeId the SPIFFE id of the client's certificate; empty if the certificate has no SPIFFE id, absent if the
+ *   client has no certificate
  */
 export function forwardWireHeaders(
   received: Headers,

@@ -16,7 +16,7 @@ export interface DeadlineLoopOptions {
    * @returns the next deadline in epoch milliseconds; undefined when there is none
    */
   readonly runDueWork: (signal: AbortSignal) => Promise<number | undefined> | Promise<void>;
-  /** The lease of the work, which one replica at a time does. Absent if each process does the work. */
+  /** The lease of the work, so that one replica at a time does the work. Absent if each process does the work. */
   readonly lease?: WorkLease | undefined;
 }
 

@@ -110,7 +110,7 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   readonly settings: Table;
   /**
    * Whether several processes may run the module on the same database. While `isReplicated` is true, such a module
-   * caches no rows, or compares the cached rows with the store in each decision. Default false.
+   * caches no rows, or compares cached rows with the store before each decision. Default false.
    */
   readonly isReplicable?: boolean;
   /** The migrations of the module's own stores, by the names that `storeAt` gets. */

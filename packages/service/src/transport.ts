@@ -52,8 +52,8 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
 }
 
 /**
- * Calls the replicas of a service in turn. A call that a replica did not get goes to the next one. A call that a dead
- * or draining replica got is repeated if it is repeatable; see `isRepeatable`.
+ * Calls the replicas of a service in turn. A call that a replica did not get goes to the next replica. A call that a
+ * dead or draining replica got is repeated if it is repeatable; see `isRepeatable`.
  *
  * @param urls the addresses of the replicas, at least one
  */

@@ -43,7 +43,7 @@ export interface WriteOptions {
    * Whether the function may run again. Such a function only changes rows, collects results and registers hooks. Before
    * a second run, the store undoes the function's changes and calls its `undone` hooks. Repeatable functions share a
    * savepoint, so they cost less. After a conflict with another process, the store also runs the function again, in a
-   * later commit and after later writes.
+   * later commit. Later writes may then run before the function.
    */
   readonly isRepeatable?: boolean;
 }

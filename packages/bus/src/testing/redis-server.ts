@@ -14,7 +14,7 @@ export interface TestRedis {
 const START_ATTEMPTS = 5;
 
 /**
- * A Redis for tests: at DEPUTE_REDIS_URL, else a `redis-server` of the PATH started on a free port.
+ * A Redis for tests: at DEPUTE_REDIS_URL or, if the variable is not set, a `redis-server` of the PATH on a free port.
  *
  * If neither exists, the function warns that tests are skipped, and returns undefined.
  *

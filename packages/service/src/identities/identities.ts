@@ -98,7 +98,7 @@ export class Identities {
   /**
    * Returns the holder of a client certificate.
    *
-   * @param spiffeId empty for a certificate without one
+   * @param spiffeId empty if the certificate has no SPIFFE id
    * @throws DeputeError UNAUTHENTICATED for a certificate without a SPIFFE id, or with an unknown one
    */
   holderOfCertificate(spiffeId: string): IdentityHolder {

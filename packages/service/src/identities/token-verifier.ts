@@ -15,10 +15,7 @@ export interface TrustedIssuer {
 const MAX_TOKEN = 16_384;
 /** Maximum number of verified tokens that are remembered. */
 export const MAX_VERIFIED = 10_000;
-/**
- * Maximum milliseconds for which a verified token is not verified again, so that a token with a withdrawn key is soon
- * refused.
- */
+/** Maximum milliseconds until a verified token is verified again. A token with a withdrawn key is then soon refused. */
 export const REMEMBER_MS = 60_000;
 
 const DEFAULT_SKEW_SECONDS = 30;

@@ -11,7 +11,8 @@ const PROOF_HEADER = "dpop";
 
 /**
  * Repeats a call at another replica if the first replica died or drains. The call must be repeatable and have no holder
- * proof. A stream is repeated only before its first message. A later stream continues from the cursor of its reader.
+ * proof. A stream is repeated only before its first message. After that, the reader itself opens a new stream from its
+ * cursor.
  *
  * @param attempts maximum number of attempts of one call
  */

@@ -3,7 +3,10 @@ import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core"
 export interface FairTurnsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Maximum number of turns at a time. Callers without a turn get as many more. Default 256. */
+  /**
+   * Maximum number of turns at a time. The same number of further turns is only for callers that have no turn. Default
+   * 256.
+   */
   readonly maxTurns?: number;
   /** Number of turns at a time that several active callers share. Each caller gets at least one. Default 16. */
   readonly sharedTurns?: number;
@@ -15,9 +18,9 @@ export interface FairTurnsOptions {
 const LIGHT_CALLS = 4;
 const HEAVY_CALLS = 16;
 /**
- * Number of turns at a time of a caller that yields. With one turn, a create beside 3,000 others takes 2.1 times as
- * long as alone. With two turns, it takes 2.6 times as long, for 9 % more creates of the others (`npm run bench --
- * fairness`).
+ * Number of turns at a time of a caller that yields. With one turn, a create call beside 3,000 others takes 2.1 times
+ * as long as alone. With two turns, it takes 2.6 times as long, and the other callers make 9 % more create calls (`npm
+ * run bench -- fairness`).
  */
 const YIELDING_TURNS = 1;
 /** Milliseconds for which other callers yield after the arrival of a light caller's call. */
@@ -52,8 +55,8 @@ interface Line {
 /**
  * Orders calls before they use the processor and the store. A caller that is alone has up to 256 calls running at a
  * time. As soon as another caller is active, the callers share 16 turns. While a light caller makes calls, each heavy
- * caller has one turn. Therefore a call waits behind few calls of other callers, however many calls these have in
- * flight. Waiting callers take turns, and each caller's calls begin in order.
+ * caller has one turn. Therefore a call waits behind few calls of other callers, however many calls the others have in
+ * progress. Waiting callers take turns, and each caller's calls begin in order.
  */
 export class FairTurns {
   readonly #options: Required<FairTurnsOptions>;
