@@ -2,7 +2,7 @@ import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { linkSignals } from "@depute/service";
 
-/** An element of a task's stream: an event, or a heartbeat without one. */
+/** An element of a task's stream: an event, or a heartbeat without an event. */
 export interface StreamItem {
   readonly taskEvent?: TaskEvent | undefined;
 }

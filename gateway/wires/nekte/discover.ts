@@ -22,7 +22,7 @@ const CONCURRENCY = 16;
 
 /** The result of a discovery. */
 export interface Discovery {
-  /** The version of the addressed agent or, without one, of NEKTE. */
+  /** The version of the addressed agent; the version of NEKTE if the request addresses no agent. */
   readonly version: string;
   readonly capabilities: readonly DiscoveredCapability["capability"][];
 }

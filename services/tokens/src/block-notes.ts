@@ -25,7 +25,7 @@ export interface BlockRecords {
   count(tx: WriteTx, revocationId: string, counted: number): void;
   /** Binds a block, within the caller's transaction. */
   bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void>;
-  /** Reads the records of blocks; undefined if none has any. */
+  /** Reads the records of blocks; undefined if no block has a record. */
   read(revocationIds: readonly string[]): Promise<Notes | undefined>;
   /**
    * Durably marks single-use blocks as used: all of them, or none if one was used before.
