@@ -27,8 +27,8 @@ const clusterSettings = defineSettings({
 
 /**
  * `depute cluster`: starts each service in processes of its own, from one set of settings. It uses the Redis of
- * DEPUTE_REDIS_URL and the Postgres of DEPUTE_POSTGRES_URL, or else starts those of this machine. SIGHUP restarts one
- * process after the other.
+ * DEPUTE_REDIS_URL and the Postgres of DEPUTE_POSTGRES_URL, or, without these settings, starts those of this machine.
+ * SIGHUP restarts one process after the other.
  */
 export async function cluster(args: readonly string[]): Promise<void> {
   const table = platformSettings();

@@ -28,8 +28,8 @@ export function mcpErrors(served: () => readonly string[]): typeof spell {
 }
 
 /**
- * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1),
- * because only the client can present other credentials.
+ * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1). Only the
+ * client can present other credentials.
  */
 export function challenge(
   path: string,

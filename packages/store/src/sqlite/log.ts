@@ -39,8 +39,8 @@ const EVERY_COMMITS = 64;
 type Report = (error: unknown, activity: string) => void;
 
 /**
- * Copies a database's write-ahead log into its file (a checkpoint) on a separate thread, because the flushes would
- * block the event loop. One thread of the process serves all files.
+ * Copies a database's write-ahead log into its file (a checkpoint) on a separate thread. On the main thread, the
+ * flushes would block the event loop. One thread of the process serves all files.
  */
 export class Checkpoints {
   readonly #file: string;
@@ -77,8 +77,8 @@ export class Checkpoints {
   }
 
   /**
-   * Releases the file. Call this method before the process closes its last connection, because SQLite then
-   * copies the rest of the log into the database.
+   * Releases the file. Call this method before the process closes its last connection. SQLite then copies the rest of
+   * the log into the database.
    */
   async close(): Promise<void> {
     this.#isClosed = true;
