@@ -61,7 +61,7 @@ export class Checkpoints {
     if (this.#commits >= EVERY_COMMITS && !this.#isFolding) this.fold();
   }
 
-  /** Starts a checkpoint, or has another one follow the running one. */
+  /** Starts a checkpoint, or schedules another checkpoint after the running one. */
   fold(): void {
     this.#isDue = true;
     if (this.#isFolding || this.#isClosed) return;

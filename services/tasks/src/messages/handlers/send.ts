@@ -133,8 +133,8 @@ function onceOf(kind: Kind, requestId: string, digest: string): Once {
 /**
  * Returns the stored response of an identical earlier call.
  *
- * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id whose task has
- * failed
+ * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id, if the notice's task
+ *   has failed
  */
 async function answered(
   tx: ReadTx,

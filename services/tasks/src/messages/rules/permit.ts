@@ -322,7 +322,7 @@ export function notAllowed(rule: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.MESSAGE_NOT_ALLOWED, why, { metadata: { rule } });
 }
 
-/** Returns the error for a message whose rule has an unmet condition. */
+/** Returns the error for a message that does not meet a condition of its rule. */
 export function ruleNotMet(rule: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.MESSAGE_RULE_NOT_MET, why, { metadata: { rule } });
 }

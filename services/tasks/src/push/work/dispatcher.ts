@@ -97,7 +97,7 @@ export class Dispatcher {
     return this.#closing.signal.aborted || this.#options.stopping.aborted;
   }
 
-  /** Finds agents with work that was created before this process started, or whose wake-up was lost. */
+  /** Finds agents with work that was created before this process started, or with a lost wake-up. */
   #look(): void {
     const { engine, timers } = this.#options;
     engine.workers
