@@ -10,6 +10,7 @@ export * from "./bytes-as-text.ts";
 export * from "./canonical.ts";
 export * from "./cap-codes.ts";
 export * from "./clock.ts";
+export { threadCpuMs } from "./cpu-time.ts";
 export { type IdRule, idRule, RELAXED_ID, regexMatch, setIdRule } from "./contract-patterns.ts";
 export * from "./contract-rules.ts";
 export * from "./detail.ts";

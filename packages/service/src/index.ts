@@ -84,6 +84,7 @@ export { identityRefused } from "./identities/refusals.ts";
 export type { AssertionId, ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
 export { unavailable } from "./interceptors/client.ts";
 export { currentCall } from "./interceptors/current-call.ts";
+export { type CpuQuota, chargeCpu, countCpu, cpuQuotaOf, isCpuScarce } from "./interceptors/verification-cpu.ts";
 export type { OnRoleDenied } from "./interceptors/roles.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
@@ -121,7 +122,7 @@ export {
   PLATFORM_KEYS,
 } from "./platform-keys.ts";
 export { FairTurns, lineOf, type Turn } from "./quotas/fair-turns.ts";
-export { type QuotaLimits, Quotas } from "./quotas/quotas.ts";
+export { type QuotaLimits, type QuotaOwner, Quotas } from "./quotas/quotas.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { REPLICA_MIGRATIONS, type ReplicaTable, type ReportedReplica } from "./replica-table.ts";

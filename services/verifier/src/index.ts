@@ -117,6 +117,7 @@ export const verifier = defineService({
       maxWaiting: values.verifierMaxWaitingChecks,
       memoryMb: values.verifierCheckMemoryMb,
       checks: values.verifierChecks,
+      clock,
       timers,
       onError,
     });

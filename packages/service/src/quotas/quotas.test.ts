@@ -10,8 +10,12 @@ import { type QuotaLimits, Quotas } from "./quotas.ts";
 function quotas(limits: Partial<QuotaLimits> = {}) {
   const clock = new ManualClock();
   const perSecond = { read: 3, write: 2, stream: 100, mint: 1, verification: 2 };
-  const all = { perSecond, openStreams: 2, organizationFactor: 2, replicas: 1, ...limits };
-  return { clock, quotas: new Quotas(all, clock) };
+  const amounts = { bytes: 1000, verification_cpu_ms: 100 };
+  const places = { openStreams: 2, openTasks: 3 };
+  const all = { perSecond, amounts, ...places, organizationFactor: 2, replicas: 1, ...limits };
+  const refused: string[] = [];
+  const own = new Quotas(all, { clock, onRefusal: (limit) => refused.push(limit) });
+  return { clock, quotas: own, refused };
 }
 
 const refusal = (limit: string) =>

@@ -51,8 +51,8 @@ export type JobResult<J extends Job = Job> = J extends { kind: "compile" }
       ? { canonical: string } | { problem: string } | { notJson: true }
       : Violation[] | Unusable | { notJson: true };
 
-/** The result of one job and its run time in milliseconds. */
-export type Answer = ({ result: JobResult } | { failure: string }) & { ms: number };
+/** The result of one job, with its run time and its processor time in milliseconds. */
+export type Answer = ({ result: JobResult } | { failure: string }) & { ms: number; cpuMs: number };
 
 /** A message from a worker. The worker first reports that it is ready, then answers each request. */
 export type WorkerMessage = { ready: true } | { id: number; answers: Answer[] };

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import { FairQueue } from "./fair-queue.ts";
 import type { Answer, Job, JobResult, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
 import { QuickJobs } from "./quick-jobs.ts";
@@ -18,6 +18,7 @@ export interface PoolOptions {
   readonly memoryMb: number;
   /** Path of a module with additional checks (see loadChecks); empty for none. */
   readonly checks?: string;
+  readonly clock: Clock;
   readonly timers: Timers;
   /** Called when a worker thread ends unexpectedly. Not called for a thread that the pool stops at a job's limit. */
   readonly onError: (error: unknown, message: string) => void;
@@ -33,6 +34,8 @@ export interface JobOptions {
   readonly caller?: string | undefined;
   /** Identifies the schema or rule. Jobs that differ only in the value have the same key. */
   readonly key?: string;
+  /** Called once with the milliseconds of the processor that the job used, also if the pool stopped the job. */
+  readonly onCpu?: ((ms: number) => void) | undefined;
 }
 
 interface Pending {
@@ -40,6 +43,7 @@ interface Pending {
   readonly signal: AbortSignal | undefined;
   readonly caller: string | undefined;
   readonly key: string | undefined;
+  readonly onCpu: ((ms: number) => void) | undefined;
   resolve(result: JobResult): void;
   reject(error: Error): void;
 }
@@ -50,7 +54,9 @@ interface Slot {
   readonly progress: Int32Array<SharedArrayBuffer>;
   ready: boolean;
   /** The running jobs: one job, or several that are known to be quick. */
-  current?: { id: number; pendings: Pending[]; cancel: () => void; quick: boolean } | undefined;
+  current?:
+    | { id: number; pendings: Pending[]; cancel: () => void; quick: boolean; beginMs: number }
+    | undefined;
 }
 
 /**
@@ -101,10 +107,10 @@ export class WorkerPool {
    * @throws DeputeError CHECK_TIMEOUT at the limit of time or memory, LIMIT_EXCEEDED if the queue is full,
    *   SHUTTING_DOWN after `close`, INTERNAL for a fault in the verifier
    */
-  run<J extends Job>(job: J, { signal, caller, key }: JobOptions = {}): Promise<JobResult<J>> {
+  run<J extends Job>(job: J, { signal, caller, key, onCpu }: JobOptions = {}): Promise<JobResult<J>> {
     if (this.#closed) return Promise.reject(shuttingDown());
     return new Promise((resolve, reject) => {
-      const pending = { job, signal, caller, key, resolve: resolve as Pending["resolve"], reject };
+      const pending = { job, signal, caller, key, onCpu, resolve: resolve as Pending["resolve"], reject };
       const lane = this.#quickJobs.isQuick(key) ? this.#quick : this.#unknown;
       if (!this.#makeRoom(lane, caller ?? "")) {
         reject(this.#tooMany());
@@ -205,7 +211,7 @@ export class WorkerPool {
       const { pendings, quick } = next;
       const id = ++this.#requests;
       const cancel = this.#options.timers.after(this.#options.jobLimitMs, () => this.#onTimeout(slot));
-      slot.current = { id, pendings, cancel, quick };
+      slot.current = { id, pendings, cancel, quick, beginMs: this.#options.clock.monotonic() };
       Atomics.store(slot.progress, 0, 0);
       slot.worker.postMessage({ id, jobs: pendings.map(({ job }) => job) } satisfies WorkerRequest);
     }
@@ -254,7 +260,8 @@ export class WorkerPool {
     this.#awaitIdle();
   }
 
-  #settle({ key, resolve, reject }: Pending, answer: Answer | undefined): void {
+  #settle({ key, onCpu, resolve, reject }: Pending, answer: Answer | undefined): void {
+    onCpu?.(answer?.cpuMs ?? 0);
     this.#quickJobs.record(key, answer?.ms ?? 0);
     if (answer !== undefined && "result" in answer) {
       resolve(answer.result);
@@ -299,6 +306,8 @@ export class WorkerPool {
     if (current === undefined) return;
     current.cancel();
     const culprit = Atomics.load(slot.progress, 0);
+    // A stopped thread no longer tells its processor time. It ran without a pause, so its run time stands for it.
+    current.pendings[culprit]?.onCpu?.(this.#options.clock.monotonic() - current.beginMs);
     for (const [i, pending] of current.pendings.entries()) {
       if (i === culprit && !this.#closed) this.#quickJobs.record(pending.key, Number.POSITIVE_INFINITY);
       if (i === culprit || this.#closed) pending.reject(error);

@@ -1,6 +1,7 @@
 /** Entry point of a worker thread, which answers jobs one after the other. The pool enforces the limits (pool.ts). */
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
+import { threadCpuMs } from "@depute/core";
 import type { Answer, Job, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
 import { loadChecks } from "./more-checks.ts";
 import { JobRunner } from "./run-job.ts";
@@ -28,12 +29,13 @@ port.on("message", ({ id, jobs }: WorkerRequest) => {
 
 function answer(job: Job): Answer {
   const start = performance.now();
+  const startCpuMs = threadCpuMs();
+  const times = () => ({ ms: performance.now() - start, cpuMs: threadCpuMs() - startCpuMs });
   try {
-    const result = runner.run(job);
-    return { result, ms: performance.now() - start };
+    return { result: runner.run(job), ...times() };
   } catch (error) {
     const failure = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    return { failure, ms: performance.now() - start };
+    return { failure, ...times() };
   }
 }
 

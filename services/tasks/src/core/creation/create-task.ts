@@ -21,9 +21,11 @@ import type { Advance } from "../rules/advance.ts";
 import { cancelIfOpen } from "../rules/cancel.ts";
 import { type IdPolicies, idOutcome } from "../rules/id-policy.ts";
 import { type Above, type Admission, newTask } from "../rules/new-task.ts";
+import { fullOwner } from "../rules/open-tasks.ts";
 import { placeUnder, type TreeLimits } from "../rules/tree.ts";
 import { isDelegate, isDelegator, taskNotFound, type Viewer } from "../rules/visibility.ts";
 import { insertBlocks, insertDelegation } from "../store/delegation-rows.ts";
+import { addOpenTask, areCounted, countOpenTasks } from "../store/open-task-rows.ts";
 import { findRequest, insertRequest } from "../store/request-rows.ts";
 import {
   findAllByExternalId,
@@ -170,6 +172,7 @@ export async function createTaskWithin(
   const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
   const nowMs = engine.clock.now();
   const organization = owningOrganization(rights, above);
+  await assertPlace(engine, tx, { delegator, organization });
   const reader = { agentId, principal: agentPrincipal };
   const to = { taskId, delegator, organization, capabilityId, reader };
   const packed = await packContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
@@ -180,6 +183,7 @@ export async function createTaskWithin(
   const { record, events } = stream === undefined ? creation : dispatchedAtOnce(creation, stream, nowMs);
   await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
   engine.noteWritten(tx, record);
+  await addOpenTask(tx, record.task);
   await insertEvents(tx, events);
   const { input, workerToken } = draft;
   await insertInput(tx, taskId, { input, workerToken });
@@ -199,6 +203,21 @@ export async function createTaskWithin(
     tx.afterCommit(() => stream.deliver([work]));
   }
   return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input }, events };
+}
+
+/** @throws DeputeError LIMIT_EXCEEDED if the delegator or the organization has too many open tasks */
+async function assertPlace(
+  { quotas }: Engine,
+  tx: ReadTx,
+  owners: { readonly delegator: string; readonly organization: string },
+): Promise<void> {
+  if (!areCounted(owners)) return;
+  const max = {
+    principal: quotas.maxOpenTasks("principal"),
+    organization: quotas.maxOpenTasks("organization"),
+  };
+  const full = fullOwner(await countOpenTasks(tx, owners), max);
+  if (full !== undefined) throw quotas.tooManyTasks(full);
 }
 
 function carriesContexts({ contextIds, contexts }: TaskDraft): boolean {
