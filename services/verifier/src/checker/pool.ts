@@ -53,6 +53,8 @@ interface Slot {
   /** Shared memory that holds the position of the running job in its request. */
   readonly progress: Int32Array<SharedArrayBuffer>;
   ready: boolean;
+  /** The processor time of the thread in milliseconds, as it told with its last message. */
+  usedMs: number;
   /** The running jobs: one job, or several that are known to be quick. */
   current?:
     | { id: number; pendings: Pending[]; cancel: () => void; quick: boolean; beginMs: number }
@@ -68,6 +70,9 @@ const MAX_TOGETHER_CHARS = 256 * 1024;
 
 /** Time in milliseconds after which idle threads end. An idle thread needs about 35 MB. */
 const IDLE_MS = 60_000;
+
+/** Milliseconds that a thread has to tell its processor time before it is ended. */
+const CPU_ANSWER_MS = 100;
 
 /** Number of consecutive failed starts after which the pool rejects its jobs. */
 const MAX_FAILED_STARTS = 3;
@@ -148,7 +153,7 @@ export class WorkerPool {
         stackSizeMb: 4,
       },
     });
-    const slot: Slot = { worker, progress, ready: false };
+    const slot: Slot = { worker, progress, ready: false, usedMs: 0 };
     this.#slots.add(slot);
     worker.on("message", (message: WorkerMessage) => this.#onMessage(slot, message));
     worker.on("error", (error) => this.#onLost(slot, error));
@@ -246,6 +251,7 @@ export class WorkerPool {
   }
 
   #onMessage(slot: Slot, message: WorkerMessage): void {
+    slot.usedMs = message.usedMs;
     if ("ready" in message) {
       slot.ready = true;
       this.#failedStarts = 0;
@@ -277,8 +283,9 @@ export class WorkerPool {
   }
 
   #onTimeout(slot: Slot): void {
-    this.#end(slot, stopped(`stopped after ${this.#options.jobLimitMs} ms`, this.#options.jobLimitMs));
-    void slot.worker.terminate();
+    const { jobLimitMs } = this.#options;
+    const stoppedJob = this.#end(slot, stopped(`stopped after ${jobLimitMs} ms`, jobLimitMs));
+    void this.#terminate(slot, stoppedJob);
     this.#refill();
   }
 
@@ -287,32 +294,58 @@ export class WorkerPool {
     const outOfMemory = (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
     if (!slot.ready) this.#failedStarts += 1;
     if (!outOfMemory) this.#options.onError(error, "checker worker died");
-    this.#end(
+    const lostJob = this.#end(
       slot,
       stopped(
         outOfMemory ? "stopped at the memory limit" : "its worker thread exited",
         this.#options.jobLimitMs,
       ),
     );
-    void slot.worker.terminate();
+    void this.#terminate(slot, lostJob);
     this.#refill();
   }
 
-  /** Removes a worker and rejects its running job. Other jobs of the same batch return to the queue. */
-  #end(slot: Slot, error: DeputeError): void {
+  /** Ends a thread, and counts the processor time of the job that it ran. */
+  async #terminate({ worker, usedMs }: Slot, job: { pending: Pending; ranMs: number } | undefined): Promise<void> {
+    if (job?.pending.onCpu !== undefined) {
+      const nowMs = await this.#cpuOf(worker);
+      // A thread that does not tell its processor time ran without a pause, so the run time stands for it.
+      job.pending.onCpu(nowMs === undefined ? job.ranMs : Math.max(0, nowMs - usedMs));
+    }
+    await worker.terminate();
+  }
+
+  /** Returns the processor time of a thread in milliseconds; undefined if the thread does not tell it in time. */
+  async #cpuOf(worker: Worker): Promise<number | undefined> {
+    const told = worker.cpuUsage().then(
+      ({ user, system }) => (user + system) / 1000,
+      () => undefined,
+    );
+    return new Promise((resolve) => {
+      const cancel = this.#options.timers.after(CPU_ANSWER_MS, () => resolve(undefined));
+      void told.then(resolve).finally(cancel);
+    });
+  }
+
+  /**
+   * Removes a worker and rejects its running job. Other jobs of the same batch return to the queue.
+   *
+   * @returns the rejected job, with its run time in milliseconds
+   */
+  #end(slot: Slot, error: DeputeError): { pending: Pending; ranMs: number } | undefined {
     this.#slots.delete(slot);
     const { current } = slot;
     slot.current = undefined;
-    if (current === undefined) return;
+    if (current === undefined) return undefined;
     current.cancel();
     const culprit = Atomics.load(slot.progress, 0);
-    // A stopped thread no longer tells its processor time. It ran without a pause, so its run time stands for it.
-    current.pendings[culprit]?.onCpu?.(this.#options.clock.monotonic() - current.beginMs);
     for (const [i, pending] of current.pendings.entries()) {
       if (i === culprit && !this.#closed) this.#quickJobs.record(pending.key, Number.POSITIVE_INFINITY);
       if (i === culprit || this.#closed) pending.reject(error);
       else this.#unknown.push(pending.caller ?? "", pending);
     }
+    const pending = current.pendings[culprit];
+    return pending && { pending, ranMs: this.#options.clock.monotonic() - current.beginMs };
   }
 
   #refill(): void {

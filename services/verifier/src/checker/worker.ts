@@ -24,7 +24,7 @@ port.on("message", ({ id, jobs }: WorkerRequest) => {
     Atomics.store(progress, 0, place);
     return answer(job);
   });
-  port.postMessage({ id, answers } satisfies WorkerMessage);
+  port.postMessage({ id, answers, usedMs: threadCpuMs() } satisfies WorkerMessage);
 });
 
 function answer(job: Job): Answer {
@@ -44,4 +44,4 @@ for (const dialect of ["draft-07", "2020-12"] as const) {
   const schema = JSON.stringify({ type: "object", properties: { a: { type: "string", pattern: "^a" } } });
   runner.run({ kind: "validate", dialect, schema, value: '{"a":"a"}' });
 }
-port.postMessage({ ready: true } satisfies WorkerMessage);
+port.postMessage({ ready: true, usedMs: threadCpuMs() } satisfies WorkerMessage);

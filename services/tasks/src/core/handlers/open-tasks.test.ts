@@ -47,7 +47,7 @@ test("a replay returns the task that is there, also without a place", async () =
 
 const output = { full: { kind: { case: "stringValue", value: "done" } } } as const;
 test.each<[string, (taskId: string) => Promise<unknown>]>([
-  ["cancelled", (taskId) => bench.tasks.cancelTask({ taskId, requestId: "c" }, by(ALICE))],
+  ["cancelled", (taskId) => bench.tasks.cancelTask({ taskId }, by(ALICE))],
   [
     "completed",
     async () => bench.workers.completeAssignment({ lease: await begin(bench, "worker"), output }),
@@ -76,7 +76,7 @@ test("a task that is created in the place of another needs no further place", as
   await create(by(ALICE), named);
   await create(by(ALICE));
   const request = { requestId: "new", draft: { agentId: "worker", description: "other", ...named } };
-  const conflictPolicy = IdConflictPolicy.REPLACE;
+  const conflictPolicy = IdConflictPolicy.TERMINATE_EXISTING;
   await bench.tasks.createTask({ ...request, conflictPolicy }, by(ALICE));
   expect(await openOf(ALICE)).toMatchObject({ principal: 2 });
 });
@@ -92,13 +92,13 @@ test("children count for their delegator and the organization of their root", as
   const { task } = await create(by(ALICE, "acme"));
   await create(by(ALICE), { agentId: "bob", parentTaskId: task?.id ?? "" });
   expect(await openOf(ALICE, "acme")).toEqual({ principal: 2, organization: 2 });
-  await bench.tasks.cancelTask({ taskId: task?.id ?? "", requestId: "c" }, by(ALICE));
+  await bench.tasks.cancelTask({ taskId: task?.id ?? "" }, by(ALICE));
   expect(await openOf(ALICE, "acme")).toEqual({ principal: 0, organization: 0 });
 });
 
 test("each task of a batch needs a place of its own", async () => {
   const requests = ["a", "b", "c"].map((requestId) => ({ requestId, draft: { agentId: "worker" } }));
-  const { outcomes } = await bench.tasks.createTasks({ requests }, by(ALICE));
+  const { outcomes } = await bench.tasks.batchCreateTasks({ requests }, by(ALICE));
   expect(outcomes.map(({ outcome }) => outcome.case).sort()).toEqual(["error", "taskId", "taskId"]);
 });
 
@@ -125,7 +125,7 @@ test("a start counts anew what an older version did not count", async () => {
 
 test("an owner without open tasks has no row", async () => {
   const { task } = await create(by(ALICE, "acme"));
-  await bench.tasks.cancelTask({ taskId: task?.id ?? "", requestId: "c" }, by(ALICE));
+  await bench.tasks.cancelTask({ taskId: task?.id ?? "" }, by(ALICE));
   const rows = await bench.runtime.context.engine.store.read((tx) =>
     tx.all(row({ n: integer }), "SELECT count(*) AS n FROM open_tasks"),
   );
