@@ -84,10 +84,16 @@ export { identityRefused } from "./identities/refusals.ts";
 export type { AssertionId, ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
 export { unavailable } from "./interceptors/client.ts";
 export { currentCall } from "./interceptors/current-call.ts";
-export { type CpuQuota, chargeCpu, countCpu, cpuQuotaOf, isCpuScarce } from "./interceptors/verification-cpu.ts";
 export type { OnRoleDenied } from "./interceptors/roles.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
+export {
+  type CpuQuota,
+  chargeCpu,
+  countCpu,
+  cpuQuotaOf,
+  isCpuScarce,
+} from "./interceptors/verification-cpu.ts";
 export { NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";

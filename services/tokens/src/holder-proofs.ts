@@ -70,9 +70,7 @@ export class HolderProofs {
     const { proof: jwt, session, ...expected } = this.presentationOf(proof);
     const expectation = { ...expected, ...bound };
     return countCpu(() =>
-      session === undefined
-        ? checkProof(engine, jwt, expectation)
-        : session.check(engine, jwt, expectation),
+      session === undefined ? checkProof(engine, jwt, expectation) : session.check(engine, jwt, expectation),
     );
   }
 

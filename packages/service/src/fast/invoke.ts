@@ -10,12 +10,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import {
-  answerCheckedKey,
-  clientAddressKey,
-  clientCertificateKey,
-  messageSizesKey,
-} from "../call-values.ts";
+import { answerCheckedKey, clientAddressKey, clientCertificateKey, messageSizesKey } from "../call-values.ts";
 import type { CallEnd } from "../calls.ts";
 import { callEndKey } from "../calls.ts";
 import type { AnswerHead, Call } from "./call.ts";

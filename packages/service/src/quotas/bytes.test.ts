@@ -1,7 +1,11 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { createClient, type Transport } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
 import { RetryInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { ErrorReason } from "@depute/core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -27,9 +31,7 @@ beforeAll(async () => {
     module: echo,
     principals: ["ada", "bob", ...Object.keys(ORGANIZATIONS)],
     organizations: ORGANIZATIONS,
-    commonArgs: [
-      ...["--quota-bytes", String(BYTES), "--quota-organization-factor", "2"],
-    ],
+    commonArgs: [...["--quota-bytes", String(BYTES), "--quota-organization-factor", "2"]],
   });
 }, 60_000);
 afterAll(() => host.stop());
@@ -116,23 +118,28 @@ test("the members of an organization share its bytes, and another organization i
 test.each([
   ["the fast path", () => host.transport],
   ["the adapter", () => createGrpcWebTransport({ baseUrl: host.url, httpVersion: "1.1" })],
-])("an open stream over %s waits for room, and loses nothing", async (_, transportOf) => {
-  const client = createClient(EchoService, transportOf());
-  let received = 0;
-  const reading = (async () => {
-    for await (const { text } of client.server({ do: "flood" }, as("ada"))) received += text.length > 3 ? 1 : 0;
-  })();
-  const settle = () => new Promise((resolve) => setTimeout(resolve, 300));
-  await settle();
-  // Each message has a kilobyte, so a second's quota is about ten of them.
-  expect(received).toBeGreaterThan(5);
-  expect(received).toBeLessThan(15);
-  expect(await outcome(client.unary({}, as("ada")))).toMatchObject(refused("principal"));
-  const advancing = setInterval(() => host.clock.advance(600_000), 50);
-  await reading;
-  clearInterval(advancing);
-  expect(received).toBe(FLOOD);
-}, 180_000);
+])(
+  "an open stream over %s waits for room, and loses nothing",
+  async (_, transportOf) => {
+    const client = createClient(EchoService, transportOf());
+    let received = 0;
+    const reading = (async () => {
+      for await (const { text } of client.server({ do: "flood" }, as("ada")))
+        received += text.length > 3 ? 1 : 0;
+    })();
+    const settle = () => new Promise((resolve) => setTimeout(resolve, 300));
+    await settle();
+    // Each message has a kilobyte, so a second's quota is about ten of them.
+    expect(received).toBeGreaterThan(5);
+    expect(received).toBeLessThan(15);
+    expect(await outcome(client.unary({}, as("ada")))).toMatchObject(refused("principal"));
+    const advancing = setInterval(() => host.clock.advance(600_000), 50);
+    await reading;
+    clearInterval(advancing);
+    expect(received).toBe(FLOOD);
+  },
+  180_000,
+);
 
 test("a caller that leaves a waiting stream ends it", async () => {
   const client = host.client(EchoService);

@@ -5,13 +5,29 @@ import { fromConnectError } from "@depute/service";
 import { as } from "@depute/service/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { typeOf } from "../testing/decisions.ts";
-import { alice, bob, CALL, carol, id, mallory, mint, prove, readFile, requirePresent, verify } from "../testing/holders.ts";
+import {
+  alice,
+  bob,
+  CALL,
+  carol,
+  id,
+  mallory,
+  mint,
+  prove,
+  readFile,
+  requirePresent,
+  verify,
+} from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 
 /** A service where one millisecond of the processor a second is a principal's quota. Its clock stands still. */
 let platform: Platform;
 beforeAll(async () => {
-  platform = await startPlatform(["--revocation-max-staleness", "24h"], ["--quota-verification-cpu", "1"], [id(carol)]);
+  platform = await startPlatform(
+    ["--revocation-max-staleness", "24h"],
+    ["--quota-verification-cpu", "1"],
+    [id(carol)],
+  );
 });
 afterAll(() => platform.stop());
 beforeEach(() => platform.clock.advance(3_600_000));
@@ -36,7 +52,9 @@ async function untilRefused(call: () => Promise<unknown>) {
 }
 
 const verifyProof = (holder: typeof alice) =>
-  platform.tokens.verifyProof({ proof: { jwt: prove(platform, holder), method: CALL.htm, target: CALL.htu } });
+  platform.tokens.verifyProof({
+    proof: { jwt: prove(platform, holder), method: CALL.htm, target: CALL.htu },
+  });
 
 test("the holder of a token pays for its verification, and no other holder", async () => {
   const { token } = (await mint(platform)) as { token: SerializedDCT };

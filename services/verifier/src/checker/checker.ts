@@ -6,12 +6,12 @@ import {
   invalid,
   parseStrictJson,
 } from "@depute/core";
+import { chargeCpu, countCpu, cpuQuotaOf } from "@depute/service";
 import { type Dialect, fitsQuickly, type Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Compilable } from "../rules/spec-validation.ts";
 import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
 import { type JobOptions, type PoolOptions, WorkerPool } from "./pool.ts";
-import { chargeCpu, countCpu, cpuQuotaOf } from "@depute/service";
 import { keyOf, type PreparedRule } from "./prepared-rule.ts";
 
 /**
@@ -64,7 +64,8 @@ export class Checker {
     output: string,
     by: CheckCaller = {},
   ): Promise<CheckResult> {
-    if (quick !== undefined && onEventLoop(() => fitsQuickly(quick, output))) return { passed: true, score: 1 };
+    if (quick !== undefined && onEventLoop(() => fitsQuickly(quick, output)))
+      return { passed: true, score: 1 };
     const result = await this.#run({ kind: "verify", outputRule: text, output }, { ...by, key });
     if ("notJson" in result) throw notJson("output");
     return result;

@@ -306,7 +306,10 @@ export class WorkerPool {
   }
 
   /** Ends a thread, and counts the processor time of the job that it ran. */
-  async #terminate({ worker, usedMs }: Slot, job: { pending: Pending; ranMs: number } | undefined): Promise<void> {
+  async #terminate(
+    { worker, usedMs }: Slot,
+    job: { pending: Pending; ranMs: number } | undefined,
+  ): Promise<void> {
     if (job?.pending.onCpu !== undefined) {
       const nowMs = await this.#cpuOf(worker);
       // A thread that does not tell its processor time ran without a pause, so the run time stands for it.

@@ -1,5 +1,5 @@
-import { IdConflictPolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { IdConflictPolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { integer, row } from "@depute/store";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Bench, begin, openBench } from "../../testing/bench.ts";
