@@ -20,6 +20,7 @@ export const SLOW: readonly string[] = [
   "tests/tls/**",
   "cli/src/processes.test.ts",
   "tests/{registry,tasks,tokens,verifier}/replicas.test.ts",
+  "tests/tasks/open-task-replicas.test.ts",
   "tests/cli/**",
   "examples/**",
   "tests/docs/commands.test.ts",
@@ -38,6 +39,7 @@ export const SLOW: readonly string[] = [
   "tests/asp/hostile.test.ts",
   "services/verifier/src/threats.test.ts",
   "services/verifier/src/checker/pool.test.ts",
+  "services/verifier/src/handlers/verification-cpu.test.ts",
   // Models and long properties.
   "**/model.test.ts",
   "**/*.property.test.ts",

@@ -1,4 +1,5 @@
 import { type ContextKey, type ContextValues, createContextKey } from "@connectrpc/connect";
+import type { Quotas } from "./quotas/quotas.ts";
 
 /** Facts about a call that interceptors pass to handlers and to later interceptors. */
 
@@ -47,6 +48,26 @@ export const chargeKey: ContextKey<((principal: string, organization: string) =>
   createContextKey<((principal: string, organization: string) => void) | undefined>(undefined, {
     description: "charge",
   });
+
+/** The quotas that the call's service counts; undefined for none. */
+export const quotasKey: ContextKey<Quotas | undefined> = createContextKey<Quotas | undefined>(undefined, {
+  description: "quotas",
+});
+
+/** Processor time of verification in the call that no principal has paid yet, in milliseconds. */
+export const cpuTallyKey: ContextKey<number> = createContextKey(0, { description: "cpu tally" });
+
+/** The sizes of a call's messages, in bytes as they cross the socket, before compression and without headers. */
+export interface MessageSizes {
+  readonly request: number;
+  /** Called with the size of each message of the response. */
+  onAnswer?: (bytes: number) => void;
+}
+
+/** The sizes of messages, where the transport knows them; otherwise undefined. */
+export const messageSizesKey: ContextKey<MessageSizes | undefined> = createContextKey<
+  MessageSizes | undefined
+>(undefined, { description: "message sizes" });
 
 /** The revocation ids of the caller's token, the authority's first; empty without a verified token. */
 export const blocksKey: ContextKey<readonly string[]> = createContextKey<readonly string[]>([], {

@@ -104,6 +104,20 @@ export const DOMAIN_METRICS = {
     labels: {},
     owner: "verifier",
   },
+  depute_quota_refusals_total: {
+    kind: "counter",
+    help: "Calls that a quota refused, by the name of the quota.",
+    labels: {
+      limit: "the quotas of docs/operations.md, with `principal_` or `organization_` before the name",
+    },
+    owner: "every",
+  },
+  depute_verification_cpu_seconds_total: {
+    kind: "counter",
+    help: "Seconds of the processor that this process counted against quotas of verification.",
+    labels: {},
+    owner: "every",
+  },
   depute_store_size_bytes: {
     kind: "gauge",
     help: "Size in bytes of a store: the SQLite file with its write-ahead log, or the tables of the Postgres schema.",

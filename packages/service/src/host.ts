@@ -41,8 +41,9 @@ import { PeerWatch } from "./peer-watch.ts";
 import { platformKeys } from "./platform-keys.ts";
 import { ProcessMetrics } from "./process-metrics.ts";
 import { FairTurns } from "./quotas/fair-turns.ts";
+import { countedQuotas } from "./quotas/quota-metrics.ts";
 import { quotaLimitsOf } from "./quotas/quota-settings.ts";
-import { Quotas } from "./quotas/quotas.ts";
+import type { Quotas } from "./quotas/quotas.ts";
 import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
 import { ReplicaTable } from "./replica-table.ts";
@@ -136,7 +137,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const measures = new ProcessMetrics(metrics, clock);
   const stopping = new AbortController();
   const turns = new FairTurns({ clock, timers });
-  const quotas = new Quotas(quotaLimitsOf(common), clock);
+  const quotas = countedQuotas(quotaLimitsOf(common), clock, measures.domain);
   const tracing = common.otlpEndpoint !== "";
   const running: Running[] = [];
   const trails: AuditTrail[] = [];
@@ -249,6 +250,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
         publicUrl: publicUrlOf(module.name),
         addresses,
+        quotas,
         turns,
         stopping: stopping.signal,
       };

@@ -87,6 +87,13 @@ export { currentCall } from "./interceptors/current-call.ts";
 export type { OnRoleDenied } from "./interceptors/roles.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
+export {
+  type CpuQuota,
+  chargeCpu,
+  countCpu,
+  cpuQuotaOf,
+  isCpuScarce,
+} from "./interceptors/verification-cpu.ts";
 export { NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
@@ -121,7 +128,7 @@ export {
   PLATFORM_KEYS,
 } from "./platform-keys.ts";
 export { FairTurns, lineOf, type Turn } from "./quotas/fair-turns.ts";
-export { type QuotaLimits, Quotas } from "./quotas/quotas.ts";
+export { type QuotaLimits, type QuotaOwner, Quotas } from "./quotas/quotas.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { REPLICA_MIGRATIONS, type ReplicaTable, type ReportedReplica } from "./replica-table.ts";

@@ -17,6 +17,7 @@ import type { Registry } from "./metrics.ts";
 import type { ModuleName, ServiceName } from "./names.ts";
 import type { KeySource } from "./platform-keys.ts";
 import type { FairTurns } from "./quotas/fair-turns.ts";
+import type { Quotas } from "./quotas/quotas.ts";
 import type { ReplicaTable } from "./replica-table.ts";
 import type { RolesBySettings } from "./roles/caller-roles.ts";
 import type { Manners } from "./service-manners.ts";
@@ -97,6 +98,8 @@ export interface ServiceDeps {
   readonly publicUrl: string;
   /** Finds the network address of a request's client. */
   readonly addresses: ClientAddresses;
+  /** The quotas of callers, for records that a service counts in its store. */
+  readonly quotas: Pick<Quotas, "maxOpenTasks" | "tooManyTasks">;
   /** The turns of callers in this process, for requests that are no RPCs. */
   readonly turns: Pick<FairTurns, "enter">;
   /** Aborts when the process begins to drain, so that long responses end. */

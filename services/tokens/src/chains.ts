@@ -15,7 +15,7 @@ import {
   type VerifyResult,
   verifyToken,
 } from "@depute/dct";
-import { fromConnectError, ownHeaders } from "@depute/service";
+import { countCpu, fromConnectError, ownHeaders } from "@depute/service";
 import type { RevocationState } from "./revocation-state.ts";
 import { type Block, blocksOf, readTokenDocument } from "./rules/documents.ts";
 import { chainHolds } from "./rules/order.ts";
@@ -305,6 +305,7 @@ export class Chains {
   }
 
   #verify(input: TokenInput, context: VerificationContext): VerifyResult {
-    return verifyToken(this.#options.engine, input, context, { verified: this.#verified });
+    const { engine } = this.#options;
+    return countCpu(() => verifyToken(engine, input, context, { verified: this.#verified }));
   }
 }

@@ -9,6 +9,7 @@ import {
   HolderSessions,
   type Presentation,
 } from "@depute/dct";
+import { countCpu } from "@depute/service";
 import type { RevocationState } from "./revocation-state.ts";
 import { isSameTarget } from "./rules/target.ts";
 import type { UsedProofs } from "./seen-proofs.ts";
@@ -68,9 +69,9 @@ export class HolderProofs {
     const { engine } = this.#options;
     const { proof: jwt, session, ...expected } = this.presentationOf(proof);
     const expectation = { ...expected, ...bound };
-    return session === undefined
-      ? checkProof(engine, jwt, expectation)
-      : session.check(engine, jwt, expectation);
+    return countCpu(() =>
+      session === undefined ? checkProof(engine, jwt, expectation) : session.check(engine, jwt, expectation),
+    );
   }
 
   /**

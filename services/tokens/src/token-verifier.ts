@@ -18,7 +18,7 @@ import {
   type TokenInput,
   type VerifyResult,
 } from "@depute/dct";
-import { type Identity, identityOf } from "@depute/service";
+import { chargeCpu, cpuQuotaOf, type Identity, identityOf, isCpuScarce } from "@depute/service";
 import type { AuditLog } from "./audit-log.ts";
 import type { BlockRecords, Notes } from "./block-notes.ts";
 import type { Chains, Verification } from "./chains.ts";
@@ -151,6 +151,8 @@ export class TokenVerifier {
    * would be different. A denial before the check of the proof marks nothing, so forged tokens cannot fill the memory
    * of proofs. Marking the proof may wait for the store. So revocations are checked again afterwards, in the same turn
    * of the event loop as the response. After a revocation is acknowledged, no token with the revoked block is allowed.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
    */
   async verify(request: VerifyTokenRequest, caller: string): Promise<VerifyTokenResponse> {
     const { audit, chains, clock, engine, proofs, state } = this.#options;
@@ -162,6 +164,7 @@ export class TokenVerifier {
     const input = toSerialized(request.token);
     const presentation = proofs.presentationOf(request.proof);
     const isBearer = presentation.proof === undefined && !this.#options.isProofRequired;
+    this.#assertCpu(request, isBearer, now);
     const minSequence = Number(request.minRevocationSequence);
     if (state.sequence < minSequence) await this.#look();
     const presentationContext = {
@@ -189,6 +192,7 @@ export class TokenVerifier {
       ...{ kind: "verify_token", caller, principal, ...decisionOf(denial) },
       blocks: blocks.map(({ revocationId }) => revocationId),
     });
+    chargeCpu(principal);
     const revocationSequence = BigInt(state.sequence);
     if (denial !== undefined || !result.ok) {
       const reason = toDenialReason(denial ?? { type: "internal_context" });
@@ -203,6 +207,23 @@ export class TokenVerifier {
       blocks: toTokenBlocks(blocks),
       revocationSequence,
     });
+  }
+
+  /**
+   * Requires that the payer of the verification has processor time left. Only the holder of a key learns that its quota
+   * is used, so its proof is checked first.
+   */
+  #assertCpu({ token: presented, proof }: VerifyTokenRequest, isBearer: boolean, now: number): void {
+    cpuQuotaOf()?.assertRoom();
+    if (!isCpuScarce()) return;
+    const input = toSerialized(presented);
+    const token = readTokenDocument(input);
+    const holder = token === undefined ? "" : holderOf(token);
+    const quota = cpuQuotaOf(holder);
+    if (quota === undefined || quota.hasRoom) return;
+    const isHolder =
+      proof?.jwt && this.#options.proofs.check(proof, { principal: holder, token: input.token, now }).ok;
+    if (isBearer || isHolder) quota.assertRoom();
   }
 
   /**
@@ -239,6 +260,8 @@ export class TokenVerifier {
   /**
    * Returns the principal of a holder proof and marks the proof as used (RFC 9449). With a token, the proof must name
    * that token, and its key must be the token's holder. The token itself is not verified.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
    */
   async verifyProof(proof: HolderProof, token: string | undefined, caller: string): Promise<ProofResult> {
     const { audit, clock, proofs } = this.#options;
@@ -246,8 +269,10 @@ export class TokenVerifier {
     const loading = proofs.load(proof.jwt);
     if (loading !== undefined) await loading;
     const checked = proofs.check(proof, { now: clock.now(), ...(token !== undefined && boundTo(token)) });
-    const denial = checked.ok ? await proofs.useUp(checked.proof, "identity", proof.jwt) : checked.denial;
     const principal = checked.ok ? checked.proof.principal : "";
+    cpuQuotaOf(principal)?.assertRoom();
+    chargeCpu(principal);
+    const denial = checked.ok ? await proofs.useUp(checked.proof, "identity", proof.jwt) : checked.denial;
     audit.add({ kind: "verify_proof", caller, principal, ...decisionOf(denial), blocks: [] });
     return denial === undefined ? { ok: true, principal } : { ok: false, denial };
   }

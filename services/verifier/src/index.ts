@@ -116,9 +116,7 @@ export const verifier = defineService({
       jobLimitMs: values.verifierCheckTimeout,
       maxWaiting: values.verifierMaxWaitingChecks,
       memoryMb: values.verifierCheckMemoryMb,
-      checks: values.verifierChecks,
-      timers,
-      onError,
+      ...{ checks: values.verifierChecks, clock, timers, onError },
     });
     const evidence = new EvidenceFetcher({ hosts: values.verifierEvidenceHosts, timers, logger: log });
     const reviews = new Reviews(store, deps.bus, clock, nativeEngine);

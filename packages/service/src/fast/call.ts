@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Clock } from "@depute/core";
+import type { MessageSizes } from "../call-values.ts";
 import type { FastMethod } from "./methods.ts";
 
 /** The differences between the protocols of the fast path. grpc.ts and connect.ts implement one each. */
@@ -60,4 +61,6 @@ export interface Call {
   readonly certificate: string | undefined;
   /** The address of the connection's client, in the form that the context value `clientAddressKey` has. */
   readonly address: string;
+  /** The sizes of the call's messages. */
+  readonly sizes: MessageSizes & { request: number };
 }

@@ -57,6 +57,7 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
       {
         ...{ headers, url, method, protocol, due, clock: options.clock },
         ...{ certificate: certificateOfStream(stream), address: addresses.ofStream(stream, headers) },
+        sizes: { request: 0 },
       },
       new CallEnd({ timeoutMs, timers: options.timers }),
       options,
@@ -151,7 +152,9 @@ function handlePlainCall(stream: ServerHttp2Stream, open: Open): void {
   const { chunks, length } = open;
   const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length);
   open.chunks = [];
-  const message = read(open.call, open.call.protocol.messageOf(body, open.limit));
+  const bytes = open.call.protocol.messageOf(body, open.limit);
+  open.call.sizes.request = bytes?.length ?? 0;
+  const message = read(open.call, bytes);
   if (message === undefined) void complete(stream, open, handOver(open.call, open.end, only(body)));
   else if (open.call.method.spec.kind === "unary") void complete(stream, open, answer(open, message));
   else void follow(stream, open, message);
@@ -191,6 +194,7 @@ async function answer({ call, end, options }: Open, message: Message): Promise<A
     replace(head.header, response.header);
     replace(head.trailer, response.trailer);
     const bytes = write(call, response.message);
+    call.sizes.onAnswer?.(bytes.length);
     if (bytes.length > MAX_ANSWER_BYTES) checkWritten(call, response.message, bytes);
     return protocol.answer(headers, head, bytes);
   } catch (thrown) {

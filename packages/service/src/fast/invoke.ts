@@ -10,7 +10,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { answerCheckedKey, clientAddressKey, clientCertificateKey } from "../call-values.ts";
+import { answerCheckedKey, clientAddressKey, clientCertificateKey, messageSizesKey } from "../call-values.ts";
 import type { CallEnd } from "../calls.ts";
 import { callEndKey } from "../calls.ts";
 import type { AnswerHead, Call } from "./call.ts";
@@ -76,8 +76,8 @@ export function invokeStream(
   return through(interceptors, implemented)(request) as Promise<StreamResponse>;
 }
 
-function valuesOf({ certificate, address }: Call): ContextValues {
-  const values = new PlainValues().set(clientAddressKey, address);
+function valuesOf({ certificate, address, sizes }: Call): ContextValues {
+  const values = new PlainValues().set(clientAddressKey, address).set(messageSizesKey, sizes);
   return certificate === undefined ? values : values.set(clientCertificateKey, certificate);
 }
 

@@ -66,6 +66,7 @@ export async function sendStream(
       replace(head.header, response.header);
       begin();
       const bytes = write(call, create(method.spec.method.output, item));
+      call.sizes.onAnswer?.(bytes.length);
       const isLong = packing !== null && bytes.length >= COMPRESS_MIN_BYTES;
       const frame = isLong
         ? encodeEnvelope(compressedFlag, await packing.compress(bytes))

@@ -10,6 +10,11 @@ export function currentCallInterceptor(): Interceptor {
   return (next) => (request) => withHooks(next, request, { run: (step) => current.run(request, step) });
 }
 
+/** Returns the request that this code serves; undefined for work without a call. */
+export function currentRequest(): Request | undefined {
+  return current.getStore();
+}
+
 /** Returns the circumstances of the call that this code serves; undefined for work without a call. */
 export function currentCall(): CurrentCall | undefined {
   const request = current.getStore();

@@ -1,31 +1,66 @@
-import type { Interceptor } from "@connectrpc/connect";
-import { chargeKey, trustedKey } from "../call-values.ts";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import type { Interceptor, StreamRequest } from "@connectrpc/connect";
+import type { Timers } from "@depute/core";
+import { bytesOf } from "../answer-limit.ts";
+import { chargeKey, cpuTallyKey, messageSizesKey, quotasKey, trustedKey } from "../call-values.ts";
 import { type Caller, callerKey, HOP } from "../caller.ts";
+import { Bill } from "../quotas/bill.ts";
 import { classOf } from "../quotas/call-class.ts";
-import type { Charge, Quotas } from "../quotas/quotas.ts";
-import { type Request, withHooks } from "./outcome.ts";
+import { type Pace, paced } from "../quotas/paced.ts";
+import type { Quotas } from "../quotas/quotas.ts";
+import { type Next, type Request, withHooks } from "./outcome.ts";
+
+type Response = Awaited<ReturnType<Next>>;
 
 /**
- * Counts calls against the quotas of their callers. A call with a token or a holder proof counts only after its
- * verification. Otherwise a caller could use up another principal's quota. Calls of the platform itself and of `local`
- * have no quotas.
+ * Counts calls and their bytes against the quotas of their callers. A call with a token or a holder proof counts only
+ * after its verification. Otherwise a caller could use up another principal's quota. Calls of the platform itself and of
+ * `local` have no quotas. The quota of bytes refuses further calls, and delays the messages of open streams.
  */
-export function quotasInterceptor(quotas: Quotas): Interceptor {
-  return (next) => (request) => {
-    const caller = request.contextValues.get(callerKey);
+export function quotasInterceptor(quotas: Quotas, timers: Timers): Interceptor {
+  return (next) => async (request) => {
+    const { contextValues } = request;
+    contextValues.set(quotasKey, quotas);
+    const caller = contextValues.get(callerKey);
     if (caller === undefined || isExempt(caller, request)) return next(request);
-    const kind = classOf(request.method);
-    let charge: Charge | undefined;
-    const onPrincipal = (principal: string, organization: string) => {
-      charge ??= quotas.charge(kind, principal, organization);
-    };
-    if (caller.kind === "credential") onPrincipal(caller.principal, caller.organization ?? "");
-    else request.contextValues.set(chargeKey, onPrincipal);
-    if (!request.stream) return next(request);
-    return withHooks(next, request, { end: () => charge?.end() });
+    const bill = new Bill(quotas, classOf(request.method));
+    const prove = (principal: string, organization: string) => bill.prove(principal, organization);
+    try {
+      if (caller.kind === "credential") prove(caller.principal, caller.organization ?? "");
+      else contextValues.set(chargeKey, prove);
+      return await counted(next, request, bill, timers);
+    } catch (thrown) {
+      quotas.noteRefusal(thrown);
+      throw thrown;
+    } finally {
+      bill.useCpu(contextValues.get(cpuTallyKey));
+    }
   };
 }
 
 function isExempt({ kind }: Caller, { contextValues, header }: Request): boolean {
   return kind === "local" || (contextValues.get(trustedKey) && header.get(HOP.origin) === "service");
+}
+
+async function counted(next: Next, request: Request, bill: Bill, timers: Timers): Promise<Response> {
+  const { method, contextValues } = request;
+  const sizes = contextValues.get(messageSizesKey);
+  if (sizes !== undefined) sizes.onAnswer = (bytes) => bill.use(bytes);
+  const useMessage = (desc: DescMessage) => (message: Message) => bill.use(bytesOf(desc, message));
+  const useAnswer = sizes === undefined ? useMessage(method.output) : undefined;
+  if (sizes !== undefined) bill.use(sizes.request);
+  if (!request.stream) {
+    if (sizes === undefined) useMessage(method.input)(request.message);
+    const response = await next(request);
+    if (!response.stream) useAnswer?.(response.message);
+    return response;
+  }
+  const pace = <T extends Message>(onItem: ((item: T) => void) | undefined): Pace<T> => ({
+    ...{ timers, signal: request.signal, waitMs: () => bill.waitMs },
+    ...(onItem && { onItem }),
+  });
+  const received = paced(request.message, pace(sizes === undefined ? useMessage(method.input) : undefined));
+  const passed: StreamRequest = { ...request, message: received };
+  const response = await withHooks(next, passed, { end: () => bill.end() });
+  return response.stream ? { ...response, message: paced(response.message, pace(useAnswer)) } : response;
 }

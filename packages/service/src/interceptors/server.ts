@@ -198,7 +198,7 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
     }),
     drainInterceptor(stopping),
     callerInterceptor({ ...options, mode: options.auth, exempt: EXEMPT }),
-    ...(options.quotas === undefined ? [] : [quotasInterceptor(options.quotas)]),
+    ...(options.quotas === undefined ? [] : [quotasInterceptor(options.quotas, timers)]),
     ...(options.turns === undefined ? [] : [turnsInterceptor(options.turns)]),
     currentCallInterceptor(),
     rolesInterceptor(roles),

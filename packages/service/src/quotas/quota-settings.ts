@@ -17,6 +17,27 @@ export const quotaSettings = defineSettings({
     help: "verifications of tokens, outputs and attestations a second",
     group: QUOTAS,
   },
+  quotaVerificationCpu: {
+    type: "int",
+    default: 1_000,
+    min: 1,
+    help: "milliseconds of the processor a second for verification of tokens, proofs and outputs",
+    group: QUOTAS,
+  },
+  quotaBytes: {
+    type: "int",
+    default: 67_108_864,
+    min: 1,
+    help: "bytes a second of requests and answers together",
+    group: QUOTAS,
+  },
+  quotaOpenTasks: {
+    type: "int",
+    default: 100_000,
+    min: 1,
+    help: "tasks that have not ended; all replicas count them together",
+    group: QUOTAS,
+  },
   quotaOrganizationFactor: {
     type: "int",
     default: 4,
@@ -43,7 +64,12 @@ export function quotaLimitsOf(settings: Settings<typeof quotaSettings>): QuotaLi
       mint: settings.quotaMints,
       verification: settings.quotaVerifications,
     },
+    amounts: {
+      bytes: settings.quotaBytes,
+      verification_cpu_ms: settings.quotaVerificationCpu,
+    },
     openStreams: settings.quotaOpenStreams,
+    openTasks: settings.quotaOpenTasks,
     organizationFactor: settings.quotaOrganizationFactor,
     replicas: settings.quotaReplicas,
   };

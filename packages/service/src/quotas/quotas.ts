@@ -1,13 +1,21 @@
-import { type Clock, DeputeError, ErrorReason } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, threadCpuMs } from "@depute/core";
 import { CALL_CLASSES, type CallClass } from "./call-class.ts";
-import { take } from "./rate.ts";
+import { take, use, waitOf } from "./rate.ts";
+
+/** Resources of which a call uses an amount that is known only afterwards. */
+export const AMOUNTS = ["bytes", "verification_cpu_ms"] as const;
+export type Amount = (typeof AMOUNTS)[number];
 
 /** Quotas of one principal. */
 export interface QuotaLimits {
   /** Maximum number of calls a second, by class. */
   readonly perSecond: Readonly<Record<CallClass, number>>;
+  /** Maximum amount a second: bytes of messages, and milliseconds of the processor. */
+  readonly amounts: Readonly<Record<Amount, number>>;
   /** Maximum number of open streams. */
   readonly openStreams: number;
+  /** Maximum number of open tasks. The replicas count them together, in their store. */
+  readonly openTasks: number;
   /** An organization has this many times the quotas of a principal. */
   readonly organizationFactor: number;
   /** Number of replicas among which each quota is divided. */
@@ -21,69 +29,171 @@ export interface Charge {
 
 /** Maximum number of principals and organizations that are counted. */
 const MAX_ACCOUNTS = 20_000;
-/** Milliseconds after which a caller without a free stream may try again. */
-const STREAM_RETRY_MS = 1_000;
+/** Milliseconds after which a caller without a free stream, or without a place for a task, may try again. */
+const PLACE_RETRY_MS = 1_000;
+
+/** The classes of calls that verify tokens or outputs. */
+const VERIFYING: ReadonlySet<CallClass> = new Set(["mint", "verification"]);
+
+/** The kinds of owners of a quota. */
+export type QuotaOwner = "principal" | "organization";
+
+/** The names of the rates of an account. */
+const RATES: readonly (CallClass | Amount)[] = [...CALL_CLASSES, ...AMOUNTS];
 
 /** The use of quotas by one principal or organization. */
 interface Account {
-  /** The states of the rates, by the position of the class in CALL_CLASSES; see `take`. */
+  readonly owner: QuotaOwner;
+  /** The states of the rates, by the position of the name in RATES; see `take`. */
   readonly dueMs: Float64Array;
   openStreams: number;
 }
 
 const NOTHING: Charge = { end() {} };
 
+/** What a {@link Quotas} gets from its process. */
+export interface QuotasOptions {
+  readonly clock: Clock;
+  /** Returns the processor time of this thread in milliseconds. Default: the system's count. */
+  readonly cpuMs?: () => number;
+  /** Called with the name of the limit for each refusal. */
+  readonly onRefusal?: (limit: string) => void;
+  /** Called with the seconds of the processor that verification used. */
+  readonly onCpu?: (seconds: number) => void;
+}
+
 /**
- * Counts calls and open streams against the quotas of principals and organizations, in the memory of this process. The
- * number of counted principals and organizations is limited. At the limit, the process forgets the one that called
- * least recently and has no open stream.
+ * Counts calls, open streams and amounts against the quotas of principals and organizations, in the memory of this
+ * process. The number of counted principals and organizations is limited. At the limit, the process forgets the one that
+ * called least recently and has no open stream.
  */
 export class Quotas {
   readonly #limits: QuotaLimits;
-  readonly #clock: Clock;
+  readonly #options: QuotasOptions;
   readonly #accounts = new Map<string, Account>();
+  /** The latest state of all accounts, by the position of the amount in AMOUNTS. */
+  readonly #latestDueMs = new Float64Array(AMOUNTS.length);
+  /** Returns the processor time of this thread in milliseconds. */
+  readonly cpuMs: () => number;
 
-  constructor(limits: QuotaLimits, clock: Clock) {
+  constructor(limits: QuotaLimits, options: QuotasOptions) {
     this.#limits = limits;
-    this.#clock = clock;
+    this.#options = options;
+    this.cpuMs = options.cpuMs ?? threadCpuMs;
   }
 
   /**
-   * Counts a call. A refused call counts neither for the principal nor for the organization.
+   * Counts a call. A refused call counts neither for the principal nor for the organization. A caller that has used its
+   * quota of bytes is refused too, and for calls that verify one that has used its processor time.
    *
    * @param organization empty for none
    * @returns the open stream to end, for a call of the class `stream`
    * @throws DeputeError LIMIT_EXCEEDED with `retry_after_ms`
    */
   charge(kind: CallClass, principal: string, organization: string): Charge {
-    const own = this.#accountOf(`principal ${principal}`);
-    const states = [this.#taken(kind, own, "principal", 1)];
-    const accounts = [own];
-    if (organization !== "") {
-      const shared = this.#accountOf(`organization ${organization}`);
-      states.push(this.#taken(kind, shared, "organization", this.#limits.organizationFactor));
-      accounts.push(shared);
+    const accounts = this.#accountsOf(principal, organization);
+    for (const account of accounts) {
+      this.#assertAmount("bytes", account);
+      if (VERIFYING.has(kind)) this.#assertAmount("verification_cpu_ms", account);
     }
-    for (const [i, { dueMs }] of accounts.entries()) dueMs[CALL_CLASSES.indexOf(kind)] = states[i] ?? 0;
+    const states = accounts.map((account) => this.#taken(kind, account));
+    for (const [i, { dueMs }] of accounts.entries()) dueMs[RATES.indexOf(kind)] = states[i] ?? 0;
     return kind === "stream" ? opened(accounts) : NOTHING;
   }
 
+  /**
+   * Requires that a caller has room in its quota of an amount.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED with `retry_after_ms`
+   */
+  assertRoom(amount: Amount, principal: string, organization: string): void {
+    for (const account of this.#accountsOf(principal, organization)) this.#assertAmount(amount, account);
+  }
+
+  /** Returns the milliseconds until a caller has room in its quota of an amount; 0 if it has room now. */
+  waitOf(amount: Amount, principal: string, organization: string): number {
+    const waits = this.#accountsOf(principal, organization).map((account) => this.#wait(amount, account));
+    return Math.max(...waits);
+  }
+
+  /** Counts an amount that a caller has used, also where it exceeds the quota. */
+  use(amount: Amount, count: number, principal: string, organization: string): void {
+    if (amount === "verification_cpu_ms") this.#options.onCpu?.(count / 1000);
+    const i = RATES.indexOf(amount);
+    const nowMs = this.#options.clock.monotonic();
+    for (const { owner, dueMs } of this.#accountsOf(principal, organization)) {
+      const nextMs = use(this.#rateOf(amount, owner), dueMs[i] ?? 0, nowMs, count);
+      dueMs[i] = nextMs;
+      const latestMs = this.#latestDueMs[AMOUNTS.indexOf(amount)] ?? 0;
+      this.#latestDueMs[AMOUNTS.indexOf(amount)] = Math.max(latestMs, nextMs);
+    }
+  }
+
+  /** Whether any caller may have used its quota of an amount. */
+  isScarce(amount: Amount): boolean {
+    return waitOf(this.#latestDueMs[AMOUNTS.indexOf(amount)] ?? 0, this.#options.clock.monotonic()) > 0;
+  }
+
+  /** Returns the maximum number of open tasks of an owner. */
+  maxOpenTasks(owner: QuotaOwner): number {
+    return this.#limits.openTasks * this.#factorOf(owner);
+  }
+
+  /** Returns the refusal of a task whose owner has its maximum number of open tasks. */
+  tooManyTasks(owner: QuotaOwner): DeputeError {
+    return used(owner, "open_tasks", this.maxOpenTasks(owner), PLACE_RETRY_MS);
+  }
+
+  /** Counts an exception that is a refusal by a quota. */
+  noteRefusal(thrown: unknown): void {
+    const { limit = "" } = thrown instanceof DeputeError ? thrown.metadata : {};
+    if (/^(?:principal|organization)_/.test(limit)) this.#options.onRefusal?.(limit);
+  }
+
+  #factorOf(owner: QuotaOwner): number {
+    return owner === "principal" ? 1 : this.#limits.organizationFactor;
+  }
+
+  /** Returns the part of a rate that this replica grants. */
+  #rateOf(name: CallClass | Amount, owner: QuotaOwner): number {
+    const { perSecond, amounts, replicas } = this.#limits;
+    const rate = isAmount(name) ? amounts[name] : perSecond[name];
+    return (rate * this.#factorOf(owner)) / replicas;
+  }
+
+  #wait(amount: Amount, { dueMs }: Account): number {
+    return waitOf(dueMs[RATES.indexOf(amount)] ?? 0, this.#options.clock.monotonic());
+  }
+
+  #assertAmount(amount: Amount, account: Account): void {
+    const waitMs = this.#wait(amount, account);
+    if (waitMs === 0) return;
+    const { owner } = account;
+    throw used(owner, `${amount}_per_second`, this.#rateOf(amount, owner), waitMs);
+  }
+
   /** Returns the next state of a rate. */
-  #taken(kind: CallClass, account: Account, owner: Owner, factor: number): number {
-    const { perSecond, openStreams, replicas } = this.#limits;
-    const scale = factor / replicas;
-    const maxStreams = Math.max(1, Math.floor(openStreams * scale));
-    if (kind === "stream" && account.openStreams >= maxStreams)
-      throw used(owner, "open_streams", maxStreams, STREAM_RETRY_MS);
-    const rate = perSecond[kind] * scale;
-    const taken = take(rate, account.dueMs[CALL_CLASSES.indexOf(kind)] ?? 0, this.#clock.monotonic());
+  #taken(kind: CallClass, { owner, openStreams, dueMs }: Account): number {
+    const { openStreams: maxOpen, replicas } = this.#limits;
+    const maxStreams = Math.max(1, Math.floor((maxOpen * this.#factorOf(owner)) / replicas));
+    if (kind === "stream" && openStreams >= maxStreams)
+      throw used(owner, "open_streams", maxStreams, PLACE_RETRY_MS);
+    const rate = this.#rateOf(kind, owner);
+    const taken = take(rate, dueMs[RATES.indexOf(kind)] ?? 0, this.#options.clock.monotonic());
     if ("dueMs" in taken) return taken.dueMs;
     throw used(owner, `${kind}_calls_per_second`, rate, taken.retryAfterMs);
   }
 
-  #accountOf(key: string): Account {
+  #accountsOf(principal: string, organization: string): Account[] {
+    const own = this.#accountOf(`principal ${principal}`, "principal");
+    if (organization === "") return [own];
+    return [own, this.#accountOf(`organization ${organization}`, "organization")];
+  }
+
+  #accountOf(key: string, owner: QuotaOwner): Account {
     const account = this.#accounts.get(key) ?? {
-      dueMs: new Float64Array(CALL_CLASSES.length),
+      owner,
+      dueMs: new Float64Array(RATES.length),
       openStreams: 0,
     };
     // A Map keeps the order of insertion, so the account that called least recently is the first.
@@ -102,7 +212,9 @@ export class Quotas {
   }
 }
 
-type Owner = "principal" | "organization";
+function isAmount(name: CallClass | Amount): name is Amount {
+  return name === "bytes" || name === "verification_cpu_ms";
+}
 
 function opened(accounts: readonly Account[]): Charge {
   for (const account of accounts) account.openStreams += 1;
@@ -116,7 +228,7 @@ function opened(accounts: readonly Account[]): Charge {
   };
 }
 
-function used(owner: Owner, limit: string, max: number, retryAfterMs: number): DeputeError {
+function used(owner: QuotaOwner, limit: string, max: number, retryAfterMs: number): DeputeError {
   const message = `the ${owner} has used its quota of ${max} ${limit.replaceAll("_", " ")}; call again in ${retryAfterMs} ms`;
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, message, {
     metadata: { limit: `${owner}_${limit}`, max: String(max), retry_after_ms: String(retryAfterMs) },

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { take } from "./rate.ts";
+import { take, use, waitOf } from "./rate.ts";
 
 /** Takes one at each time, and returns the times at which it was given. */
 function given(perSecond: number, times: readonly number[]): number[] {
@@ -48,6 +48,39 @@ test("a refused call succeeds after the stated wait", () => {
       if (!("retryAfterMs" in refused)) return;
       expect(take(rate, dueMs, waitedMs + refused.retryAfterMs)).toHaveProperty("dueMs");
       expect(take(rate, dueMs, waitedMs + refused.retryAfterMs - 2)).toHaveProperty("retryAfterMs");
+    }),
+  );
+});
+
+test.each([
+  ["a full quota", 0, 0],
+  ["less than the burst", 999, 0],
+  ["the whole burst", 1_000, 1],
+  ["twice the burst", 2_000, 1_001],
+  ["an hour of the rate", 3_600_000, 3_599_001],
+])("after %s, there is room in the stated time", (_, amount, waitMs) => {
+  const dueMs = use(1_000, 0, 5_000, amount);
+  expect(waitOf(dueMs, 5_000)).toBe(waitMs);
+  expect(waitOf(dueMs, 5_000 + waitMs)).toBe(0);
+  if (waitMs > 0) expect(waitOf(dueMs, 5_000 + waitMs - 1)).toBe(1);
+});
+
+test("in the long run, amounts that are used only with room keep to the rate", () => {
+  const steps = fc.array(
+    fc.record({ gap: fc.integer({ min: 0, max: 50 }), amount: fc.integer({ min: 1, max: 200 }) }),
+    { minLength: 200, maxLength: 400 },
+  );
+  fc.assert(
+    fc.property(RATES, steps, (rate, all) => {
+      let [nowMs, dueMs, sum] = [1_000_000, 0, 0];
+      for (const { gap, amount } of all) {
+        nowMs += gap;
+        if (waitOf(dueMs, nowMs) > 0) continue;
+        dueMs = use(rate, dueMs, nowMs, amount);
+        sum += amount;
+      }
+      // The burst, and one amount that began with the last room.
+      expect(sum).toBeLessThanOrEqual(((nowMs - 1_000_000 + 1_000) * rate) / 1_000 + 200 + 1e-6);
     }),
   );
 });

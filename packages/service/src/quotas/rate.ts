@@ -18,3 +18,19 @@ export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
   const overMs = next - nowMs - BURST_MS;
   return overMs > 1e-6 ? { retryAfterMs: Math.ceil(overMs) } : { dueMs: next };
 }
+
+/**
+ * Adds an amount to a rate after its use. The amount may exceed the burst; then the rate has no room for longer.
+ *
+ * @param perSecond the rate, above 0
+ * @param dueMs the state: the time at which the quota is full again; 0 for a full one
+ * @returns the next state
+ */
+export function use(perSecond: number, dueMs: number, nowMs: number, amount: number): number {
+  return Math.max(dueMs, nowMs) + (amount * 1000) / perSecond;
+}
+
+/** Returns the milliseconds until a rate has room for any amount; 0 if it has room now. */
+export function waitOf(dueMs: number, nowMs: number): number {
+  return Math.max(0, Math.floor(dueMs - nowMs - BURST_MS) + 1);
+}

@@ -27,6 +27,7 @@ import { Dispatcher } from "./queue/dispatcher.ts";
 import { ReviewsSlot } from "./reviews-slot.ts";
 import type { CoreSettings } from "./settings.ts";
 import { CORE_MIGRATIONS } from "./store/migrations.ts";
+import { recountOpenTasks } from "./store/open-task-rows.ts";
 import { taskEngine } from "./task-engine.ts";
 import { COUNTED_EVENTS, taskMetrics } from "./task-metrics.ts";
 
@@ -76,8 +77,9 @@ export async function openCore(
     },
     onError: (err, message) => log.error({ err }, message),
   });
+  await store.write(recountOpenTasks);
   const work = new SharedWork({ service: "tasks", store, bus, clock, timers, log });
-  const engine = new Engine({ store, bus, clock, timers, random });
+  const engine = new Engine({ store, bus, clock, timers, random, quotas: deps.quotas });
   const { metricsAgentClasses: agentClasses } = settings;
   engine.observe(taskMetrics({ metrics: deps.domainMetrics, store, clock, agentClasses }), COUNTED_EVENTS);
   const dependencies = connectDependencies(deps);

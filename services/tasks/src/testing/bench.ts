@@ -124,6 +124,7 @@ export async function openBench(
       storeAt: (name) => ({ file: join(dataDir, `${name}.sqlite`) }),
       publicUrl: "http://127.0.0.1",
       addresses: DIRECT_CLIENTS,
+      quotas: fakes.quotas,
       turns: { enter: () => ({ end() {} }) },
       stopping: stopping.signal,
     };

@@ -35,6 +35,7 @@ import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, formatTime } from "@depute/core";
 import type { ServiceName } from "@depute/service";
 import { FakeReviews } from "./fake-reviews.ts";
+import { openTaskQuotas } from "./quotas.ts";
 import { T0 } from "./tasks.ts";
 
 /** Public keys of valid form, without private keys. */
@@ -78,6 +79,8 @@ export class Fakes {
   readonly capabilities = new Map([
     ["shout", { agentId: "bob", h: "0a1b2c3d", input: { type: "string" }, output: { type: "string" } }],
   ]);
+  /** The quotas of the tasks service; read when the bench opens. */
+  quotas = openTaskQuotas(1_000_000);
   /** The justifications in the received CheckDelegation calls, in order. */
   readonly justifications: string[] = [];
   /** The facts about the work in the received CheckDelegation calls, in order. */

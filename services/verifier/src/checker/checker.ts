@@ -6,11 +6,12 @@ import {
   invalid,
   parseStrictJson,
 } from "@depute/core";
+import { chargeCpu, countCpu, cpuQuotaOf } from "@depute/service";
 import { type Dialect, fitsQuickly, type Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Compilable } from "../rules/spec-validation.ts";
-import type { CompileItem, Unusable } from "./jobs.ts";
-import { type PoolOptions, WorkerPool } from "./pool.ts";
+import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
+import { type JobOptions, type PoolOptions, WorkerPool } from "./pool.ts";
 import { keyOf, type PreparedRule } from "./prepared-rule.ts";
 
 /**
@@ -29,7 +30,8 @@ export interface CheckCaller {
 const AT_ONCE_CHARS = 6 * 1024;
 
 /**
- * Runs users' schemas, patterns and checks in worker threads. Each method can also throw the errors of WorkerPool.run.
+ * Runs users' schemas, patterns and checks in worker threads, and charges the caller their processor time. Each method
+ * can also throw the errors of WorkerPool.run, and LIMIT_EXCEEDED if the caller has used its quota of processor time.
  */
 export class Checker {
   readonly #pool: WorkerPool;
@@ -47,7 +49,7 @@ export class Checker {
     const plain = items.map(
       ({ pattern, schema }): CompileItem => (pattern === undefined ? { schema } : pattern),
     );
-    const unusable = await this.#pool.run({ kind: "compile", items: JSON.stringify(plain) }, by);
+    const unusable = await this.#run({ kind: "compile", items: JSON.stringify(plain) }, by);
     if (unusable !== undefined) throw errorOf(unusable, items[unusable.index]?.field ?? "");
   }
 
@@ -62,8 +64,9 @@ export class Checker {
     output: string,
     by: CheckCaller = {},
   ): Promise<CheckResult> {
-    if (quick !== undefined && fitsQuickly(quick, output)) return { passed: true, score: 1 };
-    const result = await this.#pool.run({ kind: "verify", outputRule: text, output }, { ...by, key });
+    if (quick !== undefined && onEventLoop(() => fitsQuickly(quick, output)))
+      return { passed: true, score: 1 };
+    const result = await this.#run({ kind: "verify", outputRule: text, output }, { ...by, key });
     if ("notJson" in result) throw notJson("output");
     return result;
   }
@@ -75,8 +78,8 @@ export class Checker {
    * @throws DeputeError INVALID_REQUEST if the text is not JSON
    */
   async canonical(text: string, by: CheckCaller = {}, field = "output"): Promise<string> {
-    if (text.length <= AT_ONCE_CHARS) return canonicalJson(parsed(text, field));
-    const result = await this.#pool.run({ kind: "canonical", text }, { ...by, key: "canonical" });
+    if (text.length <= AT_ONCE_CHARS) return onEventLoop(() => canonicalJson(parsed(text, field)));
+    const result = await this.#run({ kind: "canonical", text }, { ...by, key: "canonical" });
     if ("notJson" in result) throw notJson(field);
     if ("problem" in result) throw new CanonicalError(result.problem, "");
     return result.canonical;
@@ -97,7 +100,7 @@ export class Checker {
     by: CheckCaller = {},
   ): Promise<Violation[]> {
     const job = { kind: "validate", dialect, schema } as const;
-    const result = await this.#pool.run(value === undefined ? job : { ...job, value }, {
+    const result = await this.#run(value === undefined ? job : { ...job, value }, {
       ...by,
       key: keyOf(`${dialect} ${schema}`),
     });
@@ -108,6 +111,22 @@ export class Checker {
 
   close(): Promise<void> {
     return this.#pool.close();
+  }
+
+  #run<J extends Job>(job: J, options: JobOptions): Promise<JobResult<J>> {
+    const quota = cpuQuotaOf();
+    quota?.assertRoom();
+    return this.#pool.run(job, { ...options, onCpu: quota && ((ms) => quota.use(ms)) });
+  }
+}
+
+/** Runs a short check on the event loop, and charges the caller its processor time. */
+function onEventLoop<T>(check: () => T): T {
+  cpuQuotaOf()?.assertRoom();
+  try {
+    return countCpu(check);
+  } finally {
+    chargeCpu("");
   }
 }
 

@@ -51,11 +51,14 @@ export type JobResult<J extends Job = Job> = J extends { kind: "compile" }
       ? { canonical: string } | { problem: string } | { notJson: true }
       : Violation[] | Unusable | { notJson: true };
 
-/** The result of one job and its run time in milliseconds. */
-export type Answer = ({ result: JobResult } | { failure: string }) & { ms: number };
+/** The result of one job, with its run time and its processor time in milliseconds. */
+export type Answer = ({ result: JobResult } | { failure: string }) & { ms: number; cpuMs: number };
 
-/** A message from a worker. The worker first reports that it is ready, then answers each request. */
-export type WorkerMessage = { ready: true } | { id: number; answers: Answer[] };
+/**
+ * A message from a worker. The worker first reports that it is ready, then answers each request. `usedMs` is the
+ * processor time in milliseconds that the worker has used since its start.
+ */
+export type WorkerMessage = ({ ready: true } | { id: number; answers: Answer[] }) & { usedMs: number };
 
 /** Jobs that a worker runs one after the other and answers in one message. */
 export type WorkerRequest = { id: number; jobs: readonly Job[] };

@@ -1,4 +1,4 @@
-import { DeputeError, ManualClock, reasonName, systemTimers, type Timers } from "@depute/core";
+import { DeputeError, ManualClock, reasonName, systemClock, systemTimers, type Timers } from "@depute/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { doublingSchema, SLOW_VALUE } from "../testing/hostile.ts";
 import type { Job } from "./jobs.ts";
@@ -17,6 +17,7 @@ function open(options: Partial<PoolOptions> = {}): WorkerPool {
     jobLimitMs: 1000,
     maxWaiting: 10,
     memoryMb: 64,
+    clock: systemClock,
     timers: systemTimers,
     onError: (error) => faults.push(error),
     ...options,

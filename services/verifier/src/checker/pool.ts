@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import { FairQueue } from "./fair-queue.ts";
 import type { Answer, Job, JobResult, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
 import { QuickJobs } from "./quick-jobs.ts";
@@ -18,6 +18,7 @@ export interface PoolOptions {
   readonly memoryMb: number;
   /** Path of a module with additional checks (see loadChecks); empty for none. */
   readonly checks?: string;
+  readonly clock: Clock;
   readonly timers: Timers;
   /** Called when a worker thread ends unexpectedly. Not called for a thread that the pool stops at a job's limit. */
   readonly onError: (error: unknown, message: string) => void;
@@ -33,6 +34,8 @@ export interface JobOptions {
   readonly caller?: string | undefined;
   /** Identifies the schema or rule. Jobs that differ only in the value have the same key. */
   readonly key?: string;
+  /** Called once with the milliseconds of the processor that the job used, also if the pool stopped the job. */
+  readonly onCpu?: ((ms: number) => void) | undefined;
 }
 
 interface Pending {
@@ -40,6 +43,7 @@ interface Pending {
   readonly signal: AbortSignal | undefined;
   readonly caller: string | undefined;
   readonly key: string | undefined;
+  readonly onCpu: ((ms: number) => void) | undefined;
   resolve(result: JobResult): void;
   reject(error: Error): void;
 }
@@ -49,8 +53,12 @@ interface Slot {
   /** Shared memory that holds the position of the running job in its request. */
   readonly progress: Int32Array<SharedArrayBuffer>;
   ready: boolean;
+  /** The processor time of the thread in milliseconds, as it told with its last message. */
+  usedMs: number;
   /** The running jobs: one job, or several that are known to be quick. */
-  current?: { id: number; pendings: Pending[]; cancel: () => void; quick: boolean } | undefined;
+  current?:
+    | { id: number; pendings: Pending[]; cancel: () => void; quick: boolean; beginMs: number }
+    | undefined;
 }
 
 /**
@@ -62,6 +70,9 @@ const MAX_TOGETHER_CHARS = 256 * 1024;
 
 /** Time in milliseconds after which idle threads end. An idle thread needs about 35 MB. */
 const IDLE_MS = 60_000;
+
+/** Milliseconds that a thread has to tell its processor time before it is ended. */
+const CPU_ANSWER_MS = 100;
 
 /** Number of consecutive failed starts after which the pool rejects its jobs. */
 const MAX_FAILED_STARTS = 3;
@@ -101,10 +112,10 @@ export class WorkerPool {
    * @throws DeputeError CHECK_TIMEOUT at the limit of time or memory, LIMIT_EXCEEDED if the queue is full,
    *   SHUTTING_DOWN after `close`, INTERNAL for a fault in the verifier
    */
-  run<J extends Job>(job: J, { signal, caller, key }: JobOptions = {}): Promise<JobResult<J>> {
+  run<J extends Job>(job: J, { signal, caller, key, onCpu }: JobOptions = {}): Promise<JobResult<J>> {
     if (this.#closed) return Promise.reject(shuttingDown());
     return new Promise((resolve, reject) => {
-      const pending = { job, signal, caller, key, resolve: resolve as Pending["resolve"], reject };
+      const pending = { job, signal, caller, key, onCpu, resolve: resolve as Pending["resolve"], reject };
       const lane = this.#quickJobs.isQuick(key) ? this.#quick : this.#unknown;
       if (!this.#makeRoom(lane, caller ?? "")) {
         reject(this.#tooMany());
@@ -142,7 +153,7 @@ export class WorkerPool {
         stackSizeMb: 4,
       },
     });
-    const slot: Slot = { worker, progress, ready: false };
+    const slot: Slot = { worker, progress, ready: false, usedMs: 0 };
     this.#slots.add(slot);
     worker.on("message", (message: WorkerMessage) => this.#onMessage(slot, message));
     worker.on("error", (error) => this.#onLost(slot, error));
@@ -205,7 +216,7 @@ export class WorkerPool {
       const { pendings, quick } = next;
       const id = ++this.#requests;
       const cancel = this.#options.timers.after(this.#options.jobLimitMs, () => this.#onTimeout(slot));
-      slot.current = { id, pendings, cancel, quick };
+      slot.current = { id, pendings, cancel, quick, beginMs: this.#options.clock.monotonic() };
       Atomics.store(slot.progress, 0, 0);
       slot.worker.postMessage({ id, jobs: pendings.map(({ job }) => job) } satisfies WorkerRequest);
     }
@@ -240,6 +251,7 @@ export class WorkerPool {
   }
 
   #onMessage(slot: Slot, message: WorkerMessage): void {
+    slot.usedMs = message.usedMs;
     if ("ready" in message) {
       slot.ready = true;
       this.#failedStarts = 0;
@@ -254,7 +266,8 @@ export class WorkerPool {
     this.#awaitIdle();
   }
 
-  #settle({ key, resolve, reject }: Pending, answer: Answer | undefined): void {
+  #settle({ key, onCpu, resolve, reject }: Pending, answer: Answer | undefined): void {
+    onCpu?.(answer?.cpuMs ?? 0);
     this.#quickJobs.record(key, answer?.ms ?? 0);
     if (answer !== undefined && "result" in answer) {
       resolve(answer.result);
@@ -270,8 +283,9 @@ export class WorkerPool {
   }
 
   #onTimeout(slot: Slot): void {
-    this.#end(slot, stopped(`stopped after ${this.#options.jobLimitMs} ms`, this.#options.jobLimitMs));
-    void slot.worker.terminate();
+    const { jobLimitMs } = this.#options;
+    const stoppedJob = this.#end(slot, stopped(`stopped after ${jobLimitMs} ms`, jobLimitMs));
+    void this.#terminate(slot, stoppedJob);
     this.#refill();
   }
 
@@ -280,23 +294,52 @@ export class WorkerPool {
     const outOfMemory = (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
     if (!slot.ready) this.#failedStarts += 1;
     if (!outOfMemory) this.#options.onError(error, "checker worker died");
-    this.#end(
+    const lostJob = this.#end(
       slot,
       stopped(
         outOfMemory ? "stopped at the memory limit" : "its worker thread exited",
         this.#options.jobLimitMs,
       ),
     );
-    void slot.worker.terminate();
+    void this.#terminate(slot, lostJob);
     this.#refill();
   }
 
-  /** Removes a worker and rejects its running job. Other jobs of the same batch return to the queue. */
-  #end(slot: Slot, error: DeputeError): void {
+  /** Ends a thread, and counts the processor time of the job that it ran. */
+  async #terminate(
+    { worker, usedMs }: Slot,
+    job: { pending: Pending; ranMs: number } | undefined,
+  ): Promise<void> {
+    if (job?.pending.onCpu !== undefined) {
+      const nowMs = await this.#cpuOf(worker);
+      // A thread that does not tell its processor time ran without a pause, so the run time stands for it.
+      job.pending.onCpu(nowMs === undefined ? job.ranMs : Math.max(0, nowMs - usedMs));
+    }
+    await worker.terminate();
+  }
+
+  /** Returns the processor time of a thread in milliseconds; undefined if the thread does not tell it in time. */
+  async #cpuOf(worker: Worker): Promise<number | undefined> {
+    const told = worker.cpuUsage().then(
+      ({ user, system }) => (user + system) / 1000,
+      () => undefined,
+    );
+    return new Promise((resolve) => {
+      const cancel = this.#options.timers.after(CPU_ANSWER_MS, () => resolve(undefined));
+      void told.then(resolve).finally(cancel);
+    });
+  }
+
+  /**
+   * Removes a worker and rejects its running job. Other jobs of the same batch return to the queue.
+   *
+   * @returns the rejected job, with its run time in milliseconds
+   */
+  #end(slot: Slot, error: DeputeError): { pending: Pending; ranMs: number } | undefined {
     this.#slots.delete(slot);
     const { current } = slot;
     slot.current = undefined;
-    if (current === undefined) return;
+    if (current === undefined) return undefined;
     current.cancel();
     const culprit = Atomics.load(slot.progress, 0);
     for (const [i, pending] of current.pendings.entries()) {
@@ -304,6 +347,8 @@ export class WorkerPool {
       if (i === culprit || this.#closed) pending.reject(error);
       else this.#unknown.push(pending.caller ?? "", pending);
     }
+    const pending = current.pendings[culprit];
+    return pending && { pending, ranMs: this.#options.clock.monotonic() - current.beginMs };
   }
 
   #refill(): void {

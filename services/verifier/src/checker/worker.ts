@@ -1,6 +1,7 @@
 /** Entry point of a worker thread, which answers jobs one after the other. The pool enforces the limits (pool.ts). */
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
+import { threadCpuMs } from "@depute/core";
 import type { Answer, Job, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
 import { loadChecks } from "./more-checks.ts";
 import { JobRunner } from "./run-job.ts";
@@ -23,17 +24,18 @@ port.on("message", ({ id, jobs }: WorkerRequest) => {
     Atomics.store(progress, 0, place);
     return answer(job);
   });
-  port.postMessage({ id, answers } satisfies WorkerMessage);
+  port.postMessage({ id, answers, usedMs: threadCpuMs() } satisfies WorkerMessage);
 });
 
 function answer(job: Job): Answer {
   const start = performance.now();
+  const startCpuMs = threadCpuMs();
+  const times = () => ({ ms: performance.now() - start, cpuMs: threadCpuMs() - startCpuMs });
   try {
-    const result = runner.run(job);
-    return { result, ms: performance.now() - start };
+    return { result: runner.run(job), ...times() };
   } catch (error) {
     const failure = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    return { failure, ms: performance.now() - start };
+    return { failure, ...times() };
   }
 }
 
@@ -42,4 +44,4 @@ for (const dialect of ["draft-07", "2020-12"] as const) {
   const schema = JSON.stringify({ type: "object", properties: { a: { type: "string", pattern: "^a" } } });
   runner.run({ kind: "validate", dialect, schema, value: '{"a":"a"}' });
 }
-port.postMessage({ ready: true } satisfies WorkerMessage);
+port.postMessage({ ready: true, usedMs: threadCpuMs() } satisfies WorkerMessage);

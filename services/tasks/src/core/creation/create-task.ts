@@ -21,9 +21,11 @@ import type { Advance } from "../rules/advance.ts";
 import { cancelIfOpen } from "../rules/cancel.ts";
 import { type IdPolicies, idOutcome } from "../rules/id-policy.ts";
 import { type Above, type Admission, newTask } from "../rules/new-task.ts";
+import { fullOwner } from "../rules/open-tasks.ts";
 import { placeUnder, type TreeLimits } from "../rules/tree.ts";
 import { isDelegate, isDelegator, taskNotFound, type Viewer } from "../rules/visibility.ts";
 import { insertBlocks, insertDelegation } from "../store/delegation-rows.ts";
+import { addOpenTask } from "../store/open-task-rows.ts";
 import { findRequest, insertRequest } from "../store/request-rows.ts";
 import {
   findAllByExternalId,
@@ -170,6 +172,7 @@ export async function createTaskWithin(
   const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
   const nowMs = engine.clock.now();
   const organization = owningOrganization(rights, above);
+  await takePlace(engine, tx, { delegator, organization });
   const reader = { agentId, principal: agentPrincipal };
   const to = { taskId, delegator, organization, capabilityId, reader };
   const packed = await packContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
@@ -199,6 +202,24 @@ export async function createTaskWithin(
     tx.afterCommit(() => stream.deliver([work]));
   }
   return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input }, events };
+}
+
+/**
+ * Counts a new task for its owners.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED if the delegator or the organization has too many open tasks
+ */
+async function takePlace(
+  { quotas }: Engine,
+  tx: WriteTx,
+  owners: { readonly delegator: string; readonly organization: string },
+): Promise<void> {
+  const max = {
+    principal: quotas.maxOpenTasks("principal"),
+    organization: quotas.maxOpenTasks("organization"),
+  };
+  const full = fullOwner(await addOpenTask(tx, owners), max);
+  if (full !== undefined) throw quotas.tooManyTasks(full);
 }
 
 function carriesContexts({ contextIds, contexts }: TaskDraft): boolean {

@@ -2,6 +2,7 @@ import type { Bus } from "@depute/bus";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { type Clock, type Random, randomUuid, type Timers } from "@depute/core";
+import type { ServiceDeps } from "@depute/service";
 import type { ReadTx, Store, WriteOptions, WriteTx } from "@depute/store";
 import type { MissingContextRule, TaskChange, TaskEventName, TaskObserver } from "../hooks.ts";
 import { type Advance, advanceByTime } from "../rules/advance.ts";
@@ -11,6 +12,7 @@ import { hasOnlyBegun, type TaskRecord } from "../rules/record.ts";
 import { isTerminal, statusName } from "../rules/state-machine.ts";
 import { taskNotFound } from "../rules/visibility.ts";
 import { deleteBlocks, endDelegation } from "../store/delegation-rows.ts";
+import { removeOpenTask } from "../store/open-task-rows.ts";
 import { deleteReports } from "../store/request-rows.ts";
 import {
   dueTasks,
@@ -52,6 +54,7 @@ export interface EngineOptions {
   readonly timers: Timers;
   /** Source of randomness for the jitter of backoffs. */
   readonly random: Random;
+  readonly quotas: ServiceDeps["quotas"];
 }
 
 /** Decides the next state of a task. The function may await only calls of `tx`. */
@@ -83,6 +86,8 @@ export class Engine {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
+  /** The maximum numbers of open tasks. */
+  readonly quotas: ServiceDeps["quotas"];
   /** Resolves calls that wait for the end of a task. */
   readonly ends = new TaskEnds();
   /** Whether other replicas change tasks at the same time. */
@@ -99,8 +104,9 @@ export class Engine {
   #deadlines: DeadlineListener | undefined;
   #onDelegationEnd: () => void = () => {};
 
-  constructor({ store, bus, clock, timers, random }: EngineOptions) {
+  constructor({ store, bus, clock, timers, random, quotas }: EngineOptions) {
     this.store = store;
+    this.quotas = quotas;
     this.clock = clock;
     this.random = random;
     this.#bus = bus;
@@ -339,6 +345,7 @@ export class Engine {
     if (isLetGo && !hasOnlyBegun(before)) await deleteReports(tx, record.task.id);
     const hasEnded = isTerminal(record.task.status);
     if (hasEnded) {
+      await removeOpenTask(tx, record.task);
       if (record.task.delegationId !== "") {
         await deleteBlocks(tx, record.task.id);
         if (await endDelegation(tx, record.task)) tx.afterCommit(() => this.#onDelegationEnd());

@@ -251,6 +251,14 @@ CREATE INDEX tasks_by_organization ON tasks (organization, task_id) WHERE organi
 CREATE INDEX contexts_by_organization ON contexts (organization, context_id) WHERE organization <> '';
 `;
 
+// The number of open tasks of each principal and organization that has some. `owner` is the kind and the name.
+const OPEN_TASKS = `
+CREATE TABLE open_tasks (
+  owner TEXT PRIMARY KEY,
+  open BIGINT NOT NULL
+);
+`;
+
 /** The tables of the task engine. */
 export const CORE_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
@@ -260,4 +268,5 @@ export const CORE_MIGRATIONS: readonly Migration[] = [
   { id: 5, name: "delegations", sql: DELEGATIONS },
   { id: 6, name: "provided messages", sql: PROVIDED_MESSAGES },
   { id: 7, name: "records by organization", sql: BY_ORGANIZATION },
+  { id: 8, name: "open tasks", sql: OPEN_TASKS },
 ];

@@ -28,8 +28,9 @@ async function unlessTaken<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (thrown) {
-    const { reason, message } = fromConnectError(thrown);
-    if (!FINAL.has(reason)) throw thrown;
+    const { reason, message, metadata } = fromConnectError(thrown);
+    // A quota says when to call again, so a retry may succeed.
+    if (!FINAL.has(reason) || metadata.retry_after_ms !== undefined) throw thrown;
     throw new WorkFailure(reasonName(reason), message, false);
   }
 }

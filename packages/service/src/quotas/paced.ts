@@ -1,0 +1,37 @@
+import type { Timers } from "@depute/core";
+import { pause } from "../stream-follower.ts";
+
+/** Maximum milliseconds of one wait. Afterwards the wait is computed again. */
+const LONGEST_WAIT_MS = 1_000;
+
+export interface Pace<T> {
+  readonly timers: Timers;
+  /** Ends a wait. */
+  readonly signal: AbortSignal;
+  /** Returns the milliseconds for which no item may be read; 0 for none. */
+  waitMs(): number;
+  /** Called with each item. */
+  onItem?(item: T): void;
+}
+
+/** Yields the items of a source, each no earlier than the pace allows. */
+export function paced<T>(source: AsyncIterable<T>, pace: Pace<T>): AsyncIterable<T> {
+  return {
+    [Symbol.asyncIterator]() {
+      const iterator = source[Symbol.asyncIterator]();
+      return {
+        async next() {
+          for (let waitMs = pace.waitMs(); waitMs > 0 && !pace.signal.aborted; waitMs = pace.waitMs()) {
+            await pause(Math.min(waitMs, LONGEST_WAIT_MS), pace.timers, pace.signal);
+          }
+          const item = await iterator.next();
+          if (item.done !== true) pace.onItem?.(item.value);
+          return item;
+        },
+        async return(value?: unknown) {
+          return (await iterator.return?.(value)) ?? { done: true as const, value };
+        },
+      };
+    },
+  };
+}

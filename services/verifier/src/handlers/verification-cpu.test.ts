@@ -1,0 +1,105 @@
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { ErrorReason } from "@depute/core";
+import { fromConnectError, HOP } from "@depute/service";
+import { as, startTestHost, type TestHost } from "@depute/service/testing";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { verifier } from "../index.ts";
+import { doublingSchema, SLOW_VALUE } from "../testing/hostile.ts";
+import { value } from "../testing/platform.ts";
+
+// Threads of checks have the lowest priority, so a busy machine runs them late.
+vi.setConfig({ testTimeout: 120_000 });
+
+const ORGANIZATIONS = { "acme-1": "acme", "acme-2": "acme", "acme-3": "acme", globex: "globex" };
+/** Milliseconds of the processor a second of a principal. An organization has twice as many. */
+const CPU_MS = 50;
+
+/** A verifier whose clock stands still, so that no quota recovers on its own. */
+let host: TestHost;
+beforeAll(async () => {
+  host = await startTestHost({
+    module: verifier,
+    args: ["--verifier-check-timeout", "5s"],
+    commonArgs: [
+      ...["--quota-verification-cpu", String(CPU_MS), "--quota-organization-factor", "2"],
+      ...["--internal-secret", "between-ourselves"],
+    ],
+    principals: ["ada", "bob", "cy", "dee", ...Object.keys(ORGANIZATIONS)],
+    organizations: ORGANIZATIONS,
+  });
+}, 60_000);
+afterAll(() => host.stop());
+beforeEach(() => host.clock.advance(3_600_000));
+
+const used = (owner: string) => ({
+  reason: ErrorReason.LIMIT_EXCEEDED,
+  metadata: {
+    limit: `${owner}_verification_cpu_ms_per_second`,
+    retry_after_ms: expect.stringMatching(/^\d+$/),
+  },
+});
+/** A schema that takes the thread a few milliseconds to compile. Each name makes another schema. */
+const wideSchema = (name: string) =>
+  value({
+    type: "object",
+    properties: Object.fromEntries(
+      Array.from({ length: 100 }, (_, i) => [
+        `${name}${i}`,
+        { type: "string", pattern: `^${name}[a-z]{1,9}$` },
+      ]),
+    ),
+  });
+const outcomeOf = (call: Promise<unknown>) => call.then(() => "served" as const, fromConnectError);
+const checkWide = (options: object, name: string) =>
+  outcomeOf(
+    host.client(VerificationService).checkSchema({ schema: wideSchema(name), value: value({}) }, options),
+  );
+
+async function untilRefused(call: (i: number) => Promise<unknown>) {
+  for (let i = 0; i < 200; i++) {
+    const outcome = await call(i);
+    if (outcome !== "served") return outcome;
+  }
+  throw new Error("no call was refused");
+}
+
+test("a caller pays for its checks in threads, and another caller is served", async () => {
+  expect(await untilRefused((i) => checkWide(as("ada"), `a${i}x`))).toMatchObject(used("principal"));
+  expect(await checkWide(as("bob"), "b")).toBe("served");
+});
+
+test("a check that was stopped at its limit counts too", async () => {
+  const endless = { schema: value(doublingSchema() as never), value: value(SLOW_VALUE) };
+  const stopped = host.client(VerificationService).checkSchema(endless, as("cy"));
+  expect(await outcomeOf(stopped)).toMatchObject({ reason: ErrorReason.CHECK_TIMEOUT });
+  expect(await untilRefused((i) => checkWide(as("cy"), `c${i}x`))).toMatchObject(used("principal"));
+});
+
+test("the members of an organization share its quota, and another organization is not disturbed", async () => {
+  const members = ["acme-1", "acme-2", "acme-3"];
+  const refusals = new Set<string>();
+  for (let i = 0; i < 200 && refusals.size === 0; i++)
+    for (const member of members) {
+      const outcome = await checkWide(as(member), `o${i}${member.at(-1)}x`);
+      if (outcome !== "served") refusals.add(outcome.metadata.limit ?? "");
+    }
+  expect([...refusals]).toContainEqual(expect.stringMatching(/_verification_cpu_ms_per_second$/));
+  expect(await checkWide(as("globex"), "g")).toBe("served");
+});
+
+test("the caller in whose call a service asks pays for the check", async () => {
+  const onBehalfOf = (principal: string) => ({
+    headers: { [HOP.internal]: "between-ourselves", [HOP.origin]: "service", [HOP.onBehalfOf]: principal },
+  });
+  expect(await untilRefused((i) => checkWide(onBehalfOf("dee"), `d${i}x`))).toMatchObject(used("principal"));
+  expect(await checkWide(as("dee"), "e")).toMatchObject(used("principal"));
+  expect(await checkWide(onBehalfOf("eve"), "f")).toBe("served");
+});
+
+test("`local` and the platform's own work have no quota", async () => {
+  const own = { headers: { [HOP.internal]: "between-ourselves", [HOP.origin]: "service" } };
+  for (let i = 0; i < 8; i++) {
+    expect(await checkWide({}, `l${i}x`)).toBe("served");
+    expect(await checkWide(own, `s${i}x`)).toBe("served");
+  }
+});
