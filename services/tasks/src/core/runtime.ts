@@ -74,6 +74,9 @@ export async function openCore(
       ...Object.fromEntries(modules.map(({ name, migrations }) => [name, migrations])),
     },
     onError: (err, message) => log.error({ err }, message),
+  }).catch((error: unknown) => {
+    contextMemory.close();
+    throw error;
   });
   const work = new SharedWork({ service: "tasks", store, bus, clock, timers, log });
   const engine = new Engine({ store, bus, clock, timers, random });
