@@ -13,7 +13,7 @@ export const SLOW: readonly string[] = [
   "tests/nekte/endpoint-{faults,restarts,tls}.test.ts",
   "tests/mcp/upstream-death.test.ts",
   "services/tasks/src/crash.test.ts",
-  "packages/store/src/postgres/{breaks,pooler,shared,store}.test.ts",
+  "packages/store/src/postgres/{breaks,late-start,pooler,shared,store}.test.ts",
   // Tests that start several processes, and tests that run whole examples.
   "tests/*/processes.test.ts",
   "tests/{deploy,telemetry}/**",

@@ -221,7 +221,11 @@ export class Dispatcher {
     const { engine, memory, onError } = this.#options;
     const dispatchWithin = (tx: WriteTx) => {
       delegate.isQueued = false;
-      return this.#dispatchWithin(tx, delegate);
+      return this.#dispatchWithin(tx, delegate).catch((error: unknown) => {
+        // What was dispatched is undone, so no stream is full because of it.
+        for (const stream of delegate.streams) stream.isFull = false;
+        throw error;
+      });
     };
     memory
       .using(() => engine.store.write(dispatchWithin))
