@@ -13,7 +13,7 @@ export const SLOW: readonly string[] = [
   "tests/nekte/endpoint-{faults,restarts,tls}.test.ts",
   "tests/mcp/upstream-death.test.ts",
   "services/tasks/src/crash.test.ts",
-  "packages/store/src/postgres/{breaks,pooler,shared,store}.test.ts",
+  "packages/store/src/postgres/{breaks,late-start,pooler,shared,store}.test.ts",
   // Tests that start several processes, and tests that run whole examples.
   "tests/*/processes.test.ts",
   "tests/{deploy,telemetry}/**",
@@ -21,6 +21,7 @@ export const SLOW: readonly string[] = [
   "cli/src/processes.test.ts",
   "tests/{registry,tasks,tokens,verifier}/replicas.test.ts",
   "tests/tasks/open-task-replicas.test.ts",
+  "tests/tasks/contexts.test.ts",
   "tests/cli/**",
   "examples/**",
   "tests/docs/commands.test.ts",

@@ -74,7 +74,7 @@ export const commonSettings = defineSettings({
   redisUrl: {
     type: "url",
     default: "",
-    help: "Redis for wake-ups between processes; empty: none",
+    help: "Redis for wake-ups between processes, and for contexts that may not be persisted of replicas; empty: none",
     group: PLACE,
     isSecret: true,
   },

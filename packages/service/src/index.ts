@@ -108,6 +108,7 @@ export {
   type ServiceModule,
 } from "./module.ts";
 export { type ModuleName, SERVICES, type ServiceName } from "./names.ts";
+export { OpenParts } from "./open-parts.ts";
 export { AllowedHosts, type AllowedTarget } from "./outbound/allowed-hosts.ts";
 export {
   type Lookup,

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
-import type { Bus } from "@depute/bus";
+import type { Bus, SharedMemory } from "@depute/bus";
 import type { Clock, Random, Timers } from "@depute/core";
 import type { Migrations } from "@depute/store";
 import type { AuditTrail } from "./audit/audit-trail.ts";
@@ -79,6 +79,11 @@ export interface ServiceDeps {
   storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
   /** Whether other processes may run the service on the same database at the same time. */
   readonly isReplicated: boolean;
+  /**
+   * Opens memory that all processes of the platform share, apart from that of other namespaces. Undefined without Redis.
+   * The caller closes it.
+   */
+  readonly sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
   /** The replicas of all services. */
   readonly replicas: Pick<ReplicaTable, "list">;
   /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
