@@ -27,7 +27,8 @@ const review: Review = {
   deadline: 100,
   createTime: 0,
 };
-const approve = (reviewer: string, reason = "") => ({ verdict: "approved", reviewer, reason }) as const;
+const approve = (reviewer: string, reason = "") =>
+  ({ verdict: "approved", reviewer, reason, caller: "caller" }) as const;
 
 test("an undecided review times out at its deadline", () => {
   expect([0, 99, 100].map((now) => stateOf(review, now))).toEqual(["pending", "pending", "timed_out"]);
@@ -50,13 +51,13 @@ test.each([
 test("escalation reviewers join at the escalation", () => {
   expect(entitledReviewers(review, 49)).toEqual(["first", "second"]);
   expect(() => decide(review, approve("boss"), 49)).toThrow("not a reviewer");
-  expect(mayRead(review, "boss", 49)).toBe(false);
+  expect(mayRead(review, { principal: "boss" }, 49)).toBe(false);
   expect(decide(review, approve("boss"), 50)).toMatchObject({
     decision: "approved",
     decidedBy: "boss",
     decideTime: 50,
   });
-  expect(mayRead(review, "boss", 50)).toBe(true);
+  expect(mayRead(review, { principal: "boss" }, 50)).toBe(true);
 });
 
 test.each<[by: string, reason: string]>([
@@ -83,10 +84,12 @@ test("a review is decided once, and a replay of the decision has no effect", () 
 
 test("a verdict other than approved needs a reason", () => {
   for (const verdict of ["rejected", "changes_requested"] as const) {
-    expect(() => decide(review, { verdict, reviewer: "first", reason: "  " }, 1)).toThrow(
+    expect(() => decide(review, { verdict, reviewer: "first", reason: "  ", caller: "first" }, 1)).toThrow(
       "unless the verdict is approved",
     );
-    expect(decide(review, { verdict, reviewer: "first", reason: "no" }, 1).decision).toBe(verdict);
+    expect(decide(review, { verdict, reviewer: "first", reason: "no", caller: "first" }, 1).decision).toBe(
+      verdict,
+    );
   }
 });
 
