@@ -20,6 +20,7 @@ export const SLOW: readonly string[] = [
   "tests/tls/**",
   "cli/src/processes.test.ts",
   "tests/{registry,tasks,tokens,verifier}/replicas.test.ts",
+  "tests/registry/proposals/**",
   "tests/cli/**",
   "examples/**",
   "tests/docs/commands.test.ts",

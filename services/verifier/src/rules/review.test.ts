@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   answerInquiry,
   decide,
@@ -120,4 +120,31 @@ test("an inquiry is answered once", () => {
     "already has another answer",
   );
   expect(() => answerInquiry(review, inquiry, inquiryAnswer, 100)).toThrow("timed_out");
+});
+
+describe("a review that a role may decide", () => {
+  const grant: Review = { ...review, kind: "grant", author: "proposer", reviewerRoles: ["operator"] };
+  const operator = { principal: "root", roles: ["operator"] };
+  const by = (reviewer: string, roles: readonly string[] | undefined, caller = reviewer) =>
+    ({ verdict: "approved", reviewer, reason: "", roles, caller }) as const;
+
+  test("is read and decided by its holders, and by its reviewers", () => {
+    expect(mayRead(grant, operator, 1)).toBe(true);
+    expect(decide(grant, by("root", ["operator"]), 1).decidedBy).toBe("root");
+    expect(decide(grant, by("first", undefined), 1).decidedBy).toBe("first");
+  });
+
+  test.each<[string, ReturnType<typeof by>, string]>([
+    ["a caller without roles", by("root", undefined), "not a reviewer"],
+    ["a caller with another role", by("root", ["auditor"]), "not a reviewer"],
+    ["its author, also with the role", by("proposer", ["operator"]), "author"],
+    ["a caller in a reviewer's name", by("first", undefined, "local"), "only the reviewer itself"],
+  ])("is not decided by %s", (_, decision, message) => {
+    expect(() => decide(grant, decision, 1)).toThrow(message);
+  });
+
+  test("is absent for holders of the role without the review's role", () => {
+    expect(mayRead(review, operator, 1)).toBe(false);
+    expect(() => decide(review, by("root", ["operator"]), 1)).toThrow("not a reviewer");
+  });
 });
