@@ -154,6 +154,7 @@ export {
   type Settings,
   SettingsError,
   type SettingsTable,
+  fileOfSecret,
   secretFileVariable,
   settingsOf,
 } from "./settings.ts";
