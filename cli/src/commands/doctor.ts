@@ -1,7 +1,14 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, relative, resolve } from "node:path";
-import { envName, fileOfSecret, mergeSettings, readSettings, secretFileVariable, type SettingsTable } from "@depute/service";
+import {
+  envName,
+  fileOfSecret,
+  mergeSettings,
+  readSettings,
+  type SettingsTable,
+  secretFileVariable,
+} from "@depute/service";
 import { readConfigFile } from "../config/config-file.ts";
 import { type CertificateFacts, CHECKS, type Facts, type FileFacts, type Status } from "../doctor/checks.ts";
 import { EXIT } from "../exit-codes.ts";

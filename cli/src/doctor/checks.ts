@@ -141,7 +141,9 @@ export const CHECKS: readonly Check[] = [
     measure: "give processes a secret of 32 random bytes",
     run({ settings }) {
       // During a change of the secret, the setting has one secret for each line.
-      const secrets = String(settings.internalSecret).split(/\s+/).filter((secret) => secret !== "");
+      const secrets = String(settings.internalSecret)
+        .split(/\s+/)
+        .filter((secret) => secret !== "");
       if (secrets.length === 0)
         return warn("processes share no secret; set DEPUTE_INTERNAL_SECRET_FILE where services run apart");
       return secrets.some(({ length }) => length < MIN_SECRET)
@@ -334,7 +336,9 @@ function databases({ settings }: Facts): Finding {
     .filter(([, url, users]) => url !== "" && !isLocal(url) && isUserOf(url, users))
     .map(([name]) => name);
   if (unnamed.length > 0) {
-    return warn(`${unnamed.join(" and ")} names no user of the platform's own; create one with its rights alone`);
+    return warn(
+      `${unnamed.join(" and ")} names no user of the platform's own; create one with its rights alone`,
+    );
   }
   return ok("no database is reached over a network without TLS");
 }

@@ -144,6 +144,7 @@ export {
   defineSettings,
   envName,
   type FileValues,
+  fileOfSecret,
   flagName,
   HelpRequested,
   mergeSettings,
@@ -154,7 +155,6 @@ export {
   type Settings,
   SettingsError,
   type SettingsTable,
-  fileOfSecret,
   secretFileVariable,
   settingsOf,
 } from "./settings.ts";
