@@ -61,7 +61,7 @@ export async function admit(
 }
 
 /**
- * Admits a request that needs these rights. Without any, only a missing token is refused.
+ * Admits a request that needs these rights. If the list of rights is empty, refuses only a missing token.
  *
  * @param proved the values that the proof covers
  * @returns the principal that holds the token; undefined if the request needs no token and has none
@@ -87,7 +87,7 @@ export async function admitRights(
 
 /**
  * Admits a request that the server sends to the client during an admitted call. The call's proof has already identified
- * the holder and cannot be used twice, so only the token's grants are read again.
+ * the holder, and cannot be used twice. So the function reads only the token's grants again.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */

@@ -43,7 +43,7 @@ const MAX_REVOCATIONS = 256;
 const MAX_EXAMINED = 2_000;
 const MAX_AUDITED = 200;
 
-/** A subject with its recorded chain, and the proofs that are its own. */
+/** A subject with its recorded chain, and the subject's own proofs. */
 interface Subject {
   readonly kind: AuthorityStatement["kind"];
   readonly id: string;
@@ -242,8 +242,8 @@ async function explainedLinks(
 }
 
 /**
- * Returns the decisions on the last block of a chain since its record, oldest first. Undefined if the caller may not
- * read the audit log.
+ * Returns the decisions on the last block of a chain since the chain was recorded, oldest first. Undefined if the
+ * caller may not read the audit log.
  */
 async function auditOf(
   tx: ReadTx,
