@@ -33,6 +33,7 @@ const LISTS: Readonly<Record<string, string>> = {
   "depute.registry.v1.OrganizationService.BatchGetAffiliations": "ids of the request",
   "depute.registry.v1.OrganizationService.ListOrganizationProofs": "1,000 keys and times",
   "depute.registry.v1.OrganizationService.ListMembers": "1,000 keys and times",
+  "depute.registry.v1.ProposalService.ListProposals": "cut, page_token",
   "depute.registry.v1.TrustService.ExplainTrust": "cut, page_token",
   "depute.tasks.v1.ArtifactService.ListArtifacts": "cut, page_token",
   "depute.tasks.v1.ConversationService.ListConversations": "cut, page_token",

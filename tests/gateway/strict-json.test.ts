@@ -40,7 +40,12 @@ const STRICT = [
   ...["KeyService/AttenuateWithKey", "SpendService/ReserveSpend", "SpendService/CommitSpend"],
   ...["SpendService/ReleaseSpend", "AgentService/RegisterAgent", "AgentService/PublishCapabilities"],
   ...["AgentService/SetAgentStatus", "AgentService/ReplacePrincipal", "OfferService/PublishOffer"],
-  ...["OrganizationService/AdmitMember", "TaskService/CreateTask", "TaskService/BatchCreateTasks"],
+  ...[
+    "OrganizationService/AdmitMember",
+    "ProposalService/CreateProposal",
+    "TaskService/CreateTask",
+    "TaskService/BatchCreateTasks",
+  ],
   ...[
     "TaskService/DelegateTask",
     "TaskService/PurgeOrganization",

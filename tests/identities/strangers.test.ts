@@ -55,6 +55,7 @@ const UNKNOWN: Record<string, string> = {
   revocation: "A".repeat(43),
   key: "019f0000-0000-7000-8000-000000000007",
   review: "019f0000-0000-7000-8000-000000000008",
+  proposal: "019f0000-0000-7000-8000-000000000009",
   digest: digestOf("no such evidence"),
   organization: "absent organization",
   principal: generateKeypair(engine).principal.id,
@@ -119,6 +120,11 @@ const READINGS: Readonly<Record<string, readonly Reading[]>> = {
     { list: {} },
     agent((sellerAgentId) => ({ sellerAgentId })),
     { of: "organization", request: (organizationId) => ({ organizationId }) },
+  ],
+  "registry.v1.ProposalService/GetProposal": [{ of: "proposal", request: (proposalId) => ({ proposalId }) }],
+  "registry.v1.ProposalService/ListProposals": [
+    { list: {} },
+    { of: "principal", request: (proposer) => ({ proposer }) },
   ],
   "registry.v1.TrustService/GetTrust": [agent((agentId) => ({ agentId }))],
   "registry.v1.TrustService/ExplainTrust": [agent((agentId) => ({ agentId }))],
@@ -305,6 +311,10 @@ async function createRecords(): Promise<void> {
     organization: ORGANIZATION,
     principal: PRINCIPALS.seller,
   });
+  const { proposal } = await post("acme", "registry.v1.ProposalService/CreateProposal", {
+    ...{ requestId: requestId(), justification: WORD },
+    organizationProof: { organization: ORGANIZATION },
+  });
   await post("seller", "registry.v1.AgentService/RegisterAgent", {
     requestId: requestId(),
     agent: { id: SELLER, ...member, principal: PRINCIPALS.seller },
@@ -391,7 +401,7 @@ async function createRecords(): Promise<void> {
     ...{ delegation: minted.delegationId, revocation: minted.revocationId, key: key.key.id },
     ...{ review: (await reviews()).reviews[0].id, digest: stored.digest, organization: ORGANIZATION },
     ...{ principal: PRINCIPALS.acme, offer: offer.offer_id, receipt: execution.request_id },
-    authority: "acme-hidden.example",
+    ...{ authority: "acme-hidden.example", proposal: proposal.id },
   });
 }
 

@@ -24,6 +24,8 @@ const LOADERS: Readonly<Record<ServiceName, () => Promise<DescService>>> = {
   organizations: async () =>
     (await import("@depute/contracts/depute/registry/v1/organization_service_pb")).OrganizationService,
   policy: async () => (await import("@depute/contracts/depute/registry/v1/policy_service_pb")).PolicyService,
+  proposals: async () =>
+    (await import("@depute/contracts/depute/registry/v1/proposal_service_pb")).ProposalService,
   reviews: async () => (await import("@depute/contracts/depute/verifier/v1/review_service_pb")).ReviewService,
   revocations: async () =>
     (await import("@depute/contracts/depute/tokens/v1/revocation_service_pb")).RevocationService,

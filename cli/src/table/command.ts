@@ -119,6 +119,7 @@ export type ServiceName =
   | "offers"
   | "organizations"
   | "policy"
+  | "proposals"
   | "reviews"
   | "revocations"
   | "sessions"

@@ -27,7 +27,12 @@ const REVIEW_WIDE: readonly Column[] = [
 ];
 const review = { item: "review", columns: REVIEW_COLUMNS, wide: REVIEW_WIDE };
 const REVIEW = arg("REVIEW", "reviewId", "id of the review");
-const KIND = oneOf("kind", "REVIEW_KIND_", ["human-review", "oversight", "start-approval"], "kind of review");
+const KIND = oneOf(
+  "kind",
+  "REVIEW_KIND_",
+  ["human-review", "oversight", "start-approval", "grant"],
+  "kind of review",
+);
 
 export const VERIFIER: readonly Command[] = [
   {

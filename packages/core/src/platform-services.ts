@@ -7,6 +7,7 @@ import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { ProposalService } from "@depute/contracts/depute/registry/v1/proposal_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
@@ -44,6 +45,8 @@ export const PLATFORM_SERVICES = {
     organizations: OrganizationService,
     policy: PolicyService,
     offers: OfferService,
+    /** Proposals of grants, which the review queue decides. */
+    proposals: ProposalService,
     trust: TrustService,
   },
   tasks: {

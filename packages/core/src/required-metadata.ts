@@ -25,6 +25,8 @@ export const REQUIRED_METADATA = {
   [ErrorReason.AGENT_CARD_NOT_FOUND]: ["agent"],
   [ErrorReason.AGENT_BOUNDS_WIDENED]: ["agent", "widenings"],
   [ErrorReason.ORGANIZATION_PROOF_NOT_FOUND]: ["proof"],
+  [ErrorReason.PROPOSAL_NOT_FOUND]: ["proposal"],
+  [ErrorReason.PROPOSAL_CLOSED]: ["proposal", "state"],
   [ErrorReason.TASK_NOT_FOUND]: ["task"],
   [ErrorReason.TASK_STATE_CONFLICT]: ["task"],
   [ErrorReason.TASK_NOT_CANCELLABLE]: ["task", "status"],

@@ -134,6 +134,13 @@ export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { REPLICA_MIGRATIONS, type ReplicaTable, type ReportedReplica } from "./replica-table.ts";
 export { type ResealOptions, resealStore, type SealedTable, UnopenedSecretError } from "./reseal.ts";
+export {
+  type FollowedReviews,
+  isFinalRefusal,
+  ReviewQueue,
+  type ReviewQueueDeps,
+  reviewCallOptions,
+} from "./review-queue.ts";
 export { DEFAULT_ROLES, type RolesBySettings } from "./roles/caller-roles.ts";
 export { type MethodRoles, rolesOfMethod } from "./roles/method-roles.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
@@ -145,6 +152,7 @@ export {
   defineSettings,
   envName,
   type FileValues,
+  fileOfSecret,
   flagName,
   HelpRequested,
   mergeSettings,

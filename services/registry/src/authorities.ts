@@ -106,6 +106,25 @@ export class Authorities {
   }
 
   /**
+   * Grants an authority to a principal. An existing grant stays, unless an operator or a holder of an operator's grant
+   * changes its source.
+   *
+   * @param grants the grants of the authority
+   * @throws DeputeError LIMIT_EXCEEDED
+   */
+  async grant(
+    tx: WriteTx,
+    grants: readonly StoredGrant[],
+    { authority, principal }: Pick<NewGrant, "authority" | "principal">,
+    { grantedBy, source }: Pick<NewGrant, "grantedBy" | "source">,
+  ): Promise<StoredGrant> {
+    const existing = grants.find((one) => one.principal === principal);
+    const stays =
+      existing !== undefined && (existing.source === source || source !== AuthoritySource.GRANTED);
+    return stays ? existing : this.add(tx, grants, { authority, principal, source, grantedBy });
+  }
+
+  /**
    * Adds a grant to an authority, or replaces the principal's grant.
    *
    * @throws DeputeError LIMIT_EXCEEDED
@@ -193,7 +212,7 @@ const WHY = {
 function refusal(authority: string, standing: keyof typeof WHY): DeputeError {
   return new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    `the authority ${authority} ${WHY[standing]}; ask an operator or a holder for a grant (AuthorityService.CreateAuthorityGrant), or use your own authority`,
+    `the authority ${authority} ${WHY[standing]}; ask an operator or a holder for a grant (AuthorityService.CreateAuthorityGrant), propose one (ProposalService.CreateProposal), or use your own authority`,
     {
       metadata: { authority },
       violations: [{ field: FIELD, description: `the authority ${WHY[standing]}` }],

@@ -45,6 +45,7 @@ _SERVICES = {
     "organizations": "depute.registry.v1.OrganizationService",
     "policy": "depute.registry.v1.PolicyService",
     "offers": "depute.registry.v1.OfferService",
+    "proposals": "depute.registry.v1.ProposalService",
     "trust": "depute.registry.v1.TrustService",
     "tasks": "depute.tasks.v1.TaskService",
     "workers": "depute.tasks.v1.WorkerService",
@@ -100,6 +101,7 @@ class Client:
     organizations: Service
     policy: Service
     offers: Service
+    proposals: Service
     trust: Service
     tasks: Service
     workers: Service

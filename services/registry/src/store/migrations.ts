@@ -2,6 +2,7 @@ import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { type Migration, requestTableSql } from "@depute/store";
 import { AUTHORITIES } from "./authorities.ts";
 import { IS_RUNNING, LEASE_STATE } from "./lease-state.ts";
+import { PROPOSALS } from "./proposals.ts";
 
 /** The table of the capabilities' search keys. */
 const KEYS = `
@@ -293,4 +294,5 @@ ${requestTableSql("requests")}`,
       );
       DROP INDEX capabilities_by_category`,
   },
+  { id: 12, name: "proposals", sql: PROPOSALS },
 ];

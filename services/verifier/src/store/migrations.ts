@@ -263,4 +263,10 @@ ${requestTableSql("requests")};
       );
     `,
   },
+  {
+    id: 11,
+    name: "roles of reviewers",
+    // JSON array of roles whose holders may decide.
+    sql: "ALTER TABLE reviews ADD COLUMN reviewer_roles TEXT NOT NULL DEFAULT '[]'",
+  },
 ];
