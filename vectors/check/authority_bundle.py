@@ -1,7 +1,7 @@
 """Bundles of ExplainAuthority, checked only by the text of docs/explanations.md.
 
-Usage: authority_bundle.py FILE ROOT [LOG]: the bundle, the platform's root, the principal of its
-transparency log.
+Usage: authority_bundle.py FILE ROOT [LOG]: a file with one bundle in each line, the platform's root, the principal
+of its transparency log. It prints one line for each bundle. The exit status is 1 if a bundle has a fault.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import sys
 from canonical_json import canonical, canonical_bytes
 from keys_and_principals import decode, encode, principal_key, verify
 from merkle_proofs import check_head, includes
+from refusal import Refusal
 
 TAG = b"delegateos-authoritystatement-v1\0"
 
@@ -27,14 +28,52 @@ def is_signed(document, signer):
     return verify(decode(document["signature"]), blake(canonical_bytes(without_signature(document))), principal_key(signer))
 
 
-def blocks_fault(blocks):
+def blocks_fault(statement):
     above = None
+    blocks = statement["blocks"]
     for at, block in enumerate(blocks):
-        if above and (block["delegator"] != above["delegatee"] or block["expireTime"] > above["expireTime"]):
+        if above and (
+            block["delegator"] != above["delegatee"]
+            or block["depth"] != above["depth"] + 1
+            or block["expireTime"] > above["expireTime"]
+        ):
             return f"block {at} does not follow from the block above"
         if "block" in block and encode(blake(canonical_bytes(block["block"]))) != block["revocationId"]:
             return f"block {at} has another digest"
         above = block
+    if above and above["delegatee"] != statement["principal"]:
+        return "the last block has another delegatee"
+    for name in ("Then", "Now"):
+        if statement[f"valid{name}"] != all(block[f"validity{name}"] == "valid" for block in blocks):
+            return f"valid{name} is not what the blocks say"
+    return None
+
+
+def proofs_fault(bundle):
+    proofs = {name: value for name, value in bundle.items() if name not in ("format", "statement", "signer", "signature")}
+    if "proofs" not in bundle["statement"]:
+        return None
+    if encode(blake(canonical_bytes(proofs))) != bundle["statement"]["proofs"]:
+        return "the statement names other proofs"
+    return None
+
+
+def receipt_fault(bundle):
+    statement = bundle["statement"]
+    if "receipt" not in bundle or "proofs" not in statement:
+        return "the receipt, or the digest of the proofs, is missing"
+    receipt, stated = bundle["receipt"], statement["receipt"]
+    if receipt["receipt_id"] != statement["subjectId"] or receipt["request_id"] != stated["requestId"]:
+        return "the receipt is another one"
+    return None if stated["buyer"] == statement["principal"] else "the buyer does not hold the authority"
+
+
+def tool_call_fault(statement):
+    call = statement["toolCall"]
+    if call["revocationIds"] != [block["revocationId"] for block in statement["blocks"]]:
+        return "the call presented other blocks"
+    if not call["decisions"] or call["allowed"] != all(one["allowed"] for one in call["decisions"]):
+        return "the decisions on the call say something else"
     return None
 
 
@@ -84,12 +123,21 @@ def attestation_fault(attestation, proof, blocks, log):
 
 def fault(bundle, root, log):
     """The first fault of a bundle; None for a valid one."""
+    if bundle["format"] != "depute-authority-bundle/1":
+        return "another format"
     statement = bundle["statement"]
     blocks = statement["blocks"]
     signed = blake(TAG + canonical_bytes(statement))
     if bundle["signer"] != root or not verify(decode(bundle["signature"]), signed, principal_key(root)):
         return "the statement is not signed by the root"
-    faults = [blocks_fault(blocks)]
+    faults = [proofs_fault(bundle), blocks_fault(statement)]
+    kind = statement["kind"]
+    if kind == "receipt":
+        faults.append(receipt_fault(bundle))
+    if kind == "tool_call":
+        faults.append(tool_call_fault(statement))
+    if kind == "attestation" and "attestation" not in bundle:
+        faults.append("the attestation is missing")
     if "token" in bundle:
         faults.append(token_fault(bundle["token"], blocks))
     faults += [revocation_fault(entry, blocks) for entry in bundle["revocations"]]
@@ -98,8 +146,16 @@ def fault(bundle, root, log):
     return next((one for one in faults if one), None)
 
 
+def verdict(text, root, log):
+    """The first fault of a bundle's text, `valid` for none. A bundle that cannot be read is malformed."""
+    try:
+        return fault(json.loads(text), root, log) or "valid"
+    except (Refusal, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        return f"malformed: {error!r}"
+
+
 if __name__ == "__main__":
     with open(sys.argv[1], encoding="utf-8") as file:
-        found = fault(json.load(file), sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "")
-    print(found or "valid")
-    sys.exit(1 if found else 0)
+        verdicts = [verdict(line, sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "") for line in file]
+    print("\n".join(verdicts))
+    sys.exit(0 if verdicts and all(one == "valid" for one in verdicts) else 1)

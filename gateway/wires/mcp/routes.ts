@@ -1,6 +1,13 @@
 import { createClient } from "@connectrpc/connect";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
-import { PlatformAuthoriser, platformSchemaCheck, type Seal } from "@depute/mcp";
+import {
+  currentRequest,
+  inRequest,
+  PlatformAuthoriser,
+  platformSchemaCheck,
+  type RequestOrigin,
+  type Seal,
+} from "@depute/mcp";
 import {
   fromConnectError,
   type HealthParts,
@@ -10,7 +17,7 @@ import {
   unknownPath,
 } from "@depute/service";
 import type { Clients } from "../../edge/clients.ts";
-import { JSON_TYPES, type WebRoute, type Wire } from "../../edge/route.ts";
+import { JSON_TYPES, type WebRoute, type WebWireRequest, type Wire } from "../../edge/route.ts";
 import { EVENT_STREAM } from "../../edge/wire-call.ts";
 import type { WireDeps } from "../../edge/wire-deps.ts";
 import { auditedBy } from "./audit.ts";
@@ -55,7 +62,11 @@ export function mcpWire(
   const { clock, timers, log } = deps;
   const tokens = connect("tokens");
   const registry = connect("registry");
-  const callOptions = () => ({ headers: ownHeaders("") });
+  const callOptions = () => ({ headers: ownHeaders(currentRequest()?.requestId ?? "") });
+  const originOf = ({ call, received }: WebWireRequest): RequestOrigin => ({
+    requestId: call.requestId,
+    address: deps.addresses.ofRequest(received),
+  });
   const schemaCheck = platformSchemaCheck({
     verifier: connect("verifier"),
     callOptions,
@@ -66,8 +77,9 @@ export function mcpWire(
     seal,
     observer: mcpObservers(metrics, parts),
     onDecision: auditedBy(audit),
-    decisions: ({ timeoutMs: longestCallMs }) => ({
+    decisions: ({ name: server, timeoutMs: longestCallMs }) => ({
       authoriser: new PlatformAuthoriser({
+        server,
         tokens,
         registry,
         clock,
@@ -95,16 +107,12 @@ export function mcpWire(
     methods: ["POST"],
     path,
     answer: (wireRequest) =>
-      answerMcp(wireRequest, (body) =>
-        answerMessage(
-          servers.proxies,
-          nameOf(wireRequest.parameters),
-          body,
-          wireRequest.received,
-          wireRequest.web,
-          wireRequest.web.url,
-        ),
-      ),
+      answerMcp(wireRequest, (body) => {
+        const { parameters, received, web } = wireRequest;
+        return inRequest(originOf(wireRequest), () =>
+          answerMessage(servers.proxies, nameOf(parameters), body, received, web, web.url),
+        );
+      }),
   });
   return {
     name: "mcp",
@@ -134,9 +142,10 @@ export function mcpWire(
           const face = servers.face(name);
           if (face === undefined) throw unknownPath(new URL(web.url).pathname);
           return answerMcp(wireRequest, async (body) => {
-            if (!needsLogin) return face.answer(web, body, presentedBy(received, web.url));
+            const origin = originOf(wireRequest);
+            if (!needsLogin) return face.answer(web, body, presentedBy(received, web.url), "", origin);
             const login = await loginOrChallenge(`/mcp/${name}`, wireRequest, idOf(body), deps);
-            return login instanceof Response ? login : face.answer(web, body, undefined, login);
+            return login instanceof Response ? login : face.answer(web, body, undefined, login, origin);
           });
         },
       },

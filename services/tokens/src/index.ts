@@ -147,7 +147,7 @@ export const tokens = defineService({
     });
     const saved = (sequence: number) => seenLog.saved(sequence);
     const delegations = new DelegationLog({
-      ...{ store, clock, timers, log, state, lease, reader: ownReader },
+      ...{ engine, store, clock, timers, log, state, lease, reader: ownReader },
     });
     delegations.start();
     const revocations = new RevocationLog({
