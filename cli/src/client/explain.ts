@@ -43,7 +43,12 @@ async function explainUse(invocation: Invocation): Promise<void> {
   );
   if (typeof file === "string") writeFileSync(file, String(bundle), { mode: 0o600 });
   if (isDocument(output as Form)) await printDocument(output as Form, { authority: authority ?? {} });
-  else write(useLines(authority as JsonObject).map(oneLine).join("\n"));
+  else
+    write(
+      useLines(authority as JsonObject)
+        .map(oneLine)
+        .join("\n"),
+    );
 }
 
 async function explainTask(invocation: Invocation, taskId: string): Promise<void> {
@@ -137,7 +142,13 @@ function chainLines(authority: JsonObject, then: string): string[] {
 
 /** The lines of an explanation of a receipt or of a tool call. */
 export function useLines(authority: JsonObject): string[] {
-  const { subjectId, principal, receipt, toolCall, blocks = [] } = authority as {
+  const {
+    subjectId,
+    principal,
+    receipt,
+    toolCall,
+    blocks = [],
+  } = authority as {
     subjectId: string;
     principal?: string;
     receipt?: JsonObject;
@@ -152,7 +163,9 @@ export function useLines(authority: JsonObject): string[] {
     subject,
     ...(toolCall?.decisions ?? []).map(decisionLine),
     `Authority of: ${principal || "no proven principal"}.`,
-    ...(blocks.length === 0 ? ["Authority: no token; the platform knew the caller by other credentials."] : []),
+    ...(blocks.length === 0
+      ? ["Authority: no token; the platform knew the caller by other credentials."]
+      : []),
     ...chainLines(authority, `at ${authority.time ?? ""}`),
   ];
 }

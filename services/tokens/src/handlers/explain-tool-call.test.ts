@@ -1,5 +1,5 @@
-import { verifyAuthorityBundle } from "@depute/dct";
 import { tampered } from "@depute/core/testing";
+import { verifyAuthorityBundle } from "@depute/dct";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   alice,
@@ -40,7 +40,11 @@ async function called(requestId = crypto.randomUUID(), more: object = {}) {
 }
 
 /** Verifies a token of Bob's for a tool's call, as the MCP proxy does. */
-async function call({ token }: Pick<Awaited<ReturnType<typeof attenuate>>, "token">, requestId: string, more = {}) {
+async function call(
+  { token }: Pick<Awaited<ReturnType<typeof attenuate>>, "token">,
+  requestId: string,
+  more = {},
+) {
   const { tokens } = platform;
   const headers = { "depute-request-id": requestId };
   const named: Platform = Object.create(platform, {
@@ -117,7 +121,9 @@ it("asks for the audit record when a client used a request id twice", async () =
   expect(second).toBeDefined();
   const { explanation } = await explain(ofCall(requestId, BigInt(first)));
   expect(explanation?.toolCall?.decisions).toMatchObject([{ sequence: BigInt(first) }]);
-  expect(await refusal(explain(ofCall(requestId, 1n << 39n)))).toMatchObject({ reason: "TOOL_CALL_NOT_FOUND" });
+  expect(await refusal(explain(ofCall(requestId, 1n << 39n)))).toMatchObject({
+    reason: "TOOL_CALL_NOT_FOUND",
+  });
 });
 
 describe("callers", () => {
@@ -132,7 +138,10 @@ describe("callers", () => {
     const request = explain(ofCall(requestId), asking(caller));
     if (sees) return expect((await request).explanation).toMatchObject({ subjectId: requestId });
     const unknown = crypto.randomUUID();
-    const [real, invented] = [await refusal(request), await refusal(explain(ofCall(unknown), asking(caller)))];
+    const [real, invented] = [
+      await refusal(request),
+      await refusal(explain(ofCall(unknown), asking(caller))),
+    ];
     expect(JSON.stringify(real).replaceAll(requestId, "")).toBe(
       JSON.stringify(invented).replaceAll(unknown, ""),
     );
