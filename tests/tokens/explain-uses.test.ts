@@ -246,7 +246,7 @@ describe("a call of an MCP tool", () => {
   test("through the proxy over stdio tells its id in the result", async () => {
     const holder = await tokenOf(keys(), READ);
     const start = { server: REPORTER, upstream: { map: MAP, revision: "modern" }, holder };
-    const { client, connected } = await connectProxy({ platform, folder }, start, "2026-07-28");
+    const { client, connected } = await connectProxy({ platform, folder }, start);
     await connected();
     const { _meta: meta } = await client.callTool({ name: "report", arguments: {} });
     await client.close();

@@ -28,6 +28,17 @@ def is_signed(document, signer):
     return verify(decode(document["signature"]), blake(canonical_bytes(without_signature(document))), principal_key(signer))
 
 
+def content_differs(content, stated):
+    """Whether the content of a block is not the one that the statement describes."""
+    signer = content["issuer"] if "issuer" in content else content["attenuator"]
+    same = ("delegatee", "delegationId", "contractId")
+    return (
+        encode(blake(canonical_bytes(content))) != stated["revocationId"]
+        or signer != stated["delegator"]
+        or any(content[name] != stated[name] for name in same)
+    )
+
+
 def blocks_fault(statement):
     above = None
     blocks = statement["blocks"]
@@ -38,8 +49,8 @@ def blocks_fault(statement):
             or block["expireTime"] > above["expireTime"]
         ):
             return f"block {at} does not follow from the block above"
-        if "block" in block and encode(blake(canonical_bytes(block["block"]))) != block["revocationId"]:
-            return f"block {at} has another digest"
+        if "block" in block and content_differs(block["block"], block):
+            return f"block {at} has another digest, or other content than stated"
         above = block
     if above and above["delegatee"] != statement["principal"]:
         return "the last block has another delegatee"
@@ -101,11 +112,13 @@ def revocation_fault(entry, blocks):
     return None
 
 
-def attestation_fault(attestation, proof, blocks, log):
+def attestation_fault(attestation, blocks):
     if attestation["principal"] != blocks[-1]["delegatee"] or not is_signed(attestation, attestation["principal"]):
         return "the attestation is not signed by the last delegatee"
-    if proof is None:
-        return None
+    return None
+
+
+def log_fault(attestation, proof, log):
     head = proof["head"]
     if head["log"] != log or not check_head(head)["valid"]:
         return "the head of the log is not signed by the trusted log"
@@ -121,37 +134,57 @@ def attestation_fault(attestation, proof, blocks, log):
     return None if includes(case) else "the log does not contain the attestation"
 
 
-def fault(bundle, root, log):
-    """The first fault of a bundle; None for a valid one."""
+def faults(bundle, root, log):
+    """The checks of a bundle in order: the name of each, and its fault or None."""
     if bundle["format"] != "depute-authority-bundle/1":
-        return "another format"
+        yield "form", "another format"
+        return
     statement = bundle["statement"]
-    blocks = statement["blocks"]
+    blocks, kind = statement["blocks"], statement["kind"]
     signed = blake(TAG + canonical_bytes(statement))
     if bundle["signer"] != root or not verify(decode(bundle["signature"]), signed, principal_key(root)):
-        return "the statement is not signed by the root"
-    faults = [proofs_fault(bundle), blocks_fault(statement)]
-    kind = statement["kind"]
-    if kind == "receipt":
-        faults.append(receipt_fault(bundle))
-    if kind == "tool_call":
-        faults.append(tool_call_fault(statement))
-    if kind == "attestation" and "attestation" not in bundle:
-        faults.append("the attestation is missing")
+        yield "signature", "the statement is not signed by the root"
+        return
+    yield "proofs", proofs_fault(bundle)
+    yield "blocks", blocks_fault(statement)
     if "token" in bundle:
-        faults.append(token_fault(bundle["token"], blocks))
-    faults += [revocation_fault(entry, blocks) for entry in bundle["revocations"]]
+        yield "token", token_fault(bundle["token"], blocks)
+    for entry in bundle["revocations"]:
+        yield "revocations", revocation_fault(entry, blocks)
     if "attestation" in bundle:
-        faults.append(attestation_fault(bundle["attestation"], bundle.get("attestationProof"), blocks, log))
-    return next((one for one in faults if one), None)
+        yield "attestation", attestation_fault(bundle["attestation"], blocks)
+        if "attestationProof" in bundle:
+            yield "log", log_fault(bundle["attestation"], bundle["attestationProof"], log)
+    elif kind == "attestation":
+        yield "attestation", "the attestation is missing"
+    if kind == "receipt":
+        yield "receipt", receipt_fault(bundle)
+    if kind == "tool_call":
+        yield "tool_call", tool_call_fault(statement)
+
+
+def first_fault(bundle, root, log):
+    """The name of the first check that fails, and its fault; None for a valid bundle."""
+    return next(((name, found) for name, found in faults(bundle, root, log) if found), None)
 
 
 def verdict(text, root, log):
     """The first fault of a bundle's text, `valid` for none. A bundle that cannot be read is malformed."""
     try:
-        return fault(json.loads(text), root, log) or "valid"
+        found = first_fault(json.loads(text), root, log)
     except (Refusal, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         return f"malformed: {error!r}"
+    return "valid" if found is None else f"{found[0]}: {found[1]}"
+
+
+def check_bundle(given):
+    found = first_fault(given["bundle"], given["roots"][0], "")
+    if found:
+        raise Refusal(found[0])
+    return {"valid": True}
+
+
+OPERATIONS = {"verify": check_bundle}
 
 
 if __name__ == "__main__":
