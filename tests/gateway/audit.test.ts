@@ -117,7 +117,11 @@ describe.each([
     for (const headers of attempts) await post(path, body, headers);
     await post(path, body, as("globex", "request-after-secrets"));
     await recorded({ requestId: "request-after-secrets" });
-    const answer = await post("/depute.tokens.v1.AuditService/ListAuditRecords", { pageSize: 1000 }, as("auditor"));
+    const answer = await post(
+      "/depute.tokens.v1.AuditService/ListAuditRecords",
+      { pageSize: 1000 },
+      as("auditor"),
+    );
     const log = await answer.text();
     expect(log).toContain("request-after-secrets");
     const secrets = [...Object.values(SECRETS), ...attempts.flatMap((one) => Object.values(one)), payload];
