@@ -33,8 +33,7 @@ export async function startChild(
   env: NodeJS.ProcessEnv,
   ready: string,
 ): Promise<Child> {
-  // The child gets its own process group, so that Ctrl-C reaches only this process, which then stops its children in
-  // order.
+  // The child gets its own process group. So Ctrl-C reaches only this process, which then stops its children in order.
   const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "inherit", "ipc"], detached: true });
   const killer = () => killGroup(child);
   killers.add(killer);

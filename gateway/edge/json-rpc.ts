@@ -195,7 +195,7 @@ function idOf({ id }: JsonRpcRequest): Id | undefined {
 }
 
 /**
- * Returns the id of an invalid call if the id itself is valid, so that the sender can match the error; otherwise null.
+ * Returns the id of an invalid call if the id itself is valid; otherwise null. The sender matches the error by the id.
  */
 function plainId(id: unknown): Id {
   return typeof id === "number" || (typeof id === "string" && id.length <= 256) ? id : null;

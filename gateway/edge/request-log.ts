@@ -61,8 +61,8 @@ export function beginLog(
 }
 
 /**
- * Returns the level of a log line. An INTERNAL error that a service returned is not logged as an error here, because
- * that service has logged the cause.
+ * Returns the level of a log line. The wire does not log a service's INTERNAL error as an error, because that service
+ * has logged the cause.
  */
 function levelOf(thrown: unknown, hasLeft: boolean): "debug" | "info" | "error" {
   if (thrown === undefined || hasLeft) return "debug";

@@ -54,8 +54,8 @@ export type Answer =
   | { readonly kind: "document"; readonly document: Validated };
 
 /**
- * A stream of events. A route returns it only after the service has admitted the caller, so a refusal still
- * has its own HTTP status.
+ * A stream of events. A route returns the stream only after the service has admitted the caller. A refusal therefore
+ * still has its own HTTP status.
  */
 export type Events = AsyncGenerator<SseEvent, void, undefined>;
 

@@ -40,9 +40,9 @@ import { accepts, EVENT_STREAM, wireCall } from "./wire-call.ts";
 import type { WireDeps } from "./wire-deps.ts";
 
 /**
- * Serves the routes of a wire. For each request the edge checks the headers and the query against the route's
- * declarations, and reads the body within its limits. It opens a stream of events if the client wants one. It
- * writes the answer, converts every error to the wire's form, and logs the request.
+ * Serves the routes of a wire. For each request the edge checks headers and query against the route's declarations, and
+ * reads the body within its limits. The edge opens a stream of events if the client wants one. It writes the answer,
+ * converts every error to the wire's form, and logs the request.
  */
 export function serveWire(wire: Wire, deps: WireDeps): HttpRoute[] {
   const routes = wire.routes.flatMap((route) => {
@@ -250,7 +250,9 @@ export function admitHead(route: Route, { url, headers }: HttpRequest): URLSearc
 /** Maximum number of characters of a name that a refusal quotes. */
 const MAX_NAME = 64;
 
-/** Whether a route that has a stream answers a request with these headers by the stream. */
+/**
+ * Whether a route answers a request with its stream of events, by the route's declaration and the request's headers.
+ */
 function streamsTo(route: Route, headers: IncomingHttpHeaders): boolean {
   return (route.kind === undefined && route.isStream === true) || names(headers, EVENT_STREAM);
 }

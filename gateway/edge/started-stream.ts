@@ -2,7 +2,7 @@ import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { linkSignals } from "@depute/service";
 
-/** An element of a task's stream: an event, or a heartbeat without one. */
+/** An element of a task's stream: an event, or a heartbeat without an event. */
 export interface StreamItem {
   readonly taskEvent?: TaskEvent | undefined;
 }
@@ -14,10 +14,9 @@ export interface StartedStream {
 }
 
 /**
- * Wraps a stream so that its reader can end the call early, by `return`. The streams of Connect's clients
- * have no `return`: only the signal of the call ends them early. A unary handler that reads only the start of
- * a stream cannot rely on its own signal, because this signal never aborts after success. The stream's
- * handler would keep running.
+ * Wraps a stream so that its reader can end the call early, by `return`. The streams of Connect's clients have no
+ * `return`: only the signal of the call ends them early. A unary handler that reads only the start of a stream cannot
+ * rely on its own signal. That signal never aborts after success, so the stream's handler would keep running.
  */
 export async function* leavable<Item>(
   open: (options: CallOptions) => AsyncIterable<Item>,

@@ -87,9 +87,9 @@ export const gateway = defineService({
       settings.mcpConfig === ""
         ? SealedSecrets.ofProcess()
         : new SealedSecrets(await openSeed(deps.keys, TASK_KEY));
-    const mcp = mcpWire(settings.mcpConfig, deps.connect, clients, wire, {
-      ...{ metrics: deps.metrics, audit: deps.audit, parts, seal },
-    });
+    const { connect, metrics, audit } = deps;
+    const { mcpConfig: configPath } = settings;
+    const mcp = await mcpWire({ configPath, connect, clients, deps: wire, metrics, parts, audit, seal });
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const delegateos = new DelegateosMethods(clients, clock);
     const a2a = new A2aMethods({ clients, needsCredentials: settings.auth === "required" });

@@ -60,7 +60,8 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
   test("answers the question of a task", async () => {
     const model = await client();
     const { task } = await use(model, "delegate", { agent: "asker", description: "ask" });
-    await expect.poll(async () => (await use(model, "watch", { task })).status).toBe("input_required");
+    const statusOf = async () => (await use(model, "watch", { task })).status;
+    await expect.poll(statusOf, { timeout: 10_000 }).toBe("input_required");
     const { question } = await use(model, "watch", { task });
     expect(question).toEqual({ prompt: "which?", details: { options: ["a", "b"] }, asks_for: "input" });
     await use(model, "answer", { task, value: "b" });

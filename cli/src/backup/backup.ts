@@ -57,8 +57,8 @@ export async function backup(args: readonly string[]): Promise<number> {
   emptyFolder(to, advice);
   if (keysTo !== "") emptyFolder(keysTo, advice);
 
-  // The files beside the databases are copied first. So the checkpoint of the revocation log is not newer than the log,
-  // and a restored store is not taken for an old one.
+  // The files beside the databases are copied first. So the checkpoint of the revocation log is not newer than the log.
+  // Otherwise the service would take a restored store for an old one.
   const beside = names.filter((name) => isBeside(name, databases));
   for (const name of beside) copyInto(join(dataDir, name), to, name);
   const keys = names.filter((name) => name.endsWith(KEY));

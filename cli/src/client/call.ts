@@ -85,8 +85,8 @@ async function readAll(connection: Connection, call: Call, request: JsonObject, 
 }
 
 /**
- * Whether `--watch` can follow a stream instead of reading the list at intervals. The command can follow a
- * stream only if the stream's request has every field that the user has set for the list.
+ * Whether `--watch` can follow a stream instead of reading the list at intervals. The stream's request must have every
+ * field that the user has set for the list.
  */
 async function hasStreamFor({ service, stream }: Call, request: JsonObject): Promise<boolean> {
   if (stream === undefined) return false;

@@ -34,7 +34,7 @@ export interface ProgramEnd {
 }
 
 /**
- * Runs a program on one assignment. The program gets JSON on standard input, and writes the result to standard output
+ * Runs a program on one assignment. The program gets JSON on standard input. It writes the result to standard output,
  * and lines of progress to file descriptor 3. When the signal aborts, the program gets SIGTERM and, after `graceMs`,
  * SIGKILL.
  */

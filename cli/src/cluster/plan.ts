@@ -31,8 +31,8 @@ export interface ClusterPlan {
 }
 
 /**
- * Plans the processes of a cluster. Ports of a service's replicas differ by ten. With several gateways, the gateway's
- * port is shared by all of them, and each has a port of its own as well.
+ * Plans the processes of a cluster. Ports of a service's replicas differ by ten. Several gateways share the gateway's
+ * port, and each has a port of its own as well.
  *
  * @param replicas number of processes of each service that can have replicas
  * @throws SettingsError if two processes would have one port

@@ -8,6 +8,7 @@ import {
   readSettings,
 } from "@depute/service";
 import { Cluster } from "../cluster/cluster.ts";
+import { compactHeapOnceIdle } from "../compact-heap.ts";
 import { readConfigFile } from "../config/config-file.ts";
 import { platformSettings } from "../modules.ts";
 import { welcome } from "../welcome.ts";
@@ -26,8 +27,8 @@ const clusterSettings = defineSettings({
 
 /**
  * `depute cluster`: starts each service in processes of its own, from one set of settings. It uses the Redis of
- * DEPUTE_REDIS_URL and the Postgres of DEPUTE_POSTGRES_URL, or else starts those of this machine. SIGHUP restarts one
- * process after the other.
+ * DEPUTE_REDIS_URL and the Postgres of DEPUTE_POSTGRES_URL, or, without these settings, starts those of this machine.
+ * SIGHUP restarts one process after the other.
  */
 export async function cluster(args: readonly string[]): Promise<void> {
   const table = platformSettings();
@@ -49,6 +50,7 @@ export async function cluster(args: readonly string[]): Promise<void> {
   });
   console.log(welcome(addressOf(settings, "gateway"), settings));
   console.log(processes.plan.processes.map(({ name, url }) => `  ${name.padEnd(12)}${url}`).join("\n"));
+  compactHeapOnceIdle();
   const { single } = processes.plan;
   if (single.length > 0) console.log(`\nOne process each, without replicas: ${single.join(", ")}`);
 }

@@ -1,4 +1,5 @@
 import { type ModuleName, onStopSignal, SettingsError } from "@depute/service";
+import { compactHeapOnceIdle } from "../compact-heap.ts";
 import { isModuleName, MODULE_NAMES } from "../load-modules.ts";
 import { parentGone } from "../parent-exit.ts";
 import { startPlatform } from "../platform.ts";
@@ -30,6 +31,7 @@ export async function serve(name: ModuleName, args: readonly string[]): Promise<
     });
   });
   console.log(`${name} listens on ${platform.host.urls[name]}`);
+  compactHeapOnceIdle();
 }
 
 /** `depute serve NAME`, from the words of the command line. @throws SettingsError if NAME is no service */

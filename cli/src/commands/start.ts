@@ -1,4 +1,5 @@
 import { onStopSignal, SERVICES } from "@depute/service";
+import { compactHeapOnceIdle } from "../compact-heap.ts";
 import { MODULE_NAMES } from "../load-modules.ts";
 import { startPlatform } from "../platform.ts";
 import { welcome } from "../welcome.ts";
@@ -19,4 +20,5 @@ export async function start(args: readonly string[]): Promise<void> {
   });
   onStopSignal(platform.log, platform.stop);
   console.log(welcome(platform.host.urls.gateway ?? "", platform.settings));
+  compactHeapOnceIdle();
 }

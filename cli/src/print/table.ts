@@ -12,9 +12,7 @@ export interface Layout {
   readonly columns?: number;
   /** Colors a text. Returns the text unchanged if the stream shows no colors. */
   readonly paint: (text: string, color: NonNullable<Cell["color"]>) => string;
-  /**
-   * The column widths of the rows that are already printed, so that later rows of the same table are aligned with them.
-   */
+  /** The column widths of the rows that are already printed. Later rows of the same table are aligned with them. */
   readonly widths?: readonly number[];
   readonly header: boolean;
 }
@@ -23,7 +21,7 @@ const GAP = 2;
 /** Minimum width of a column. If a row does not fit with such columns, each value gets a line of its own. */
 const NARROWEST = 6;
 
-/** Lays out a table with one line per row or, if the terminal is too narrow, with one line per value. */
+/** Lays out a table with one line per row. If the terminal is too narrow, each value gets a line. */
 export function layTable(
   headings: readonly string[],
   rows: readonly (readonly Cell[])[],

@@ -28,9 +28,9 @@ export interface Parameter {
   readonly values?: readonly string[];
   /** For `enum`: the prefix of the contract's constants, e.g. `TASK_STATUS_`. */
   readonly prefix?: string;
-  /** The one-letter form of the flag, without the dash. */
+  /** The default value, for help and docs/cli.md. */
   readonly default?: string;
-  /** One letter. */
+  /** The one-letter form of the flag, without the dash. */
   readonly short?: string;
 }
 

@@ -71,8 +71,8 @@ function Head({ head }: { readonly head: LogHead }) {
 }
 
 /**
- * Shows whether the log only grows. For this, each head that the browser reads must extend the last head that
- * it verified, also on an earlier visit.
+ * Shows whether the log only grows. For this, each head must extend the last head that the browser verified, also on an
+ * earlier visit.
  */
 function Growth({ head }: { readonly head: LogHead }) {
   const transport = useTransport();

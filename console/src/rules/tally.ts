@@ -18,7 +18,7 @@ export interface Tally {
   readonly failed: readonly number[];
   /** Median time from creation to completion, seconds; null in a minute without completions. */
   readonly latency: readonly (number | null)[];
-  /** For each minute, the total cost from the start of the first minute to the end of this one, in US dollars. */
+  /** For each minute, the total cost from the start of the first minute to the minute's end, in US dollars. */
   readonly spend: readonly number[];
   /** Number of tasks that end per minute, as the average of the last five minutes. */
   readonly endedPerMinute: number;

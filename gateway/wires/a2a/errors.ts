@@ -57,7 +57,7 @@ export const A2A = {
   },
 } as const satisfies Record<string, A2aError>;
 
-/** A2A's error for each of Depute's reasons that has one. */
+/** The error of A2A for each reason of Depute, if A2A defines one. */
 const OWN = {
   TASK_NOT_FOUND: A2A.TASK_NOT_FOUND,
   TASK_NOT_CANCELLABLE: A2A.TASK_NOT_CANCELABLE,

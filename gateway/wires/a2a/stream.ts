@@ -68,8 +68,7 @@ export async function settled({ task: first, events }: Begun): Promise<{ task: A
 /**
  * Yields the task, then the task's events until the task ends. (A2A 3.1.2, 3.1.6)
  *
- * @param data reads the data of extensions for the task, and for each status that ends the task or waits for
- * the caller
+ * @param data reads the extensions' data for the task, and again when the task ends or waits for the caller
  */
 export async function* streamOf(
   { task, sequence, events }: Begun,
@@ -107,7 +106,7 @@ export async function* streamOf(
   }
 }
 
-/** Adds the sequence of the event to an element of a stream, in the metadata of the extension for resumable streams. */
+/** Adds the event's sequence to an element of a stream, in the metadata of the extension for resumable streams. */
 function numbered(response: StreamResponse, sequence: bigint): StreamResponse {
   return withMetadata(response, { [A2A_EXTENSIONS.RESUMABLE_STREAMS.uri]: { sequence: Number(sequence) } });
 }

@@ -73,7 +73,7 @@ export function siteIndex(url: string, manifest: Manifest) {
   };
 }
 
-/** Returns `/specs/index.json`: the protocols with their documents. */
+/** Returns `/specs/index.json`: the manifest's protocol with its documents. */
 export function specsIndex(url: string, manifest: Manifest) {
   const { protocol_id, status, purpose, message_types } = manifest;
   return {

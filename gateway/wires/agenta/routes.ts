@@ -79,8 +79,8 @@ async function watchReceipts(
 }
 
 /**
- * Creates the routes of the published documents on demand, because the documents contain the platform's address, which
- * is known only after the server listens.
+ * Creates the routes of the published documents on demand. The documents contain the platform's address, which is known
+ * only after the server listens.
  */
 function documentRoutes(deps: Pick<WireDeps, "publicUrl">): MethodRoute[] {
   let published:

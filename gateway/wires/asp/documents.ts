@@ -7,7 +7,7 @@ import { ASP_MSGPACK, parseMsgpack, toMsgpack } from "./msgpack.ts";
 
 /** The media type of ASP's documents. */
 const ASP_JSON = "application/asp+json";
-/** Media types of bodies and answers: ASP's own type, plain JSON, and MessagePack. */
+/** Media types of requests and responses: ASP's own type, plain JSON, and MessagePack. */
 export const ASP_TYPES: readonly string[] = [ASP_JSON, "application/json", ASP_MSGPACK];
 
 /** Writes a document in the format that the client accepts. */
@@ -18,8 +18,8 @@ export function writeAsp(body: JsonValue, headers: IncomingHttpHeaders): { bytes
 }
 
 /**
- * Returns the media type of an answer: the type that the client accepts. Without `Accept`, a MessagePack body gets a
- * MessagePack answer.
+ * Returns the media type of a response: the type that the client accepts. Without `Accept`, a MessagePack body gets a
+ * MessagePack response.
  */
 function typeFor({ accept = "", "content-type": sent = "" }: IncomingHttpHeaders): string {
   const accepted = accept.toLowerCase();

@@ -269,8 +269,8 @@ class LiveSession {
   }
 
   /**
-   * Returns the options of a call with the client's credentials. A holder proof among them must name the HTTP
-   * method `htm` and the session's address that ends in `place`, as for a plain HTTP request.
+   * Returns the options of a call with the client's credentials. A holder proof among them must name the HTTP method
+   * `htm` and the session's address that ends in `place`. The same holds for a plain HTTP request.
    */
   #options(htm: string, place: "ws" | "messages", proof: string | undefined): CallOptions {
     const received = new Headers(this.#received);

@@ -37,9 +37,9 @@ const TYPES = new Map(
 );
 
 /**
- * Converts the refusal of a token to DelegateOS's form. The data contains the denial's type, the requested capability
- * and, if the holder has proved possession, the token's grants (DelegateOS 11.2). Any other fault is returned
- * unchanged.
+ * Converts the refusal of a token to DelegateOS's form. The data contains the denial's type and the requested
+ * capability. If the holder has proved possession, the data also contains the token's grants (DelegateOS 11.2). Any
+ * other fault is returned unchanged.
  *
  * @param granted the answer of grantedTo
  */

@@ -28,8 +28,8 @@ export function declaredRights({ capabilityIds }: Agent): ReadonlySet<string> {
  * Estimates a contract's work from the agent's own statements (DelegateOS 9.2). DelegateOS defines estimates but no
  * source for them, so this is Depute's choice. The duration is the sum of the capabilities' cost hints; a missing hint
  * is replaced by the target time in the agent's offers. The cost is the sum of the cheapest open offers at a fixed
- * price in USD, because the platform has no exchange rates. If one requirement has no estimate, the whole work has
- * none, because a partial sum would be too low.
+ * price in USD. The platform has no exchange rates. If one requirement has no estimate, the whole work has none,
+ * because a partial sum would be too low.
  */
 export async function estimate(
   clients: Pick<Clients, "discovery" | "offers">,

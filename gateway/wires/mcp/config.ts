@@ -9,12 +9,7 @@ import {
   type UpstreamConfig,
 } from "@depute/mcp";
 import { type Logger, SettingsError, textOfFile } from "@depute/service";
-
-/**
- * The last path segment of the address that the published DelegateOS client calls. No MCP server may have
- * this name.
- */
-export const MESSAGE = "message";
+import { MESSAGE } from "./names.ts";
 
 /** Milliseconds between two checks of the configuration file for changes. */
 const LOOK_MS = 1000;

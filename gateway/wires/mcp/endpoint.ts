@@ -1,8 +1,8 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import { Refusal, UpstreamError } from "@depute/mcp";
 import { parseJson } from "@depute/wire";
 import { type ErrorRow, JSON_RPC } from "../../edge/own-codes.ts";
 import type { WebWireRequest } from "../../edge/route.ts";
-import { errorOf } from "./errors.ts";
 
 /** Maximum nesting of a request, including its envelope. */
 const MAX_DEPTH = 42;
@@ -40,4 +40,19 @@ export function idOf(body: JsonValue | undefined): JsonValue {
 
 function refuse(row: ErrorRow, detail: string): Response {
   return Response.json({ jsonrpc: "2.0", id: null, error: { ...row, data: { detail } } }, { status: 400 });
+}
+
+/**
+ * Converts a refusal of the proxy, or a failure of the server behind the proxy, to the call's error.
+ *
+ * @throws the thrown value, if it is neither
+ */
+function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {
+  if (thrown instanceof Refusal) {
+    const { code, message, data } = thrown;
+    return { code, message, data };
+  }
+  if (!(thrown instanceof UpstreamError)) throw thrown;
+  const data = { reason: "DEPENDENCY_UNAVAILABLE", detail: thrown.message };
+  return { ...JSON_RPC.INTERNAL_ERROR, message: "the MCP server failed", data };
 }

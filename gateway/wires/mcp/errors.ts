@@ -1,11 +1,9 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ErrorReason, reasonName } from "@depute/core";
-import { Refusal, UpstreamError } from "@depute/mcp";
 import { certificateOfRequest, HttpRefusal } from "@depute/service";
 import { errorTable } from "../../edge/error-table.ts";
 import { refusalIn, toRpcError, violationsOf } from "../../edge/fault.ts";
 import { jsonRpcErrors } from "../../edge/json-rpc-errors.ts";
-import { type ErrorRow, JSON_RPC } from "../../edge/own-codes.ts";
 import type { WebWireRequest } from "../../edge/route.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 import type { WireDeps } from "../../edge/wire-deps.ts";
@@ -30,23 +28,8 @@ export function mcpErrors(served: () => readonly string[]): typeof spell {
 }
 
 /**
- * Converts a refusal of the proxy, or a failure of the server behind the proxy, to the call's error.
- *
- * @throws the thrown value, if it is neither
- */
-export function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {
-  if (thrown instanceof Refusal) {
-    const { code, message, data } = thrown;
-    return { code, message, data };
-  }
-  if (!(thrown instanceof UpstreamError)) throw thrown;
-  const data = { reason: "DEPENDENCY_UNAVAILABLE", detail: thrown.message };
-  return { ...JSON_RPC.INTERNAL_ERROR, message: "the MCP server failed", data };
-}
-
-/**
- * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1),
- * because only the client can present other credentials.
+ * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1). Only the
+ * client can present other credentials.
  */
 export function challenge(
   path: string,

@@ -13,7 +13,7 @@ const PAUSE_MS = 100;
 
 /**
  * Returns the tasks of a list that the caller may follow. A proof counts for one call, which reads the first task. The
- * other tasks are then read by the gateway itself, and only those are kept whose delegator is the holder of the proof.
+ * gateway itself then reads the other tasks, and keeps those with the holder of the proof as delegator.
  *
  * @throws the refusals of the tasks service, except that a task is unknown
  */

@@ -46,8 +46,8 @@ function messageOf(task: Task): string {
 }
 
 /**
- * Returns the key of a question, which no other question of a task has: a worker asks one question at a time. The key
- * also names the answer's request, so an answer that arrives twice counts once.
+ * Returns the key of a question. The key is unique within a task, because a worker asks one question at a time. The
+ * request id of the answer derives from the key, so an answer that arrives twice counts once.
  */
 export function questionKey(taskId: string, time: Timestamp | undefined): string {
   return sha256Hex(`${taskId} ${time?.seconds}.${time?.nanos}`).slice(0, 32);

@@ -8,7 +8,7 @@ import {
   type Registry,
 } from "@depute/service";
 
-/** The label of calls whose tool or method has no rule in the map, so that callers cannot make new labels. */
+/** The label of calls of a tool or method without a rule in the map. Callers therefore cannot make new labels. */
 const NO_RULE = "other";
 /** The label of requests on tasks that belong to no tool, such as a list. */
 const NO_TOOL = "none";

@@ -2,7 +2,7 @@ import type { OwnPrompt } from "@depute/mcp";
 
 const argument = (name: string, description: string, required = true) => ({ name, description, required });
 
-/** The prompts for the main jobs of a delegator. */
+/** The prompts for the main activities of a delegator. */
 export const OWN_PROMPTS: readonly OwnPrompt[] = [
   {
     name: "delegate",

@@ -99,7 +99,10 @@ function rankOf(level: string): number {
   return DETAIL_LEVELS.indexOf(detailLevelOf(level));
 }
 
-/** Returns the number of tokens of a result: the worker's own count or, without one, the estimate. (NEKTE 2, `meta`) */
+/**
+ * Returns the number of tokens of a result: the worker's own count; if the worker reported none, the estimate. (NEKTE
+ * 2, `meta`)
+ */
 export function tokensUsed(usage: TaskUsage | undefined, estimated: number): number {
   const counted = Number(usage?.tokensUsed ?? 0n);
   return Math.min(counted > 0 ? counted : estimated, MAX_INT32);

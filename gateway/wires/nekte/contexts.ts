@@ -16,13 +16,12 @@ import type { WireCall } from "../../edge/wire-call.ts";
 type Contexts = Pick<Clients, "contexts">;
 
 /**
- * nekte.context (NEKTE 7): shares, reads or revokes a context. If the address names an agent, the context is
- * shared with that agent. The caller's own id or the server's id identifies the context. To read a context
- * that has a scope, a request must state its purpose in the scope of the envelope that it sends. This rule is
- * Depute's choice.
+ * nekte.context (NEKTE 7): shares, reads or revokes a context. If the address names an agent, the context is shared
+ * with that agent. The caller's own id or the server's id identifies the context. A request to read a context with a
+ * scope must state its purpose in the scope of its envelope. This rule is Depute's choice.
  *
- * @throws DeputeError AGENT_NOT_FOUND, CONTEXT_ID_TAKEN, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED,
- *   LIMIT_EXCEEDED, ...
+ * @throws DeputeError AGENT_NOT_FOUND, CONTEXT_ID_TAKEN, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, LIMIT_EXCEEDED,
+ *   ...
  */
 export async function answerContext(
   { contexts }: Contexts,

@@ -22,7 +22,7 @@ const CONCURRENCY = 16;
 
 /** The result of a discovery. */
 export interface Discovery {
-  /** The version of the addressed agent or, without one, of NEKTE. */
+  /** The version of the addressed agent; the version of NEKTE if the request addresses no agent. */
   readonly version: string;
   readonly capabilities: readonly DiscoveredCapability["capability"][];
 }
@@ -61,8 +61,7 @@ export async function discover(
     pageToken = page.nextPageToken;
     options = call.aside;
     viewer = call.viewer;
-    // Without the caller's principal no further page can be read, because the holder proof was valid for the first call
-    // only.
+    // Without the caller's principal no further page can be read. The holder proof was valid for the first call only.
   } while (pageToken !== "" && discovered.length < max && viewer !== undefined);
   if (agentId !== "") {
     return {
@@ -97,7 +96,7 @@ function readName(filter: DiscoverFilter | undefined) {
   };
 }
 
-/** Returns the ids that more than one live agent offers, even if only one of the offers is in the list. */
+/** Returns the ids that several live agents offer, even if the list has only one of the offers. */
 async function sharedIds(
   discovery: Clients["discovery"],
   discovered: readonly DiscoveredCapability[],

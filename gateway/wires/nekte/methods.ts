@@ -218,10 +218,10 @@ export class NekteMethods {
   }
 
   /**
-   * Returns the id of an existing task for a caller that resumes the task's stream after the task's context has
-   * expired or was lost. Without the context, the request cannot be compared completely with the first one, so
-   * agent, capability and description must match. Returns undefined if they do not match, or if the request was
-   * refused for another reason. The method is used only for callers that have received an event.
+   * Returns the id of an existing task. The caller resumes the task's stream after the loss of the task's context.
+   * Without the context, the request cannot be compared completely with the first one. So agent, capability and
+   * description must match. Returns undefined if they do not match, or if the request was refused for another reason.
+   * The method is used only for callers that have received an event.
    */
   async #knownTask(agentId: string, { task, context }: DelegateRequest, refused: unknown, call: WireCall) {
     const reason = reasonOf(refused);

@@ -35,9 +35,8 @@ export interface NekteServiceOptions {
   /** Host names below which `{agent}.NAME` addresses one agent, in lower case and without ports. */
   readonly hosts: () => readonly string[];
   /**
-   * The agent of a server that serves only one agent. Calls without AGENT_METADATA address this agent. If the
-   * server serves all agents, this member is absent, and such calls address the agent in the host name or all
-   * agents.
+   * The agent of a server that serves only one agent. Calls without AGENT_METADATA address this agent. If this member
+   * is absent, the server serves all agents. Such calls then address the agent in the host name, or all agents.
    */
   readonly agentId?: string;
 }

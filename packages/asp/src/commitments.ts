@@ -43,7 +43,7 @@ export function dueMsOf(deadline: string | undefined, nowMs: number): number | u
   return ms;
 }
 
-/** Marks each outstanding obligation as overdue whose due time is at or before `atMs`. */
+/** Marks each outstanding obligation with a due time at or before `atMs` as overdue. */
 export function overdue(object: SessionObject, atMs: number): SessionObject {
   const obligations = object.obligations?.map((obligation) =>
     obligation.status === "outstanding" && (obligation.dueMs ?? Number.POSITIVE_INFINITY) <= atMs

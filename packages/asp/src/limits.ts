@@ -7,9 +7,7 @@ export const MAX_PARTIES = 16;
 export const MAX_MESSAGES = 10_000;
 /** Maximum size of a message in its canonical form, in bytes. */
 export const MAX_MESSAGE_BYTES = 262_144;
-/**
- * Maximum size in bytes of all messages of a session in their canonical forms, so that a transcript fits into memory.
- */
+/** Maximum size in bytes of all messages of a session in their canonical forms. A transcript then fits into memory. */
 export const MAX_SESSION_BYTES = 33_554_432;
 /**
  * Maximum number of objects that a session may open in total: proposals, commitments, delegations, questions,

@@ -28,8 +28,8 @@ export interface ProofRules {
 }
 
 /**
- * A valid proof. The caller stores `id` until `expireMs` and refuses any proof with a stored id, so that no proof is
- * used twice.
+ * A valid proof. The caller stores `id` until `expireMs`, and refuses any proof with a stored id. So no proof is used
+ * twice.
  */
 export interface Proven {
   /** The x coordinate of the proof's key, joined with the proof's own id, because ids are unique only per key. */
@@ -50,9 +50,9 @@ const COORDINATE = /^[A-Za-z0-9_-]{43}$/;
 
 /**
  * Checks the DPoP proof of a message (RFC 9449 4.3), signed by EdDSA or ES256. The proof must name the call, and its
- * time must be close to now. Its key must be the one that the sender's card publishes or, without one, the sender's
- * signing key. A proof shows possession of the key only at the time of the call, so it is checked once, on arrival.
- * Transcripts are verified by the signatures instead.
+ * time must be close to now. Its key must be the proof key on the sender's card. If the card has none, the key must be
+ * the sender's signing key. A proof shows possession of the key only at the time of the call, so it is checked once, on
+ * arrival. Transcripts are verified by the signatures instead.
  *
  * @throws Refused bad_proof, stale_proof
  */

@@ -145,8 +145,8 @@ const RETRYABLE: ReadonlyMap<RejectionCode, boolean> = new Map([
 ]);
 
 /**
- * Whether a rejected message may be sent again, according to `RETRYABLE`. For a code without an entry there, the
- * message's own statement counts; the default is false.
+ * Whether the sender may send a rejected message again. `RETRYABLE` decides for its codes. For any other code, `stated`
+ * decides: the field `retryable` of the rejecting message. The default is false.
  */
 export function isRetryable(code: RejectionCode, stated?: boolean): boolean {
   return RETRYABLE.get(code) ?? stated ?? false;

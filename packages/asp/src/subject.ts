@@ -15,8 +15,8 @@ export const RESULT_TYPE = "result";
 export type MessageBody = Exclude<Body["kind"], { case: undefined }>;
 
 /**
- * The subject of a message, which selects a row of ASP's table of transitions, and the object that the
- * message refers to.
+ * The subject of a message, and the object to which the message refers. The subject selects a row of ASP's table of
+ * transitions.
  */
 export interface About {
   readonly subject: Subject;

@@ -24,7 +24,7 @@ export type Subject =
  * - `newcomer`: the agent that begins a session.
  * - `principal`: one of the two parties.
  * - `participant`: a principal, or a delegate that has accepted.
- * - `addressee`: the named recipient of the answered object or, without one, a party on the other side.
+ * - `addressee`: the named recipient of the answered object; if none is named, a party on the other side.
  * - `deputy`: a delegate with full authority for the addressee.
  * - `representative`: a delegate with full authority, for objects that it opens itself.
  * - `author`: the agent that opened the referenced object.

@@ -9,8 +9,8 @@ export interface BusOptions {
   /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
   readonly redisCa?: string | undefined;
   /**
-   * The database that the processes share, which carries the wake-ups if there is no Redis. Without either, wake-ups
-   * reach only this process.
+   * The database that the processes share, which carries the wake-ups if there is no Redis. Without Redis and database,
+   * wake-ups reach only this process.
    */
   readonly postgres?: { readonly url: string; readonly namespace: string } | undefined;
   readonly onError: OnError;

@@ -26,11 +26,12 @@ export interface PostgresBusOptions {
 }
 
 /**
- * The bus between processes without Redis, over NOTIFY. Topic t is the channel `NAMESPACE:t`, or a digest of this name if
- * the name is too long. A payload is a list of keys in JSON. The listeners of the own process are called without the database. While the database is unreachable,
- * wake-ups for other processes wait, merged and bounded. Whenever a subscription takes effect, for the first time or
- * again, its listeners get ALL_KEYS, because they may have missed wake-ups. A transaction of a service sends no
- * notification itself: Postgres commits notifying transactions one after the other, in all databases of a server.
+ * The bus between processes without Redis, over NOTIFY. Topic t is the channel `NAMESPACE:t`, or a digest of this name
+ * if the name is too long. A payload is a list of keys in JSON. The listeners of the own process are called without the
+ * database. While the database is unreachable, wake-ups for other processes wait, merged and bounded. Whenever a
+ * subscription takes effect, for the first time or again, its listeners get ALL_KEYS. They may have missed wake-ups. A
+ * transaction of a service sends no notification itself: Postgres commits notifying transactions one after the other,
+ * in all databases of a server.
  */
 export class PostgresBus implements Bus {
   readonly #options: PostgresBusOptions;

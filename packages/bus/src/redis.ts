@@ -23,9 +23,9 @@ export interface RedisBusOptions {
 }
 
 /**
- * The bus between processes, over Redis pub/sub. Topic t is the channel `depute:t`, and the payload is the key.
- * While Redis is unreachable, wake-ups wait, merged and bounded. Whenever a subscription takes effect, for the
- * first time or again, its listeners get ALL_KEYS, because they may have missed wake-ups.
+ * The bus between processes, over Redis pub/sub. Topic t is the channel `depute:t`, and the payload is the key. While
+ * Redis is unreachable, wake-ups wait, merged and bounded. Whenever a subscription takes effect, for the first time or
+ * again, its listeners get ALL_KEYS. They may have missed wake-ups.
  */
 export class RedisBus implements Bus {
   readonly #listeners: Listeners;
@@ -91,9 +91,7 @@ export class RedisBus implements Bus {
     );
   }
 
-  /**
-   * Sends at the end of this turn of the event loop, so that equal wake-ups merge, and different ones share one write.
-   */
+  /** Sends at the end of this turn of the event loop. Equal wake-ups then merge, and different ones share one write. */
   #schedule(): void {
     this.#scheduled ??= setImmediate(() => {
       this.#scheduled = undefined;

@@ -29,8 +29,8 @@ export interface WorkerOptions {
 /** A running worker. */
 export interface Worker {
   /**
-   * Takes no new work, waits at most `graceMs` milliseconds for active work, then aborts its signal and returns its
-   * tasks to the queue. Waits at most `abandonAfterMs` milliseconds more for work that ignores its signal.
+   * Takes no new work, and waits at most `graceMs` milliseconds for active work. Then aborts the work's signal, and
+   * returns its tasks to the queue. Waits at most `abandonAfterMs` milliseconds more for work that ignores its signal.
    */
   stop(graceMs?: number): Promise<void>;
 }

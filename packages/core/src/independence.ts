@@ -16,7 +16,7 @@ export interface Affiliation {
   readonly organizations: readonly string[];
 }
 
-/** The reason why an agent may not judge as a third party. */
+/** The reason why an agent may not verify as a third party. */
 export type ThirdPartyFault =
   /** The agent has the same owner as one of the parties. */
   | "one_owner"
@@ -39,13 +39,13 @@ export function haveOneOwner(a: Affiliation, b: Affiliation): boolean {
 }
 
 /**
- * Returns the reason why an agent may not judge work between parties as a third party; undefined if the agent
- * may. The agent must never have the same owner as a party. An operator's proof of the agent's organization
- * shows that the owners differ. If the buyer names the agent as a verifier, no proof is needed, because the
- * buyer accepts the risk. (Agenta `verification_policy.mode` third_party_verified)
+ * Returns the reason why an agent may not verify work between parties as a third party; undefined if the agent may. The
+ * agent must never have the same owner as a party. An operator's proof of the agent's organization shows that the
+ * owners differ. If the buyer names the agent as a verifier, no proof is needed, because the buyer accepts the risk.
+ * (Agenta `verification_policy.mode` third_party_verified)
  *
- * @param namedAgentIds the agents that the buyer's request names as verifiers; if there are any, no other
- *   agent may judge
+ * @param namedAgentIds the agents that the buyer's request names as verifiers; if there are any, no other agent may
+ *   verify
  */
 export function thirdPartyFault(
   third: Affiliation,

@@ -3,8 +3,8 @@ import { parseOffsetTime } from "./times.ts";
 const DAY_MS = 86_400_000;
 
 /**
- * Whether JSON Schema's format `date-time` accepts an RFC 3339 date-time: the day must exist in the calendar, and a
- * leap second is allowed only at the end of a day in UTC. The text must already match the protobuf contract's pattern.
+ * Whether JSON Schema's format `date-time` accepts an RFC 3339 date-time. The day must exist in the calendar. A leap
+ * second is allowed only at the end of a day in UTC. The text must already match the protobuf contract's pattern.
  */
 export function isDateTimeFormat(text: string): boolean {
   const time = parseOffsetTime(text);

@@ -28,7 +28,7 @@ export const MAX_JSON_VALUES = 50_000;
  * Checks a JSON text in one pass, without recursion, before JSON.parse allocates memory for it. A text that is not JSON
  * may pass; the parser refuses it.
  *
- * @returns an exceeded limit, else the first duplicate member, else undefined
+ * @returns an exceeded limit; otherwise the first duplicate member, if there is one
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function scanJson(text: string, limits: JsonLimits = {}): JsonFault | undefined {

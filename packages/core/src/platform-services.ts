@@ -31,8 +31,8 @@ import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_servi
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 
 /**
- * The only list of the platform's RPC services, grouped by the module that serves each, under the names that clients
- * use. The modules' descriptors, the gateway's forwarding and the SDK's clients are derived from this list.
+ * The only list of the platform's RPC services, by module, under the names that clients use. The modules' descriptors,
+ * the gateway's forwarding and the SDK's clients are derived from this list.
  */
 export const PLATFORM_SERVICES = {
   registry: {

@@ -61,8 +61,8 @@ export function buildAttenuation(
 }
 
 /**
- * Returns the 32 bytes that the holder signs with Ed25519 (DelegateOS 3.4 step 6), for a holder whose key is
- * stored elsewhere. The bytes cover every existing block and the new block.
+ * Returns the 32 bytes that the holder signs with Ed25519, if its key is stored elsewhere (DelegateOS 3.4 step 6). The
+ * bytes cover every existing block and the new block.
  */
 export function attenuationSigningInput(
   engine: CryptoEngine,

@@ -20,7 +20,7 @@ export interface RevocationView {
   isStale?(now: number): boolean;
 }
 
-/** A proof of possession that came with the token, and the values that the proof must be bound to (RFC 9449). */
+/** A proof of possession that came with the token, and the values to which the proof must be bound (RFC 9449). */
 export interface Presentation {
   readonly proof: string | undefined;
   /** The holder session that the proof belongs to; absent for a standalone proof. */

@@ -87,10 +87,7 @@ export function buildAuthority(issuer: string, params: CreateParams, options: Cr
   return authority;
 }
 
-/**
- * Returns the 32 bytes that the issuer signs with Ed25519 (DelegateOS 3.3 step 3), for an issuer whose key is stored
- * elsewhere.
- */
+/** Returns the 32 bytes that the issuer signs with Ed25519, if its key is stored elsewhere (DelegateOS 3.3 step 3). */
 export function authoritySigningInput(engine: CryptoEngine, authority: Authority): Uint8Array {
   return new BlockTexts(authority, []).signedDigest(engine, 0);
 }

@@ -17,7 +17,10 @@ export function utf8Of(text: string): Uint8Array {
   return scratch.subarray(0, utf8.encodeInto(text, scratch).written);
 }
 
-/** Decodes base64url as decodeBase64Url does, into the shared buffer. */
+/**
+ * Decodes base64url as decodeBase64Url does, into the shared buffer. A text that is too long for that buffer gets a new
+ * buffer.
+ */
 export function bytesOf(text: string): Uint8Array | undefined {
   const length = decodedBytes(text);
   return decodeBase64UrlInto(length > scratch.length ? new Uint8Array(length) : scratch, text);

@@ -62,7 +62,7 @@ export function mayRevoke(
 
 /**
  * Revocations in memory (DelegateOS 4.2). Entries are never removed. They are stored by block and by revoker. So an
- * entry by a principal that is not a rightful revoker does not count, and does not block a later valid entry.
+ * entry by a principal that is not a rightful revoker does not count. Nor does it block a later valid entry.
  */
 export class RevocationList implements RevocationView {
   readonly #engine: CryptoEngine;

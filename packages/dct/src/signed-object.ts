@@ -48,8 +48,8 @@ const anything: Shape = () => {};
 const version = oneOf("0.1");
 
 /**
- * The members of each kind of object. Because all kinds share a key and a signature scheme, and DelegateOS defines no
- * domain tags, no object may fit two kinds: its signature would be valid for two different statements.
+ * The members of each kind of object. No object may fit two kinds, because its signature would be valid for two
+ * different statements. All kinds share a key and a signature scheme, and DelegateOS defines no domain tags.
  */
 const SHAPES: Record<ObjectKind, Shape> = {
   contract: object({
@@ -113,8 +113,8 @@ export function objectSigningInput(engine: CryptoEngine, value: object): Uint8Ar
 }
 
 /**
- * Signs an object as its declared kind. Throws TokenError (malformed_token with the invalid member) unless the object
- * is valid and the key belongs to its issuer, principal or revokedBy.
+ * Signs an object as its declared kind. The key must belong to the object's issuer, principal or revokedBy. Throws
+ * TokenError (malformed_token with the invalid member) for an invalid object or another key.
  */
 export function signObject<K extends ObjectKind>(
   engine: CryptoEngine,

@@ -3,8 +3,8 @@ const COLON = 0x3a;
 
 /**
  * Parses `YYYY-MM-DDTHH:MM:SSZ` or `YYYY-MM-DDTHH:MM:SS.sssZ` to milliseconds since 1970. Undefined for any other text
- * and for a date outside the calendar. Other forms would sort wrongly, such as an offset, an invalid leap day or a year
- * 10000, so they are refused.
+ * and for a date outside the calendar. Other forms, such as an offset, an invalid leap day or a year 10000, would sort
+ * wrongly. So they are refused.
  */
 export function parseTime(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;

@@ -36,7 +36,7 @@ interface Asked {
   readonly params?: Record<string, unknown>;
 }
 
-/** Refuses a request to the client whose capability the client did not declare. Throws Refusal. */
+/** Refuses a request to the client that needs a capability which the client did not declare. Throws Refusal. */
 export function assertDeclared(asked: unknown, declared: Declared): void {
   const { method, params } = (asked ?? {}) as Asked;
   const requiredCapabilities = missingCapability(String(method), params, declared);

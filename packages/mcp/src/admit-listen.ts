@@ -22,8 +22,8 @@ export interface ListenOptions {
 }
 
 /**
- * Decides whether a request may listen. It needs the right to read each of its resources, and the rights of the call of
- * each of its tasks. One proof covers them all.
+ * Decides whether a request may listen. The request needs the right to read each of its resources. For each of its
+ * tasks, it needs the rights of the call that began the task. One proof covers all these rights.
  *
  * @throws Refusal; UpstreamError; DeputeError if the authoriser is unavailable
  */

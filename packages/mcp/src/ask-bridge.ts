@@ -47,7 +47,7 @@ export interface AskBridgeOptions {
   /** Whether the tool map allows a request of the server. */
   isAllowed(method: string): boolean;
   connect(capabilities: Record<string, unknown>): BridgedConnection;
-  /** Whether each session has a connection of its own, which serves it also without any capability. */
+  /** Whether each session has a connection of its own, which serves the session also without any capability. */
   readonly isPerSession: boolean;
 }
 

@@ -4,8 +4,9 @@ import { INTERNAL_ERROR, Refusal } from "./rules/refusal.ts";
 type Ask = NonNullable<CallOptions["ask"]>;
 
 /**
- * The running calls whose client a server can ask. Over stdio a server's question names no call. So it reaches the client
- * of the only running call; between several calls only a process of one session can choose any.
+ * The running calls whose clients a server can ask. Over stdio, a server's question names no call. If one call runs,
+ * the question reaches its client. If several calls run, the question reaches any of them, but only if all belong to
+ * one session.
  */
 export class AskedCalls {
   readonly #asks = new Set<Ask>();

@@ -13,7 +13,10 @@ export interface CallOptions {
   readonly logs?: { readonly level: string; readonly onLog: (message: LogMessage) => void };
   /** Answers the server's requests during this call, if the server's revision is an earlier one. */
   readonly ask?: (method: string, params: unknown) => Promise<unknown>;
-  /** The session or the caller whose own server process serves the call, if the server has one for each. */
+  /**
+   * Identifies the login and the session of the call. If each session has a server process of its own, this text
+   * selects the process.
+   */
   readonly processOf?: string;
   /** Maximum duration in milliseconds, instead of the configured one. */
   readonly timeoutMs?: number;

@@ -43,13 +43,13 @@ export interface DownstreamOptions {
   /** The name of the request's connection or session; absent if there is none. */
   readonly session?: string;
   /**
-   * Collects the subscriptions of each session, by the session's server, so that the proxy can notify a session
-   * of changed resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
+   * Collects the subscriptions of each session, by the session's server. The proxy can then notify a session of changed
+   * resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
    */
   readonly watchers?: Map<Server, WatchedResources>;
   /** The MCP era of the clients: `modern` from revision 2026-07-28 on, otherwise `legacy`. */
   readonly era: Era;
-  /** Whether clients of 2026-07-28 can listen to single resources. */
+  /** Whether clients of revision 2026-07-28 can listen to single resources. */
   readonly listens?: boolean;
   /** Receives faults that no response reports. */
   readonly onError: (error: Error) => void;
@@ -180,7 +180,8 @@ function requestOf(
 ): ProxyRequest {
   const { _meta: meta, signal, notify, inputResponses, requestState, envelope } = context.mcpReq;
   const modern: Readonly<Record<string, unknown>> | undefined = envelope;
-  // A client of 2026-07-28 declares its capabilities in each request, an earlier one in the session's first request.
+  // A client of revision 2026-07-28 declares its capabilities in each request, an earlier one in the session's first
+  // request.
   const clientCapabilities: Declared | undefined =
     envelope === undefined ? server.getClientCapabilities() : declaredIn({ _meta: envelope });
   const revision =
@@ -213,8 +214,8 @@ function requestOf(
       : {
           onProgress: (progress) => {
             const notified = { ...progress, progressToken: token };
-            // A task reports progress even after the response to its call, so the progress goes to the session instead of the
-            // call's stream.
+            // A task reports progress even after the response to its call. So the progress goes to the session and not
+            // to the call's stream.
             const send = params?.task === undefined ? notify : server.notification.bind(server);
             send({ method: "notifications/progress", params: notified }).catch(onError);
           },
@@ -272,7 +273,7 @@ export function withStatus(answer: Response, status: number | undefined): Respon
 /** A request over HTTP, and the status that its error needs. */
 export interface Exchange {
   readonly presentation: Presentation | undefined;
-  /** The principal of the request's login; absent or empty where the server needs none. */
+  /** The principal of the request's login; absent or empty where the server needs no login. */
   readonly login?: string;
   status?: number | undefined;
 }

@@ -78,7 +78,7 @@ export interface NeededRights {
 }
 
 /**
- * Admits a request that needs rights. Without any, only a missing token is refused.
+ * Admits a request that needs these rights. If the list of rights is empty, refuses only a missing token.
  *
  * @returns the holder of the token; undefined if the request needs no token and has none
  * @throws Refusal; DeputeError if the authoriser is unavailable
@@ -104,7 +104,7 @@ export async function admitRights(
 
 /**
  * Admits a request that the server sends to the client during an admitted call. The call's proof has already identified
- * the holder and cannot be used twice, so only the token's grants are read again.
+ * the holder, and cannot be used twice. So the function reads only the token's grants again.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */

@@ -114,7 +114,7 @@ export class HttpFace {
     return this.#sessions.begin(server, caller, request, beside, end);
   }
 
-  /** Answers a request of 2026-07-28, whose stream may listen to single resources and to tasks. */
+  /** Answers a request of revision 2026-07-28, whose stream may listen to single resources and to tasks. */
   async #listening(
     body: unknown,
     presented: Presentation | undefined,

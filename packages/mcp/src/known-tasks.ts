@@ -8,7 +8,7 @@ const MAX_TASKS = 10_000;
 export interface KnownTask {
   /** The id of the task that its client uses. */
   readonly id: string;
-  /** The caller whose list shows the task. */
+  /** The caller in whose list the task appears. */
   readonly owner: string;
   readonly rights: readonly Right[];
   readonly presentation: Presentation | undefined;

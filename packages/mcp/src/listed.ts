@@ -16,8 +16,7 @@ interface CallerDefinitions {
 }
 
 /**
- * Stores the definitions that each caller has listed, so that a request can use an entry only with the listed
- * definition.
+ * Stores the definitions that each caller has listed. A request can then use an entry only with its listed definition.
  */
 export class Listed {
   readonly #clock: Clock;

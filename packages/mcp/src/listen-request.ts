@@ -9,7 +9,7 @@ export interface ListenRequest {
   readonly taskIds: readonly string[];
   /** The token in the request's headers. */
   readonly presented: Presentation | undefined;
-  /** The principal of the request's login; empty without one. */
+  /** The principal of the request's login; empty if the request has no login. */
   readonly login: string;
   readonly declared: Declared | undefined;
 }

@@ -38,8 +38,8 @@ export interface OwnTasks<Call> {
   /** Cancels a task. A task that has already ended is not changed. */
   cancel(taskId: string, call: Call): Promise<McpTask | undefined>;
   /**
-   * Returns the tasks of a list that the caller may follow. With a proof that counts once, the first task is read with it,
-   * and the others are compared with its holder.
+   * Returns the tasks of a list that the caller may follow. A holder proof is valid only once: it reads the first task.
+   * The other tasks are compared with the principal of the proof.
    */
   listen(taskIds: readonly string[], call: Call): Promise<FollowedTasks<McpTask>>;
   /** Waits for the end of a task, or for the end of the call. */

@@ -16,19 +16,21 @@ export interface ProxyRequest extends CallOptions {
   /** The subscriptions of the request's session; absent if the revision or the session has none. */
   readonly watched?: WatchedResources;
   /**
-   * The client to which the server's requests are sent. Present only for revisions before 2026-07-28; later
-   * revisions put these requests into the result of a call.
+   * The client to which the server's requests are sent. Present only for revisions before 2026-07-28; later revisions
+   * put these requests into the result of a call.
    */
   readonly client?: AskedClient;
   /** The era of the client; absent for an address without tasks. */
   readonly era?: Era;
-  /** The principal of the request's login; absent or empty where the server needs none. */
+  /** The principal of the request's login; absent or empty where the server needs no login. */
   readonly login?: string;
   /** Sends the state of a task to the request's session. */
   readonly notifyTask?: (task: Record<string, unknown>) => void;
   /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
   readonly revision?: string;
-  /** The headers of a request of 2026-07-28 over HTTP, which must repeat the arguments that the tool declares. */
+  /**
+   * The headers of a request of revision 2026-07-28 over HTTP, which must repeat the arguments that the tool declares.
+   */
   readonly httpHeaders?: Pick<Headers, "get">;
 }
 

@@ -134,7 +134,7 @@ export class McpProxy {
   }
 
   /**
-   * Decides whether a request may listen to resources and tasks, for all of which it needs the rights.
+   * Decides whether a request may listen to resources and tasks. The request needs the rights for all of them.
    *
    * @throws Refusal
    */
@@ -312,8 +312,8 @@ export class McpProxy {
   }
 
   /**
-   * Refuses the request if the server's definition differs from the definition that the caller listed, or from
-   * the definition that the tool map pins.
+   * Refuses the request unless the server's definition equals the listed definition and the definition that the tool
+   * map pins.
    */
   async #assertAsShown(used: Used, admitted: Admitted, caller: string): Promise<void> {
     const definitions = this.#options.upstream.definitions[used.list];

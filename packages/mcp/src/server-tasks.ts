@@ -100,8 +100,8 @@ export class ServerTasks {
   }
 
   /**
-   * Decides whether a call of a tool may become a task. A client of 2026-07-28 declares support in the call. An earlier
-   * client requests a task with `task`.
+   * Decides whether a call of a tool may become a task. A client of revision 2026-07-28 declares support in the call.
+   * An earlier client requests a task with `task`.
    *
    * @throws Refusal if the client requests a task, and the call's capabilities are too long for the task's id
    */
@@ -236,8 +236,8 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the tasks of the caller to which a request of 2026-07-28 listens. Ids of other callers' tasks, and all ids at
-   * a server without tasks, are left out.
+   * Returns the tasks of the caller to which a request of revision 2026-07-28 listens. Ids of other callers' tasks, and
+   * all ids at a server without tasks, are left out.
    *
    * @throws Refusal if the request does not declare the extension, or the token is denied
    */
@@ -258,7 +258,7 @@ export class ServerTasks {
   /**
    * Follows tasks whose rights were admitted.
    *
-   * @param principal the holder of the token; undefined without one
+   * @param principal the holder of the token; undefined without a token
    * @throws Refusal for a tool that the map or the caller's manifest does not name; UpstreamError
    */
   async follow(
@@ -290,7 +290,7 @@ export class ServerTasks {
     return known === undefined ? params : { ...relatedTo(params, known.id) };
   }
 
-  /** Notifies the client of a task that the task's state at the server has changed. */
+  /** Notifies a task's client that the state of the task at the server has changed. */
   async changed(task: Readonly<Record<string, unknown>>, connection: string): Promise<void> {
     const known = this.#known.get(connection, task.taskId);
     if (known?.notify === undefined) return;
@@ -313,7 +313,7 @@ export class ServerTasks {
     return [grants.holder, login];
   }
 
-  /** Admits a request on a task. Returns the holder of the token; undefined without one. Throws Refusal. */
+  /** Admits a request on a task. Returns the holder of the token; undefined without a token. Throws Refusal. */
   async #admit(
     handle: TaskHandle,
     method: string,

@@ -5,8 +5,8 @@ import type { Progress } from "@modelcontextprotocol/client";
 const MAX_CALLS = 10_000;
 
 /**
- * The receivers of tasks' progress. The SDK's client removes the receiver of a call when the response arrives, but a
- * task reports progress after its response. (MCP 2025-11-25, Tasks)
+ * The receivers of tasks' progress. The SDK's client removes the receiver of a call when the response arrives. A task
+ * also reports progress after that response. (MCP 2025-11-25, Tasks)
  */
 export class TaskProgress {
   readonly #receivers = new Map<unknown, (progress: Progress) => void>();

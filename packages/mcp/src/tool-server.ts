@@ -218,8 +218,8 @@ function listed<Call>(tools: readonly OwnTool<Call>[], era: Era): Tool[] {
 }
 
 /**
- * Calls a tool. A refusal is a result instead of an error, so that a model can read the refusal and correct the
- * call. (MCP, "Error Handling")
+ * Calls a tool. A refusal is a result instead of an error. A model can then read the refusal and correct the call.
+ * (MCP, "Error Handling")
  *
  * @throws Refusal for an unknown tool, for malformed arguments, and for a task request to a tool without tasks
  */

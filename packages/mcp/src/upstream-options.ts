@@ -35,8 +35,8 @@ export interface UpstreamOptions {
   /** Receives log messages that belong to no request. Absent if several clients share the server. */
   readonly onLog?: (message: LogMessage) => void;
   /**
-   * Receives the state of a task that a server of an earlier revision announced, and the connection that knows the task:
-   * see connectionOf.
+   * Receives the state of a task that a server of an earlier revision announced. Also receives the connection that
+   * knows the task; see connectionOf.
    */
   readonly onTaskStatus?: (task: Readonly<Record<string, unknown>>, connection: string) => void;
   /** Replaces the connection to the server's address in tests. */

@@ -163,7 +163,7 @@ export class Upstream {
   }
 
   /**
-   * Listens to tasks of a server of 2026-07-28 until the signal aborts.
+   * Listens to tasks of a server of revision 2026-07-28 until the signal aborts.
    *
    * @throws UpstreamError
    */

@@ -20,7 +20,7 @@ import {
  */
 export const MAX_ANSWER_BYTES = 3 * 1024 * 1024;
 
-/** Bytes of a response that are reserved for its fields beside the list, such as a page token or a revision. */
+/** Bytes that a response reserves for its fields beside the list, such as a page token or a revision. */
 const BESIDE_BYTES = 16 * 1024;
 
 /** Bytes for the tag and the length of one element. */

@@ -26,7 +26,10 @@ export interface Identity {
   local: boolean;
   /** The organization that owns the records that the caller creates; empty for none. */
   organization: string;
-  /** The roles that a file grants to the caller; absent for none. Settings and records may give it further rights. */
+  /**
+   * The roles that a file grants to the caller; absent for none. Settings and records may give the caller further
+   * rights.
+   */
   roles?: readonly RoleName[];
   /** The roles that a file grants for the records of `organization`; absent for none. */
   organizationRoles?: readonly RoleName[];

@@ -26,7 +26,7 @@ export interface CallOrigin {
   readonly address: string;
   /** The protocol of the client's request. */
   readonly wire: string;
-  /** The principal of the caller in whose call a service makes its own call. */
+  /** The principal on whose behalf a service makes its own call. */
   readonly onBehalfOf: string;
   readonly requestId: string;
   /** The trace of the call: 32 hexadecimal digits. (W3C Trace Context) */

@@ -8,7 +8,7 @@ export const requestIdKey: ContextKey<string> = createContextKey("", { descripti
 /** The caller's principal, as the tokens service derived it from the credentials; empty before the derivation. */
 export const principalKey: ContextKey<string> = createContextKey("", { description: "principal" });
 
-/** The call's deadline in epoch milliseconds; undefined for a call without one. */
+/** The call's deadline in epoch milliseconds; undefined for a call without deadline. */
 export const deadlineKey: ContextKey<number | undefined> = createContextKey<number | undefined>(undefined, {
   description: "deadline",
 });
@@ -28,8 +28,8 @@ export const rolesOpenKey: ContextKey<boolean> = createContextKey(false, { descr
 export const inProcessKey: ContextKey<boolean> = createContextKey(false, { description: "in process" });
 
 /**
- * The SPIFFE id of the client certificate of the call's connection; empty for a certificate without one, undefined
- * without certificate.
+ * The SPIFFE id in the client certificate of the call's connection. Empty if the certificate has no SPIFFE id;
+ * undefined if the client has no certificate.
  */
 export const clientCertificateKey: ContextKey<string | undefined> = createContextKey<string | undefined>(
   undefined,

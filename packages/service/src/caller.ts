@@ -78,13 +78,16 @@ export const HOP = {
    * caller's request.
    */
   organization: "depute-organization",
-  /** The SPIFFE id of the client's certificate; `none` for a certificate without one, absent without certificate. */
+  /**
+   * The SPIFFE id of the client's certificate; `none` if the certificate has no SPIFFE id, absent if the client has no
+   * certificate.
+   */
   certificate: "depute-client-certificate",
   /** The network address of the client, percent-encoded. */
   address: "depute-client-address",
   /** The protocol of the client's request, percent-encoded. */
   wire: "depute-wire",
-  /** The principal in whose call a service makes its own call, percent-encoded. */
+  /** The principal on whose behalf a service makes its own call, percent-encoded. */
   onBehalfOf: "depute-on-behalf-of",
 } as const;
 
@@ -293,10 +296,10 @@ function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
 }
 
 /**
- * Returns the principal of a request, for a log line: the owner of a configured credential, `local`, `none`
- * when required credentials are missing, or `unknown` for invalid credentials. The text is empty for a token or
- * a holder proof, which only the tokens service can verify, and for a token of an issuer that this process has not
- * verified.
+ * Returns the principal of a request, for a log line. The text is the owner of a configured credential, or `local`. It
+ * is `none` if required credentials are missing, and `unknown` for invalid credentials. It is empty for a token or a
+ * holder proof, because only the tokens service can verify these. It is also empty for an issuer's token that this
+ * process has not verified.
  *
  * @param certificate as in {@link Presented}
  */

@@ -154,7 +154,10 @@ export const callEndKey: ContextKey<CallEnd | undefined> = createContextKey<Call
 export interface DeadlineOptions {
   /** Milliseconds that a unary call may take when its caller names no limit. */
   defaultMs: number;
-  /** Maximum timeout of a unary call, in milliseconds, even if its caller asks for more. */
+  /**
+   * Maximum timeout of a unary call, in milliseconds, even if its caller asks for more. A method's own timeout in
+   * `manners` replaces this maximum.
+   */
   maxMs: number;
   /** The differences of services from the platform's rules, such as longer timeouts of methods; absent for none. */
   manners?: Manners;
@@ -255,8 +258,8 @@ export interface WireRequest {
  *
  * @param received the request's own headers
  * @param wire the method and the public address that the client used
- * @param spiffeId the SPIFFE id of the client's certificate; empty for a certificate without one, absent without
- *   certificate
+ * @param spiffeId the SPIFFE id of the client's certificate; empty if the certificate has no SPIFFE id, absent if the
+ *   client has no certificate
  */
 export function forwardWireHeaders(
   received: Headers,
@@ -320,7 +323,7 @@ export function ownOptions(context: CallContext, clock: Clock): CallOptions {
 
 /**
  * Adds two facts to the headers of a service's own call: the client's address and protocol in the call that the service
- * serves, and the principal on whose behalf it calls.
+ * serves, and the principal on whose behalf the service calls.
  */
 function withOrigin(headers: Headers, context: OriginSource): Headers {
   forwardEdge(headers, edgeOf(context));

@@ -16,7 +16,7 @@ export interface DeadlineLoopOptions {
    * @returns the next deadline in epoch milliseconds; undefined when there is none
    */
   readonly runDueWork: (signal: AbortSignal) => Promise<number | undefined> | Promise<void>;
-  /** The lease of the work, which one replica at a time does. Absent if each process does the work. */
+  /** The lease of the work, so that one replica at a time does the work. Absent if each process does the work. */
   readonly lease?: WorkLease | undefined;
 }
 
@@ -52,7 +52,7 @@ export class DeadlineLoop {
     else this.#sleepUntil(this.#options.clock.now() + afterMs);
   }
 
-  /** Starts a run now, wherever the work runs. If a run is active, one more follows it. */
+  /** Starts a run now, at the replica that does the work. If a run is active there, one more follows it. */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();

@@ -1,7 +1,7 @@
 import type { Clock } from "@depute/core";
 import { Counter, Gauge, Histogram, type Registry } from "./metrics.ts";
 
-/** The figure of a metric: its kind, its description, and its labels with the bound of their values. */
+/** The definition of a metric: its kind, its description, and its labels with their values. */
 export interface MetricEntry {
   readonly kind: "counter" | "gauge" | "histogram";
   /** The help text in the exposition format: a sentence with the unit. */

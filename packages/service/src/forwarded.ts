@@ -29,7 +29,10 @@ function forOf(element: string): string {
 /** The prefix of an IPv4 address in IPv6 form. (RFC 4291 2.5.5.2) */
 const MAPPED = "::ffff:";
 
-/** Returns an IP address without brackets, port and IPv6 form of IPv4; empty for any other text. */
+/**
+ * Returns the IP address in a text, without brackets and port. `::ffff:1.2.3.4` becomes `1.2.3.4`. For a text that is
+ * no IP address, returns an empty string.
+ */
 export function bareAddress(text: string): string {
   const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
   const withPort = /^(\d[\d.]*):\d{1,5}$/.exec(text)?.[1];

@@ -26,8 +26,8 @@ export function assertTrust(
 }
 
 /**
- * Refuses replicas of a service that keeps copies of its rows in memory, and replicas that would not share their rows or
- * keys.
+ * Refuses replicas of a service that keeps copies of its rows in memory. Also refuses replicas that would not share
+ * their rows or keys.
  *
  * @throws SettingsError
  */

@@ -11,7 +11,7 @@ export const NO_INTERNAL_SECRETS: Pick<InternalSecrets, "sent" | "accepts"> = {
 };
 
 export interface InternalSecretsOptions {
-  /** DEPUTE_INTERNAL_SECRET: one secret for each line, the one to send first; empty for none. */
+  /** DEPUTE_INTERNAL_SECRET: one secret per line. A process sends the first secret. Empty for no secret. */
   readonly text: string;
   /** The file of DEPUTE_INTERNAL_SECRET_FILE, which is read again when it changes; empty for none. */
   readonly path: string;

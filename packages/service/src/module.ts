@@ -109,8 +109,8 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   /** The settings of this service alone. Settings of every server are in common-settings.ts. */
   readonly settings: Table;
   /**
-   * Whether several processes may run the module on the same database. Such a module keeps no copy of its rows in memory
-   * while `isReplicated` holds, or compares the copy with the store in each decision. Default false.
+   * Whether several processes may run the module on the same database. While `isReplicated` is true, such a module
+   * caches no rows, or compares cached rows with the store before each decision. Default false.
    */
   readonly isReplicable?: boolean;
   /** The migrations of the module's own stores, by the names that `storeAt` gets. */
@@ -160,7 +160,7 @@ export interface ServiceInstance {
   readonly ports?: readonly OwnPort[];
   /** Virtual hosts that clients may name, in the form of DEPUTE_ALLOWED_HOSTS. */
   readonly hosts?: () => readonly string[];
-  /** Parts whose states the health of the service reports. */
+  /** The states of the parts on which the service depends. Health checks report each state. */
   readonly parts?: HealthParts;
   /** Addresses where a connection becomes a WebSocket. */
   readonly upgrades?: readonly UpgradeRoute[];

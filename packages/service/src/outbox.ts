@@ -24,7 +24,7 @@ export interface OutboxOptions<Row> {
   readonly tell: (row: Row, signal: AbortSignal) => Promise<void>;
   /** Deletes a delivered row. */
   readonly drop: (row: Row) => Promise<void>;
-  /** The lease of the delivery, which one replica at a time makes. Absent for a service without replicas. */
+  /** The lease of the delivery, so that one replica at a time delivers. Absent for a service without replicas. */
   readonly lease?: WorkLease | undefined;
 }
 
@@ -53,7 +53,7 @@ export class Outbox<Row> {
     this.#done = pause(0, this.#options.timers, this.#closing.signal).then(() => this.#run());
   }
 
-  /** Notes that there is a new row, and wakes the delivery, wherever it runs. */
+  /** Notes that there is a new row, and wakes the delivery at the replica that delivers. */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();

@@ -84,7 +84,7 @@ export interface KeyRowsOptions {
   readonly place: StoreLocation;
   readonly dataDir: string;
   readonly masterFile: string;
-  /** Names of the keys, without `.key`, whose stored row the operator replaces by a file. */
+  /** Names of the keys, without `.key`, for which the operator replaces the stored row by a file. */
   readonly replaced: readonly string[];
   readonly clock: Clock;
   readonly timers: Timers;

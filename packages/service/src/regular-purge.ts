@@ -10,7 +10,7 @@ export interface RegularPurgeOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The lease of the purge, which one replica at a time makes. Absent for a service without replicas. */
+  /** The lease of the purge, so that one replica at a time purges. Absent for a service without replicas. */
   readonly lease?: WorkLease | undefined;
 }
 

@@ -5,7 +5,7 @@ import type { Timers } from "@depute/core";
 
 /** Milliseconds in which a replica must accept a connection, or answer a ping on an idle one. */
 const CONNECT_LIMIT_MS = 1_000;
-/** Milliseconds before a replica that failed is asked whether it is ready, and between such questions. */
+/** Milliseconds between two checks whether a failed replica is ready, and before the first check. */
 const PROBE_INTERVAL_MS = 250;
 /** Milliseconds in which a replica must answer the question. */
 const PROBE_LIMIT_MS = 1_000;

@@ -39,11 +39,11 @@ export class UnopenedSecretError extends Error {
 }
 
 /**
- * Seals the secrets of a store with another master key. The store first records the new key, so that no service opens it
- * with the old one. A run after an interruption continues: it leaves secrets alone that the new key opens.
+ * Seals the secrets of a store with another master key. The store first records the new key, so that no service opens
+ * it with the old one. A run after an interruption continues: it leaves secrets alone that the new key opens.
  *
  * @returns the number of sealed secrets
- * @throws StoreKeyError for a store with another master key than both
+ * @throws StoreKeyError for a store that neither of the two master keys has sealed
  * @throws UnopenedSecretError
  */
 export async function resealStore(options: ResealOptions): Promise<number> {

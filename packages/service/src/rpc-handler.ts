@@ -110,10 +110,7 @@ export function createHandlers(options: RpcHandlerOptions): Map<string, RpcMetho
   return handlers;
 }
 
-/**
- * Registers the services in a separate router for these JSON options, because Connect takes one set of JSON
- * options per router.
- */
+/** Registers the services in a router of their own, because Connect takes one set of JSON options per router. */
 function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): ConnectRouter {
   const router = createConnectRouter({
     interceptors: options.interceptors,

@@ -12,7 +12,7 @@ const FORMS: Readonly<Record<Setting["type"], string>> = {
 };
 
 /**
- * Returns the value of a setting from the value that a file of settings has for it, which is a value of JSON.
+ * Converts the JSON value that a file of settings has for a setting to the setting's value.
  *
  * @throws Error that states the accepted form
  */

@@ -187,9 +187,8 @@ export function readWithSources<Table extends SettingsTable>(
 }
 
 /**
- * Returns the message for an unknown flag that is the last part of a known flag, such as `--port` of
- * `--gateway-port`. Undefined for any other error. Commander would suggest a flag of similar letters, such as
- * `--host`.
+ * Returns the message for an unknown flag that ends a known flag, as `--port` ends `--gateway-port`. Undefined for any
+ * other error. Commander would suggest a flag of similar letters, such as `--host`.
  */
 function shortenedFlagProblem({ code, message }: CommanderError, table: SettingsTable): string | undefined {
   if (code !== "commander.unknownOption") return undefined;

@@ -18,7 +18,10 @@ export interface StreamFollowerOptions {
   readonly follow: (signal: AbortSignal, onItem: () => void) => Promise<void>;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The lease of the work on the stream, which one replica at a time does. Absent for a service without replicas. */
+  /**
+   * The lease of the work on the stream, so that one replica at a time does the work. Absent for a service without
+   * replicas.
+   */
   readonly lease?: WorkLease | undefined;
 }
 

@@ -32,9 +32,9 @@ export function startTelemetry(process: TracedProcess, endpoint: string): Teleme
 }
 
 /**
- * Starts recording spans with a given processor. {@link startTelemetry} passes a processor for an OTLP
- * receiver. Each service of the process has a resource of its own, so that its spans have the `service.name` of the service
- * even if one process hosts all of them.
+ * Starts recording spans with a given processor. {@link startTelemetry} passes a processor for an OTLP receiver. Each
+ * service of the process has a resource of its own. Its spans therefore have the `service.name` of the service, even if
+ * one process hosts all services.
  */
 export function startTracing(
   { name = PROCESS_SCOPE, version }: TracedProcess,

@@ -52,8 +52,8 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
 }
 
 /**
- * Calls the replicas of a service in turn. A call that a replica did not get goes to the next one. A call that a dead
- * or draining replica got is repeated if it is repeatable; see `isRepeatable`.
+ * Calls the replicas of a service in turn. A call that a replica did not get goes to the next replica. A call that a
+ * dead or draining replica got is repeated if it is repeatable; see `isRepeatable`.
  *
  * @param urls the addresses of the replicas, at least one
  */
@@ -148,8 +148,8 @@ class QuietSessionManager extends Http2SessionManager {
 }
 
 /**
- * Makes a stream fail if it closes with the code NO_ERROR before its response, as streams of a process that stops may.
- * The library takes that code for success, and would wait until the call's deadline.
+ * Makes a stream fail if it closes with the code NO_ERROR before its response. Streams of a stopping process may close
+ * so. The library takes that code for success, and would wait until the call's deadline.
  */
 function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
   let isAnswered = false;

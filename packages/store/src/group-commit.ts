@@ -318,8 +318,7 @@ export interface LaneOptions<Job> {
   readonly limit: string;
   readonly max: number;
   /**
-   * Whether the first job waits until the end of the event loop's turn, so that later jobs of the turn can join
-   * its batch.
+   * Whether the first job waits until the end of the event loop's turn. Later jobs of the turn can then join its batch.
    */
   readonly gather: boolean;
   /** Does at least one of the jobs that `next` returns. The promise never rejects. */

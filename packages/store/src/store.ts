@@ -40,19 +40,18 @@ export interface WriteTx extends ReadTx {
 
 export interface WriteOptions {
   /**
-   * Whether the function may run again. Such a function only changes rows, collects results and registers
-   * hooks. Before a second run, the store undoes the function's changes and calls its `undone` hooks.
-   * Repeatable functions share a savepoint, so they cost less. After a conflict with another process's
-   * transaction, the store also runs the function again, in a later commit and after later writes.
+   * Whether the function may run again. Such a function only changes rows, collects results and registers hooks. Before
+   * a second run, the store undoes the function's changes and calls its `undone` hooks. Repeatable functions share a
+   * savepoint, so they cost less. After a conflict with another process, the store also runs the function again, in a
+   * later commit. Later writes may then run before the function.
    */
   readonly isRepeatable?: boolean;
 }
 
 /**
- * SQL over SQLite and Postgres through one interface; statements use the common subset of both. The function
- * passed to `read` or `write` may await only calls of its `tx`, because other functions wait for that function.
- * Network calls and timers are forbidden; a nested transaction is refused. A function that exceeds the store's
- * time limit fails.
+ * SQL over SQLite and Postgres through one interface; statements use the common subset of both. The function passed to
+ * `read` or `write` may await only calls of its `tx`. Other functions wait for that function. Network calls and timers
+ * are forbidden; a nested transaction is refused. A function that exceeds the store's time limit fails.
  */
 export interface Store {
   /** Runs `fn` on a consistent state that includes every earlier commit. */
@@ -79,9 +78,9 @@ export interface Sharing {
    */
   version(): Promise<number>;
   /**
-   * Registers a listener, which removes copies of rows from memory. The listener runs if another process may have
-   * committed since this process's last group, before the first function of the next group. Copies that only `write`
-   * functions use are then never stale.
+   * Registers a listener, which removes copies of rows from memory. If another process may have committed since this
+   * process's last group, the listener runs before the next group's first function. Copies that only `write` functions
+   * use are then never stale.
    */
   onOthersCommit(listener: () => void): void;
 }

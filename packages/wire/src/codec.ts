@@ -64,7 +64,7 @@ export interface Codec {
  */
 export type MessageCodecs = (desc: DescMessage) => Codec;
 
-/** Thrown if a message has no JSON form, for example for an infinite number or an enum value without a word. */
+/** Thrown if a message has no JSON form. Examples are an infinite number, and an enum value without a word. */
 export class WireEncodeError extends Error {
   override readonly name = "WireEncodeError";
 }

@@ -151,10 +151,10 @@ const BEYOND_DEPTH = 64;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Parses a JSON text. The function refuses each text that JSON.parse refuses. It also refuses bytes that are
- * not UTF-8, a byte order mark, and texts that are too large or too deep. It refuses numbers beyond the range
- * of a double (1e400), strings with half of a surrogate pair, and objects with two members of one name.
- * Depth, values and names are checked before JSON.parse allocates anything. Never throws.
+ * Parses a JSON text. The function refuses each text that JSON.parse refuses. It also refuses bytes that are not UTF-8,
+ * a byte order mark, and texts that are too large or too deep. It refuses numbers beyond the range of a double (1e400),
+ * and strings with half of a surrogate pair. It refuses objects with two members of one name. Depth, values and names
+ * are checked before JSON.parse allocates anything. Never throws.
  */
 export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}): Parsed {
   const maxBytes = limits.maxBytes ?? MAX_BYTES;

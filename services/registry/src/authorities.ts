@@ -76,7 +76,8 @@ export class Authorities {
 
   /**
    * Assigns the URI of an agent's card to the agent, in the transaction of the registration. The agent's key gets a
-   * grant if the domain publishes the key, or if the key registers the first agent below the authority.
+   * grant if the domain publishes the key. The key also gets a grant if it registers the first agent below the
+   * authority.
    *
    * @param isProven the result of `prove`
    * @throws DeputeError CALLER_NOT_ALLOWED (the key does not hold the authority), AGENT_EXISTS (another agent has the
@@ -119,7 +120,7 @@ export class Authorities {
       );
     }
     const [organization = "", ...others] = await provenOrganizations(tx, grant.grantedBy);
-    // A grantor that belongs to several organizations names none of them as owner, so the grant then has no owning
+    // A grantor that belongs to several organizations names none of them as owner. The grant then has no owning
     // organization.
     const owner = others.length === 0 ? organization : "";
     const newGrant = { ...grant, createTime: this.#clock.now(), organization: owner };

@@ -100,7 +100,8 @@ export function identify({ authority }: RegistryContext, context: HandlerContext
 }
 
 /**
- * Returns the viewer of a call: the principal that the request names or, without one, the caller.
+ * Returns the viewer of a call: the principal that the request names. If the request names none, the viewer is the
+ * caller.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED when the request names a principal other than the caller
  */

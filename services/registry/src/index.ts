@@ -242,7 +242,7 @@ function readHosts(texts: readonly string[]): AllowedHosts {
   }
 }
 
-/** @throws SettingsError for a malformed address, or one without the placeholder */
+/** @throws SettingsError for a malformed address, or an address without the placeholder */
 function readAddress(text: string): string {
   const sample = text.replaceAll(PLACEHOLDER, "a.example");
   if (text.includes(PLACEHOLDER) && /^https?:/.test(text) && URL.canParse(sample)) return text;

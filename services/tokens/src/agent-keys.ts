@@ -53,8 +53,8 @@ export class AgentKeys {
   }
 
   /**
-   * Schedules the reports that a restart interrupted. The reports run in the next turn of the event loop,
-   * because the registry may start in the same process after this service.
+   * Schedules the reports that a restart interrupted. The reports run in the next turn of the event loop. The registry
+   * may start in the same process after this service.
    */
   start(): void {
     const { timers, lease } = this.#options;

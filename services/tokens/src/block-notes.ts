@@ -25,7 +25,7 @@ export interface BlockRecords {
   count(tx: WriteTx, revocationId: string, counted: number): void;
   /** Binds a block, within the caller's transaction. */
   bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void>;
-  /** Reads the records of blocks; undefined if none has any. */
+  /** Reads the records of blocks; undefined if no block has a record. */
   read(revocationIds: readonly string[]): Promise<Notes | undefined>;
   /**
    * Durably marks single-use blocks as used: all of them, or none if one was used before.
@@ -56,7 +56,7 @@ export class BlockNotes implements BlockRecords {
   readonly #notedIds = new RevocationSet();
   /** The cached records by block, least recently used first. */
   readonly #notesById = new Map<string, Note>();
-  /** Number of committed changes. A read that began before a change is not cached after it. */
+  /** Number of committed changes. The class does not cache a read that began before the last change. */
   #changes = 0;
 
   constructor(store: Store, max: number = MAX_KNOWN) {

@@ -40,8 +40,8 @@ export class HolderProofs {
   }
 
   /**
-   * Loads the holder session that a proof names. Call it before the other methods. Undefined if nothing is to load, so
-   * that a process without replicas never waits.
+   * Loads the holder session that a proof names. Call it before the other methods. Undefined if there is nothing to
+   * load, so that a process without replicas never waits.
    */
   load(jwt: string): Promise<void> | undefined {
     const { sharedSessions } = this.#options;

@@ -104,8 +104,8 @@ export class Housekeeping {
     const over = await expirePending(tx, now, BATCH);
     for (const one of over) {
       if ("statement" in one) tx.afterCommit(() => state.dropPendingKey(one.statement.key));
-      // Another waiting entry of the same block (with the other scope) keeps the block pending. Without one, the block
-      // is no longer pending.
+      // Another waiting entry of the same block (with the other scope) keeps the block pending. If none remains, the
+      // block is no longer pending.
       else if ((await findPending(tx, one.entry, now)).length === 0) {
         tx.afterCommit(() => state.dropPending(one.entry));
       }

@@ -28,8 +28,8 @@ interface JwtKeysOptions {
 }
 
 /**
- * The keys that sign projected tokens. The first use makes the first key. A successor is published an hour before it
- * signs, and a replaced key stays published until its last token has expired.
+ * The keys that sign projected tokens. The first use makes the first key. The service publishes a successor an hour
+ * before it signs. A replaced key stays published until its last token has expired.
  */
 export class JwtKeys {
   readonly #options: JwtKeysOptions;

@@ -44,8 +44,8 @@ interface LogOptions {
 /**
  * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has an entry of its own, so an entry
  * never prevents the entry of another revoker. An entry that adds nothing to the log is not written again. Depute's
- * choice: a later entry with a wider scope is logged as well, because readers of the log must then also stop the work
- * below the block.
+ * choice: a later entry with a wider scope is logged as well. Readers of the log must then also stop the work below the
+ * block.
  */
 export class RevocationLog {
   readonly #options: LogOptions;

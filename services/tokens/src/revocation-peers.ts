@@ -21,7 +21,7 @@ const MAX_PAGES = 100;
  */
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 10 * 60_000;
-/** Milliseconds between two looks whether this process serves a peer. */
+/** Milliseconds between two checks of whether this process serves a peer. */
 const TAKEOVER_MS = 500;
 
 interface PeersOptions {
@@ -38,7 +38,7 @@ interface PeersOptions {
   sources: readonly string[];
   /** Milliseconds between two polls of a source. */
   pollMs: number;
-  /** The work that replicas share: one at a time serves each peer and each source. */
+  /** The work that replicas share: one replica at a time serves a peer or a source. */
   work: Pick<SharedWork, "lease">;
 }
 
@@ -180,8 +180,8 @@ export class RevocationPeers {
       await this.#options.revocations.record(entry, source, []);
     } catch (error) {
       const reason = error instanceof DeputeError ? error.reason : undefined;
-      // An entry whose revoker is not rightful, or has too many waiting entries, must not block the other entries of the
-      // page.
+      // A refused entry must not block the other entries of the page. The revoker is not rightful, or has too many
+      // waiting entries.
       if (reason === ErrorReason.NOT_AUTHORIZED_TO_REVOKE || reason === ErrorReason.LIMIT_EXCEEDED) {
         const { revokedBy } = entry;
         this.#options.log.warn({ source, revokedBy, reason }, "a revocation of a source was refused");

@@ -150,16 +150,16 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * Requires that this process has read all revocations that a transaction sees. A process without replicas always has.
-   * Call it within `decide`.
+   * Requires that this process has read all revocations that a transaction sees. A process without replicas has always
+   * read them. Call this method within `decide`.
    */
   async assertCurrent(tx: ReadTx): Promise<void> {
     if (this.#options.isShared === true && !(await this.isCurrent(tx))) throw new BehindError();
   }
 
   /**
-   * Runs a function whose transaction decides by the revocations. If `assertCurrent` finds that some are missing, they are
-   * read, and the function runs again.
+   * Runs a function whose transaction decides by the revocations. If `assertCurrent` finds that revocations are
+   * missing, this method reads them, and runs the function again.
    */
   async decide<T>(run: () => Promise<T>): Promise<T> {
     for (let remainingRuns = MAX_RUNS; ; remainingRuns--) {
@@ -183,10 +183,10 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * Requires of replicas that the last read is not older than the interval between reads; else reads again. A process
-   * that was stopped therefore decides by the present revocations.
+   * For a replica, reads again if the last read is older than the interval between reads. A process that was stopped
+   * therefore decides by the present revocations.
    *
-   * @returns whether it is; undefined if nothing had to be read
+   * @returns whether the revocations are now recent; undefined if nothing had to be read
    */
   refresh(): Promise<boolean> | undefined {
     const { isShared, state, clock, pollMs } = this.#options;

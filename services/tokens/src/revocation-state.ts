@@ -24,8 +24,8 @@ export interface PendingKey {
 }
 
 /**
- * The revocations that this process has read: the ids of all revoked blocks in the log, and the entries that
- * wait for proof that their revoker is rightful. Ids from the log are never removed.
+ * The revocations that this process has read: the ids of all revoked blocks in the log, and the waiting entries. A
+ * waiting entry needs proof that its revoker is rightful. Ids from the log are never removed.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;

@@ -150,20 +150,18 @@ interface SeenProofsOptions {
 }
 
 /**
- * The used proofs, by principal and `jti`. No proof is accepted twice (RFC 9449 section 11.1), even across
- * crashes.
+ * The used proofs, by principal and `jti`. No proof is accepted twice (RFC 9449 section 11.1), even across crashes.
  *
- * Memory holds each proof for twice the time in which the proof can be presented. The second half covers a
- * clock that is set back. One process owns the store, so this memory has every proof since the start.
+ * Memory holds each proof for twice the time in which the proof can be presented. The second half covers a clock that
+ * is set back. One process owns the store, so this memory has every proof since the start.
  *
- * A write of each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the
- * clock, which moves about once a second while calls arrive. A proof whose `iat` (time of issue) is below the
- * horizon is accepted without a write. A proof beyond the horizon is written first.
+ * A write of each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the clock,
+ * which moves about once a second while calls arrive. A proof whose `iat` (time of issue) is below the horizon is
+ * accepted without a write. A proof beyond the horizon is written first.
  *
- * After a crash the service refuses each proof whose `iat` is below the stored horizon, because the earlier
- * process may have accepted the proof. The horizon is at most two seconds ahead, and the service starts after
- * the horizon has passed. So clients with a correct clock see no refusal. A clean stop writes all proofs in
- * memory instead.
+ * After a crash the service refuses each proof whose `iat` is below the stored horizon. The earlier process may have
+ * accepted such a proof. The horizon is at most two seconds ahead, and the service starts after the horizon has passed.
+ * So clients with a correct clock see no refusal. A clean stop writes all proofs in memory instead.
  */
 export class SeenProofs implements UsedProofs {
   readonly #options: SeenProofsOptions;
@@ -217,8 +215,8 @@ export class SeenProofs implements UsedProofs {
     if (issuedAt > now + HORIZON_LEAD_MS) await this.#record(seenProof);
     else if (issuedAt > this.#horizon) await this.#raiseTo(issuedAt);
     else if (now > this.#horizon - HORIZON_LEAD_MS / 2) this.#raise(issuedAt).catch(ignore);
-    // No await follows, so that only one of two equal proofs is fresh. The assertion also refuses proofs after
-    // `close` has written the memory to the store, because the store would not contain them.
+    // No await follows, so that only one of two equal proofs is fresh. The assertion also refuses proofs after `close`
+    // has written the memory to the store. The store would not contain these proofs.
     this.#assertOpen();
     if (this.#memory.isFull(kind)) return "full";
     return this.#memory.add(seenProof) ? "fresh" : "seen";

@@ -25,9 +25,9 @@ interface Waiting {
 }
 
 /**
- * The recorded limits of blocks, for replicas that share a store. Every verification reads the rows, because any replica
- * may have changed them. The verifications of one turn of the event loop share a read, and so do those that come during a
- * read. The same read shows whether this replica knows all revocations.
+ * The recorded limits of blocks, for replicas that share a store. Every verification reads the rows, because any
+ * replica may have changed them. The verifications of one turn of the event loop share a read. So do the verifications
+ * that arrive during a read. The same read shows whether this replica knows all revocations.
  */
 export class SharedNotes implements BlockRecords {
   readonly #options: SharedNotesOptions;

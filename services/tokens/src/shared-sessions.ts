@@ -22,9 +22,9 @@ interface SharedSessionsOptions {
 }
 
 /**
- * The holder sessions of replicas that share a store. A session is a row with its key, sealed by the master key. Memory has
- * the sessions that this replica has served. The mark of a call's number shows whether the session is still open, so a
- * session that is closed at one replica ends at all.
+ * The holder sessions of replicas that share a store. A session is a row with its key, sealed by the master key. Memory
+ * has the sessions that this replica has served. The transaction that marks a call's proof as used also checks that the
+ * session is open. So a session that one replica closes ends at all replicas.
  */
 export class SharedSessions {
   readonly #options: SharedSessionsOptions;

@@ -147,12 +147,11 @@ export class TokenVerifier {
   }
 
   /**
-   * Decides whether the bearer of a token may perform one action now (DelegateOS 10.1). A genuine proof is marked as used
-   * after every decision. Otherwise an observer of a denied call could present the proof again after the decision would
-   * be different. A denial that comes before the check of the proof marks nothing, so forged tokens cannot fill the
-   * memory of proofs. Marking the proof may wait for the store. So revocations are checked again afterwards, in the same
-   * turn of the event loop as the response. After a revocation is acknowledged, no token with the revoked block is
-   * allowed.
+   * Decides whether the bearer of a token may perform one action now (DelegateOS 10.1). A genuine proof is marked as
+   * used after every decision. Otherwise an observer of a denied call could present the proof again after the decision
+   * would be different. A denial before the check of the proof marks nothing, so forged tokens cannot fill the memory
+   * of proofs. Marking the proof may wait for the store. So revocations are checked again afterwards, in the same turn
+   * of the event loop as the response. After a revocation is acknowledged, no token with the revoked block is allowed.
    */
   async verify(request: VerifyTokenRequest, caller: string): Promise<VerifyTokenResponse> {
     const { audit, chains, clock, engine, proofs, state } = this.#options;

@@ -40,7 +40,10 @@ export interface OutputToVerify {
   payingToken: SerializedDCT | undefined;
 }
 
-/** Returns the token that pays for models: the request's paying token or, without one, the caller's token. */
+/**
+ * Returns the token that pays for models: the request's paying token. If the request has none, returns the caller's
+ * token.
+ */
 export function payingTokenOf(
   requestToken: SerializedDCT | undefined,
   context: HandlerContext,

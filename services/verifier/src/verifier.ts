@@ -31,13 +31,13 @@ export interface Verifier {
   readonly engine: CryptoEngine;
   /** The verifier's own keypair, which signs its statements. */
   readonly keypair: Keypair;
-  /** The log that records each document that the verifier stores as evidence. */
+  /** The transparency log of attestations, verification results, revocations, session heads and audit seals. */
   readonly log: TransparencyLog;
   /** Counts the verdict of an output. */
   readonly countCheck: CountCheck;
   /** Runs model judges. */
   readonly judge: Judge;
-  /** Claims judgements among replicas; undefined if one process has the store. */
+  /** Claims judge runs among replicas; undefined if one process has the store. */
   readonly judgeClaims: JudgeClaims | undefined;
   /** The queue of reviews. */
   readonly reviews: Reviews;

@@ -20,7 +20,10 @@ function members(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-/** Returns the revision that a message of 2026-07-28 or later names; undefined for messages of earlier revisions. */
+/**
+ * Returns the revision that a message of revision 2026-07-28 or later names; undefined for messages of earlier
+ * revisions.
+ */
 export function revisionIn({ params }: Message): string | undefined {
   const version = members(members(params)._meta)[VERSION];
   return typeof version === "string" ? version : undefined;
@@ -42,7 +45,7 @@ export class RepeatedHeaders {
     }
   }
 
-  /** Returns the headers of a message of 2026-07-28 or later. */
+  /** Returns the headers of a message of revision 2026-07-28 or later. */
   of({ method, params }: Message, revision: string): Record<string, string> {
     const given = members(params);
     const name = given[NAMED[String(method)] ?? ""];

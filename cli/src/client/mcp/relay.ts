@@ -77,7 +77,7 @@ export class StdioRelay {
   #tell(message: Message): void {
     const { requestId } = (message.params ?? {}) as { requestId?: unknown };
     const isCancel = message.method === "notifications/cancelled";
-    // From 2026-07-28 on, a client over HTTP cancels by closing the stream of its request.
+    // From revision 2026-07-28 on, a client over HTTP cancels by closing the stream of its request.
     if (isCancel && this.#session === undefined && this.#revision === undefined) {
       this.#running.get(requestId)?.abort();
       return;

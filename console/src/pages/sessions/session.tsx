@@ -79,7 +79,7 @@ function useMessages(sessionId: string, onChange: () => void) {
     take: ({ entry, sequence, state, session }) => {
       onChange();
       hasEnded.current = hasSessionEnded(state);
-      // A response that contains the session is the first of its stream and reports no message, so it adds no step to
+      // A response that contains the session is the first of its stream. It reports no message, so it adds no step to
       // the diagram.
       if (session !== undefined || (entry !== undefined && sequence <= cursor.current)) return false;
       const step = { state, ordinal: entry?.ordinal ?? 0, sender: entry?.envelope?.sender?.agentId ?? "" };

@@ -14,11 +14,11 @@ export interface TestRedis {
 const START_ATTEMPTS = 5;
 
 /**
- * A Redis for tests: at DEPUTE_REDIS_URL, else a `redis-server` of the PATH started on a free port.
+ * A Redis for tests: at DEPUTE_REDIS_URL or, if the variable is not set, a `redis-server` of the PATH on a free port.
  *
- * Returns undefined without either, after a warning that tests are skipped.
+ * If neither exists, the function warns that tests are skipped, and returns undefined.
  *
- * @throws Error without either, when CI=true
+ * @throws Error if neither exists and CI=true
  */
 export async function redisForTests(): Promise<TestRedis | undefined> {
   const url = process.env.DEPUTE_REDIS_URL;

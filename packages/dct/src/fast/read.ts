@@ -285,10 +285,9 @@ export function readQuickly(text: string, rules: ShapeRules): ReadToken | undefi
 }
 
 /**
- * Decodes base64url to one character per byte. Like decodeBase64Url, returns undefined unless the text is the
- * only spelling of its bytes. The runtime's decoder is lenient: it skips padding and white space, and the
- * result is then too short. This function checks the characters + and /, and set unused bits, in the text
- * itself.
+ * Decodes base64url to one character per byte. Returns undefined unless the text is the only spelling of its bytes,
+ * like decodeBase64Url. The function itself refuses `+`, `/`, and unused bits that are not zero. `atob` skips white
+ * space and padding. The check of the length then refuses the text.
  */
 function latin1Of(text: string): string | undefined {
   const tail = text.length % 4;

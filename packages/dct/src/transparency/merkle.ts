@@ -173,7 +173,7 @@ function split(count: number): number {
   return 2 ** log2(count - 1);
 }
 
-// The result is computed without bit operators, because they are limited to 32 bits.
+// Bit operators are limited to 32 bits, so `clz32` computes only the part below 2^31.
 function log2(count: number): number {
   return count < 2 ** 31 ? 31 - Math.clz32(count) : 31 + log2(Math.floor(count / 2 ** 31));
 }

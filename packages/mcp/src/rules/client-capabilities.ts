@@ -3,7 +3,7 @@ import { isObject } from "@depute/core";
 /** The capabilities of a client, as the client declares them to a server (MCP, `ClientCapabilities`). */
 export type Declared = Readonly<Record<string, unknown>>;
 
-/** Returns the capabilities that a request of 2026-07-28 declares; undefined for none. */
+/** Returns the capabilities that a request of revision 2026-07-28 declares; undefined for none. */
 export function declaredIn({ _meta: meta }: Readonly<Record<string, unknown>>): Declared | undefined {
   const declared = isObject(meta) ? meta["io.modelcontextprotocol/clientCapabilities"] : undefined;
   return isObject(declared) ? declared : undefined;

@@ -51,7 +51,7 @@ const USUAL: Readonly<Record<string, string>> = {
 
 /**
  * Drafts a tool map from a server's lists, for a person to review. A tool with an unclear name requires a capability of
- * its own, `compute:execute` on `{server}/{tool}`, so that an unreviewed draft grants little. A drafted rule is
+ * its own: `compute:execute` on `{server}/{tool}`. An unreviewed draft therefore grants little. A drafted rule is
  * read-only only if the tool declares that it only reads.
  *
  * @param digestOf returns the digest of a definition, to which the drafted rule then pins the tool

@@ -39,9 +39,9 @@ const LISTS: ReadonlyMap<string, List> = new Map([
 /** The method that calls a tool. */
 export const TOOLS_CALL = "tools/call";
 
-/** The methods of subscriptions before revision 2026-07-28. */
+/** The method of subscriptions before MCP revision 2026-07-28. */
 export const SUBSCRIBE = "resources/subscribe";
-/** The method of subscriptions from 2026-07-28 on. */
+/** The method of subscriptions since MCP revision 2026-07-28. */
 export const LISTEN = "subscriptions/listen";
 const UNSUBSCRIBE = "resources/unsubscribe";
 const READ = "resources/read";

@@ -79,7 +79,7 @@ export function upstreamTooLong(detail: string, maxBytes: number, budget: Budget
   return new Refusal(INTERNAL_ERROR, "the MCP server failed", data);
 }
 
-/** Shortens a capability to the limits of an error message, so that a long argument does not cause a second error. */
+/** Shortens a capability to the limits of an error message. A long argument then causes no second error. */
 function rightOf({ namespace, action, resource }: Right) {
   return create(CapabilitySchema, { namespace, action, resource: resource.slice(0, 64) });
 }

@@ -11,7 +11,7 @@ const MAX_DEPTH = 64;
 export interface Stripped {
   /** The parameters that the proxy forwards. */
   readonly params: Record<string, unknown>;
-  /** The value of `_delegateos` in the parameters or, without one, in their `_meta`; undefined for none. */
+  /** The value of `_delegateos` in the parameters; if absent there, in their `_meta`; otherwise undefined. */
   readonly member: unknown;
 }
 

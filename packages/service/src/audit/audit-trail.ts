@@ -57,7 +57,7 @@ export interface AuditTrailOptions {
 
 /**
  * Delivers the decisions of a service to the audit log of the tokens service, each at least once. A decision is durable
- * within a second. While the trail is full, no further decision is made.
+ * within a second. While the trail is full, the service makes no further decision.
  */
 export class AuditTrail {
   readonly #options: AuditTrailOptions;

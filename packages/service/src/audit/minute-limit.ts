@@ -17,7 +17,7 @@ export class MinuteLimit {
   /**
    * Counts an event.
    *
-   * @returns `over` for the first event of a minute above the limit, `silent` for the others above it
+   * @returns `over` for the first event of a minute above the limit, `silent` for each further event of that minute
    */
   take(): "within" | "over" | "silent" {
     const now = this.#clock.monotonic();

@@ -34,7 +34,7 @@ export async function openTrailOf(
   return trail;
 }
 
-/** Returns the options of the interceptor that records a module's decisions; none without a trail. */
+/** Returns the options of the interceptor that records a module's decisions; empty without a trail. */
 export function auditOf({ audit }: ServiceModule, trail: AuditTrail | undefined) {
   if (audit === undefined || trail === undefined) return {};
   return { audit: { trail, quiet: new Set(audit.quiet), isForwarding: audit.isForwarding === true } };

@@ -24,7 +24,7 @@ export function resourceOf(
   return name.slice(0, MAX_NAME).toWellFormed();
 }
 
-/** Returns the first member `X_id` of a message as `Xs/ID`; empty without one. */
+/** Returns the first member `X_id` of a message as `Xs/ID`; empty if there is none. */
 function idIn({ fields }: DescMessage, message: Message | undefined): string {
   for (const field of fields) {
     if (!isText(field) || !field.name.endsWith("_id") || NOT_RESOURCES.has(field.name)) continue;
@@ -34,7 +34,7 @@ function idIn({ fields }: DescMessage, message: Message | undefined): string {
   return "";
 }
 
-/** Returns the id of the first record in a message as `Xs/ID`, where the record is the member `X` with the member `id`. */
+/** Returns the id of the first record in a message as `Xs/ID`. A record is a member `X` that has a member `id`. */
 function recordIn({ fields }: DescMessage, message: Message | undefined): string {
   for (const field of fields) {
     if (field.fieldKind !== "message") continue;

@@ -120,8 +120,8 @@ interface Open {
   readonly cancel: () => void;
 }
 
-// The listener for a stream's "error" event. Without one, the event would end the process. The "close" event reports
-// the failure too.
+// The listener for a stream's "error" event. Without a listener, the event would end the process. The "close" event
+// reports the failure too.
 function ignore(): void {}
 
 function take(stream: ServerHttp2Stream, open: Open, chunk: Buffer): void {

@@ -41,7 +41,7 @@ export class Identities {
   }
 
   /**
-   * Reads the file. An empty path means that no such identity counts.
+   * Reads the file. With an empty path, the platform trusts no external identity.
    *
    * @throws SettingsError that names the first fault
    */
@@ -98,7 +98,7 @@ export class Identities {
   /**
    * Returns the holder of a client certificate.
    *
-   * @param spiffeId empty for a certificate without one
+   * @param spiffeId empty if the certificate has no SPIFFE id
    * @throws DeputeError UNAUTHENTICATED for a certificate without a SPIFFE id, or with an unknown one
    */
   holderOfCertificate(spiffeId: string): IdentityHolder {
@@ -149,7 +149,7 @@ interface Loaded {
   readonly tokens: TokenVerifier;
   readonly certificates: ReadonlyMap<string, IdentityHolder>;
   readonly principals: ReadonlySet<string>;
-  /** The keys of the issuers, by all that decides about them. */
+  /** The keys of each issuer, by the text of all settings that determine these keys. */
   readonly keys: ReadonlyMap<string, IssuerKeys>;
   /** Content of all files. It detects changes. */
   readonly text: string;

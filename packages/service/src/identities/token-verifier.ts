@@ -15,12 +15,15 @@ export interface TrustedIssuer {
 const MAX_TOKEN = 16_384;
 /** Maximum number of verified tokens that are remembered. */
 export const MAX_VERIFIED = 10_000;
-/** Maximum milliseconds for which a verified token is not verified again, so that a withdrawn key stops to count. */
+/** Maximum milliseconds until a verified token is verified again. A token with a withdrawn key is then soon refused. */
 export const REMEMBER_MS = 60_000;
 
 const DEFAULT_SKEW_SECONDS = 30;
 const DEFAULT_ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"];
-/** The types of tokens that prove a caller. (RFC 9068 section 2.1) ID tokens and those of Kubernetes are `JWT` or none. */
+/**
+ * The types of tokens that prove a caller. (RFC 9068 section 2.1) ID tokens and tokens of Kubernetes have the type
+ * `JWT` or none.
+ */
 const TYPES = new Set(["", "jwt", "at+jwt", "application/at+jwt"]);
 
 /** The type of identity assertions (draft-ietf-oauth-identity-assertion-authz-grant section 3.1). */

@@ -27,7 +27,7 @@ export function clientInterceptors({
 }: ClientInterceptorOptions): Interceptor[] {
   return [
     unavailableInterceptor(service),
-    // One attempt more than replicas, because calls of others also move the turn of the replicas.
+    // One attempt more than there are replicas, because other calls also advance the turn among the replicas.
     ...(replicas > 1 ? [failoverInterceptor(replicas + 1)] : []),
     ...(tracing ? [clientTracingInterceptor()] : []),
     secretInterceptor(internalSecrets),

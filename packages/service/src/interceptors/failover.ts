@@ -10,8 +10,9 @@ import { isPeerGone } from "./peer-gone.ts";
 const PROOF_HEADER = "dpop";
 
 /**
- * Repeats a call at another replica if its replica died or drains, and the call is repeatable and has no holder proof. A stream is repeated until
- * its first message; its reader continues a later one from its cursor.
+ * Repeats a call at another replica if the first replica died or drains. The call must be repeatable and have no holder
+ * proof. A stream is repeated only before its first message. After that, the reader itself opens a new stream from its
+ * cursor.
  *
  * @param attempts maximum number of attempts of one call
  */

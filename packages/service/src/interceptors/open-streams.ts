@@ -36,8 +36,8 @@ interface OpenStream {
 }
 
 /**
- * Checks open streams: whether their callers' credentials still count, for the same principal, and whether the caller
- * still has a role that the method requires. A holder proof counts once, so only the roles of its principal are checked.
+ * Checks open streams. The caller's credentials must still be valid for the same principal, and the caller must still
+ * have a required role. A holder proof is valid only once, so only the roles of its principal are checked.
  */
 export class OpenStreams {
   readonly #options: OpenStreamsOptions;

@@ -25,7 +25,7 @@ export interface CallHooks {
   run?<T>(step: () => Promise<T>): Promise<T>;
   /** Replaces an exception before it is thrown again. */
   mapError?(thrown: unknown): unknown;
-  /** Called once at the end of the call. The argument is the mapped exception, or undefined without one. */
+  /** Called once at the end of the call. The argument is the mapped exception; undefined if the call threw none. */
   end?(thrown: unknown): void;
 }
 

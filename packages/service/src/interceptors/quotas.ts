@@ -6,9 +6,9 @@ import type { Charge, Quotas } from "../quotas/quotas.ts";
 import { type Request, withHooks } from "./outcome.ts";
 
 /**
- * Counts calls against the quotas of their callers. A caller with a token or a holder proof is counted when the tokens
- * service has verified it, because anyone can name another's key. Calls of the platform itself and of `local` have no
- * quotas.
+ * Counts calls against the quotas of their callers. A call with a token or a holder proof counts only after its
+ * verification. Otherwise a caller could use up another principal's quota. Calls of the platform itself and of `local`
+ * have no quotas.
  */
 export function quotasInterceptor(quotas: Quotas): Interceptor {
   return (next) => (request) => {

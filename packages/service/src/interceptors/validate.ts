@@ -49,8 +49,8 @@ export async function planRules(services: readonly DescService[], { nextTurn }: 
 }
 
 /**
- * Checks every request message against the rules of its contract before a handler sees it, or before the process that
- * implements the method gets it.
+ * Checks every request message against the rules of its contract before a handler gets it. A forwarding process checks
+ * the message before it forwards the message.
  */
 export function validateInterceptor(manners: Manners = NO_MANNERS): Interceptor {
   return (next) => async (request) => {

@@ -68,9 +68,9 @@ export interface PinnedTarget {
 }
 
 /**
- * Sends requests to addresses that callers or agents state, such as an agent's endpoint or a callback. The class
- * calls only configured hosts. The IP address of a name is checked at connection time, so a name that later
- * resolves to another address does not evade the check. A redirect is returned as a response and not followed.
+ * Sends requests to addresses that callers or agents state, such as an agent's endpoint or a callback. The class calls
+ * only configured hosts. The class checks the IP address of a name at connection time. A name that later resolves to
+ * another address therefore does not evade the check. A redirect is returned as a response and not followed.
  */
 export class Outbound {
   readonly #hosts: AllowedHosts;

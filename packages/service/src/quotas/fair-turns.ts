@@ -3,7 +3,10 @@ import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core"
 export interface FairTurnsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Maximum number of turns at a time. Callers without a turn get as many more. Default 256. */
+  /**
+   * Maximum number of turns at a time. The same number of further turns is only for callers that have no turn. Default
+   * 256.
+   */
   readonly maxTurns?: number;
   /** Number of turns at a time that several active callers share. Each caller gets at least one. Default 16. */
   readonly sharedTurns?: number;
@@ -11,21 +14,25 @@ export interface FairTurnsOptions {
   readonly maxWaiting?: number;
 }
 
-/** Number of calls in progress up to which a caller is light, and above which a caller yields to light ones. */
+/** Up to LIGHT_CALLS calls in progress, a caller is light. Above HEAVY_CALLS, a caller yields to light callers. */
 const LIGHT_CALLS = 4;
 const HEAVY_CALLS = 16;
 /**
- * Number of turns at a time of a caller that yields. With one, a create beside 3,000 others takes 2.1 times as long as
- * alone; with two, 2.6 times, for 9 % more creates of the others (`npm run bench -- fairness`).
+ * Number of turns at a time of a caller that yields. With one turn, a create call beside 3,000 others takes 2.1 times
+ * as long as alone. With two turns, it takes 2.6 times as long, and the other callers make 9 % more create calls (`npm
+ * run bench -- fairness`).
  */
 const YIELDING_TURNS = 1;
-/** Milliseconds after the arrival of a light caller's call in which other callers yield. */
+/** Milliseconds for which other callers yield after the arrival of a light caller's call. */
 const YIELD_MS = 100;
 /** Maximum number of waiting calls of all callers. */
 const MAX_WAITING_TOTAL = 100_000;
 /** Milliseconds after which a caller without calls is no longer active. */
 const ACTIVE_MS = 1_000;
-/** Milliseconds after which a turn ends if calls wait: the call waits for something else than the processor. */
+/**
+ * Milliseconds after which a turn ends while other calls wait for a turn. A call that runs longer probably waits for
+ * I/O. The call itself continues.
+ */
 const TURN_MS = 50;
 /** Milliseconds after which a refused caller may call again. */
 const RETRY_MS = 1_000;
@@ -47,13 +54,13 @@ interface Line {
 
 /**
  * Orders calls before they use the processor and the store. A caller that is alone has up to 256 calls running at a
- * time. As soon as another caller is active, they share 16 turns. While a caller with few calls calls, callers with
- * many calls in flight have one turn each. Therefore a call waits behind few calls of other callers, however many these
- * have in flight. Waiting callers take turns, and each caller's calls begin in order.
+ * time. As soon as another caller is active, the callers share 16 turns. While a light caller makes calls, each heavy
+ * caller has one turn. Therefore a call waits behind few calls of other callers, however many calls the others have in
+ * progress. Waiting callers take turns, and each caller's calls begin in order.
  */
 export class FairTurns {
   readonly #options: Required<FairTurnsOptions>;
-  /** The active callers. */
+  /** The running calls with the times at which they began, the oldest first. */
   readonly #lines = new Map<string, Line>();
   /** The callers with waiting calls, the next one first. */
   readonly #waiting = new Map<string, Line>();
@@ -62,7 +69,7 @@ export class FairTurns {
   #waitingCalls = 0;
   /** Number of callers with calls in progress that are light. */
   #lightLines = 0;
-  /** The caller that was the last one to be light with a call. */
+  /** The last light caller that made or ended a call. */
   #lastLight: Line | undefined;
   #cancelTimer: (() => void) | undefined;
 

@@ -34,8 +34,9 @@ interface Account {
 const NOTHING: Charge = { end() {} };
 
 /**
- * Counts calls and open streams against the quotas of principals and organizations, in the memory of this process. When
- * too many are counted, the process forgets the one that called least recently and has no open stream.
+ * Counts calls and open streams against the quotas of principals and organizations, in the memory of this process. The
+ * number of counted principals and organizations is limited. At the limit, the process forgets the one that called
+ * least recently and has no open stream.
  */
 export class Quotas {
   readonly #limits: QuotaLimits;

@@ -1,11 +1,13 @@
 /** Milliseconds of a rate's burst: a caller may use the quota of this time at once. */
 const BURST_MS = 1_000;
 
-/** The outcome of taking one from a rate: the next state, or the milliseconds until one is free. */
+/**
+ * The result of counting one call against a rate: the next state, or the milliseconds until the rate allows the call.
+ */
 export type Taken = { readonly dueMs: number } | { readonly retryAfterMs: number };
 
 /**
- * Takes one from a rate (generic cell rate algorithm, ITU-T I.371).
+ * Counts one call against a rate (generic cell rate algorithm, ITU-T I.371).
  *
  * @param perSecond the rate, above 0
  * @param dueMs the state: the time at which the quota is full again; 0 for a full one

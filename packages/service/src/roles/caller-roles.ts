@@ -20,7 +20,10 @@ export interface RoleHolder {
   readonly kind: "local" | "credential" | "bound" | "message";
   /** The roles that a file grants to the caller's login or secret. */
   readonly roles?: readonly RoleName[];
-  /** The roles that a file grants for the records of the caller's organization. The handler keeps to these records. */
+  /**
+   * The roles that a file grants for the records of the caller's organization. The handler restricts the caller to
+   * these records.
+   */
   readonly organizationRoles?: readonly RoleName[];
 }
 

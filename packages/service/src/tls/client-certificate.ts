@@ -40,7 +40,10 @@ export function spiffeIdIn(names: string | undefined): string {
   return id.length <= MAX_SPIFFE_ID && SPIFFE_ID.test(id) ? id : "";
 }
 
-/** Returns the SPIFFE id of a connection's client; empty for a certificate without one, undefined without certificate. */
+/**
+ * Returns the SPIFFE id of a connection's client; empty if the certificate has no SPIFFE id, undefined if the client
+ * has no certificate.
+ */
 export function certificateOfSocket(socket: Duplex | undefined): string | undefined {
   return (socket as WithCertificate | undefined)?.[CERTIFICATE];
 }

@@ -39,8 +39,8 @@ export interface Listener {
 }
 
 /**
- * Listens with TLS if a certificate for listeners is configured, else in clear text. A UNIX socket has no TLS, because
- * the permissions of its file protect it.
+ * Listens with TLS if a certificate for listeners is configured, otherwise in clear text. A UNIX socket has no TLS,
+ * because the permissions of its file protect it.
  *
  * @throws the errors of listen, e.g. EADDRINUSE
  */

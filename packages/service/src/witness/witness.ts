@@ -30,8 +30,8 @@ export interface WitnessOptions {
 }
 
 /**
- * Publishes the heads of a log to a place outside the data folder, and compares the log with the last one at the start.
- * So an old copy of the whole folder does not start, although its own content is consistent.
+ * Publishes the heads of a log to a place outside the data folder. At the start, compares the log with the last
+ * published head. So the service does not start on an old copy of the data folder, although that copy is consistent.
  */
 export class Witness {
   readonly #options: WitnessOptions;

@@ -8,8 +8,7 @@ import { toQuery } from "./statements.ts";
 import type { Turns } from "./turns.ts";
 
 /**
- * A statement that matches the first pattern and does not match the second only reads. Such a statement runs
- * without a savepoint.
+ * A statement only reads if it matches ONLY_READS and does not match WRITES. Such a statement runs without a savepoint.
  */
 const ONLY_READS = /^\s*(select|with|values)\b/i;
 const WRITES = /\b(insert|update|delete)\b/i;

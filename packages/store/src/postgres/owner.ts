@@ -22,11 +22,10 @@ interface Session {
 }
 
 /**
- * Ensures that a schema has only one writing process, or only processes that share the schema. The connection
- * that writes holds a lock, which Postgres frees when the connection ends. Processes that share a schema hold
- * the lock together, and so exclude a process that expects to be alone. After a reconnection, this process's
- * caches of the tables are valid only if no exclusive holder had the lock in between. A counter of exclusive
- * holders proves this.
+ * Ensures that a schema has only one writing process, or only processes that share the schema. The connection that
+ * writes holds a lock, which Postgres frees when the connection ends. Processes that share a schema hold the lock
+ * together, and so exclude a process that expects to be alone. After a reconnection, this process's caches are valid
+ * only if no exclusive holder had the lock in between. A counter of exclusive holders proves this.
  */
 export class SchemaOwner {
   readonly #schema: string;

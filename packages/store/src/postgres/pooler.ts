@@ -23,7 +23,7 @@ export function refusedByPooler(cause: unknown): Error {
 
 /**
  * Ensures that a connection has a session of Postgres of its own. A pooler in transaction mode gives the session of an
- * idle connection to another one, with the locks of the schema's owner.
+ * idle connection to another connection, with the locks of the schema's owner.
  *
  * @param open opens a second connection with the same configuration
  * @throws DeputeError DEPENDENCY_UNAVAILABLE if a pooler drops the search path, or shares sessions
@@ -42,7 +42,8 @@ export async function assertOwnSession(
   const session = await sessionOf(client);
   const second = await open();
   try {
-    // The open transaction keeps its session, so the first connection gets another one if sessions are shared.
+    // The open transaction keeps its session, so the first connection gets another session if the pooler shares
+    // sessions.
     await second.query("BEGIN");
     const isShared = (await sessionOf(second)) === session || (await sessionOf(client)) !== session;
     await second.query("ROLLBACK");

@@ -10,8 +10,8 @@ interface Identity {
 const FILE_SUFFIXES = ["", "-wal", "-shm", "-lock"] as const;
 
 /**
- * Checks the files that a database has open. If a file is removed or replaced, later writes go to a file
- * without a path, and SQLite does not notice.
+ * Checks the files that a database has open. If a file is removed or replaced, later writes go to a file without a
+ * path. SQLite does not notice that.
  */
 export class DatabaseFiles {
   readonly #open: ReadonlyMap<string, Identity>;

@@ -39,8 +39,8 @@ const EVERY_COMMITS = 64;
 type Report = (error: unknown, activity: string) => void;
 
 /**
- * Copies a database's write-ahead log into its file (a checkpoint) on a separate thread, because the flushes would
- * block the event loop. One thread of the process serves all files.
+ * Copies a database's write-ahead log into its file (a checkpoint) on a separate thread. On the main thread, the
+ * flushes would block the event loop. One thread of the process serves all files.
  */
 export class Checkpoints {
   readonly #file: string;
@@ -61,7 +61,7 @@ export class Checkpoints {
     if (this.#commits >= EVERY_COMMITS && !this.#isFolding) this.fold();
   }
 
-  /** Starts a checkpoint, or has another one follow the running one. */
+  /** Starts a checkpoint, or schedules another checkpoint after the running one. */
   fold(): void {
     this.#isDue = true;
     if (this.#isFolding || this.#isClosed) return;
@@ -77,8 +77,8 @@ export class Checkpoints {
   }
 
   /**
-   * Releases the file. Call this method before the process closes its last connection, because SQLite then
-   * copies the rest of the log into the database.
+   * Releases the file. Call this method before the process closes its last connection. SQLite then copies the rest of
+   * the log into the database.
    */
   async close(): Promise<void> {
     this.#isClosed = true;

@@ -15,8 +15,8 @@ const MAX_TRIES = 1_000;
 const ALL_PAGES = 2 ** 31 - 1;
 
 /**
- * Copies database files that other processes may use at the same time. All copies show the files at one instant, so that
- * they agree with one another as after a crash of the whole machine. Each copy is checked and on disk.
+ * Copies database files that other processes may use at the same time. All copies show the files at one instant. They
+ * agree with one another, as after a crash of the whole machine. Each copy is checked and on disk.
  *
  * @throws Error when a file cannot be read, is damaged, or is in use so much that there is no such instant
  */

@@ -7,7 +7,7 @@ import type { SqliteConnection } from "./connection.ts";
 const INCREMENTAL = 2;
 /** Free pages that a file keeps for later rows: 4 MiB. */
 const KEPT_PAGES = 1_024;
-/** A file also keeps this part of its pages, so that a steady load does not move pages back and forth. */
+/** A file also keeps this part of its pages. A steady load then does not move pages back and forth. */
 const KEPT_PART = 1 / 8;
 /** Pages that one step gives back. A step of this size takes the writer for about a millisecond. */
 const STEP_PAGES = 256;

@@ -7,11 +7,11 @@ import { compilePattern, UnsupportedPattern } from "./patterns.ts";
 import { withProtoMembers } from "./proto-members.ts";
 
 /**
- * The strictness with which a schema is read. `contract` is Ajv's strict mode, as DelegateOS 6.2 requires. This
- * mode refuses misspelt keywords and bounds without a type, because a schema with such a fault would let every
- * value pass. `plain` follows JSON Schema, where unknown keywords are annotations, because agents' schemas
- * contain many unknown keywords. In both modes, unknown `format`s and members that begin with `x-` are
- * annotations, and `default`, `examples` and similar keywords have no effect.
+ * The strictness with which a schema is read. `contract` is Ajv's strict mode, as DelegateOS 6.2 requires. This mode
+ * refuses misspelt keywords and bounds without a type. A schema with such a fault would let every value pass. `plain`
+ * follows JSON Schema, where unknown keywords are annotations, because agents' schemas contain many unknown keywords.
+ * In both modes, unknown `format`s and members that begin with `x-` are annotations. `default`, `examples` and similar
+ * keywords have no effect.
  */
 export type Strictness = "contract" | "plain";
 

@@ -27,7 +27,10 @@ export interface SchemaSurvey {
   hasDynamics: boolean;
 }
 
-/** Measures a schema. Returns a text about an exceeded limit as `problem`, or else the collected facts. */
+/**
+ * Measures a schema. If the schema exceeds a limit, `problem` describes the limit. Otherwise the function returns the
+ * collected facts.
+ */
 export function surveySchema(schema: unknown): SchemaSurvey | { problem: string } {
   const survey: SchemaSurvey = {
     formats: new Set(),

@@ -81,7 +81,7 @@ export async function publishOffer(
 }
 
 /**
- * Finds an existing version with this content: the version that the request names, or else the current one.
+ * Finds an existing version with this content: the version that the request names, or otherwise the current version.
  *
  * @throws DeputeError OFFER_VERSION_EXISTS
  */

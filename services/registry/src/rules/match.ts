@@ -31,8 +31,8 @@ export function queryWords(query: string): string[] {
 }
 
 /**
- * Returns the searched text of a capability: id, category and description, each on a line. Every capability
- * with a score above zero has a query word in this text, so stores can prefilter by the text.
+ * Returns the searched text of a capability: id, category and description, each on a line. Every capability with a
+ * score above zero has a query word in this text. Stores can therefore prefilter by the text.
  */
 export function searchText(capability: { id: string; category: string; description: string }): string {
   return FIELD_WEIGHTS.map(([field]) => wordsOf(capability[field]).join(" ")).join("\n");

@@ -34,8 +34,8 @@ export class PredicateError extends Error {
 }
 
 /**
- * Maximum characters of one predicate (MAX_PREDICATE), maximum characters of all predicates of a manifest
- * (MAX_PREDICATES), and maximum syntax nodes of one predicate (MAX_PARTS).
+ * MAX_PREDICATE: maximum characters of one predicate. MAX_PREDICATES: maximum characters of all predicates of a
+ * manifest. MAX_PARTS: maximum syntax nodes of one predicate. MAX_FAILURE: maximum characters of a failure's reason.
  */
 export const MAX_PREDICATE = 1_000;
 export const MAX_PREDICATES = 8_000;
@@ -45,8 +45,8 @@ const MAX_FAILURE = 200;
 const VARIABLES = ["from", "to", "justification", "task"];
 const PARTY = ["id", "principal", "organization", "tags"];
 /**
- * The permitted members of each variable. A misspelt member would deny every delegation later, so registration refuses
- * it.
+ * The permitted members of each variable. A misspelt member would deny every delegation later, so the registration of
+ * an agent with such a predicate is refused.
  */
 const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   from: PARTY,

@@ -9,7 +9,7 @@ const MAX_DEPTH = 256;
 
 /**
  * The digest of an agent's version: SHA-256, 64 hex digits in lower case. The hashed text is the canonical JSON (RFC
- * 8785) of the record's protobuf JSON, without the members that the registry sets.
+ * 8785) of the record's protobuf JSON. The members that the registry sets are left out.
  *
  * @throws CanonicalError when a string or number has no JSON form
  */

@@ -5,8 +5,8 @@ export const MIN_VANISHED = 10;
 /** If the ended leases exceed this share of all leases, the guard trips. */
 export const TRIP_SHARE = 0.3;
 /**
- * The guard releases when at most this share of all leases, or fewer than `MIN_VANISHED` leases, have ended and
- * were not extended again.
+ * The guard releases when at most this share of all leases is missing, or fewer than `MIN_VANISHED` leases. A missing
+ * lease has ended and was not extended again.
  */
 export const RELEASE_SHARE = 0.15;
 /** Maximum time for which the guard holds, in milliseconds. Agents that are still missing then count as lost. */

@@ -5,7 +5,7 @@ import type {
   CostHint,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 
-/** A capability at one of the three levels of detail: reference, summary or full. */
+/** Number of characters of JSON that count as one language-model token. */
 const CHARACTERS_PER_TOKEN = 4;
 
 /** A capability at one of the three levels. */

@@ -1,8 +1,8 @@
 import type { Place, PlaceList } from "./key-walk.ts";
 
 /**
- * The maximum number of places that one list reads (MAX_LOOKED_UP), and the factor by which each further batch is
- * larger (GROWTH). The first batch usually suffices, because most of its items pass the check.
+ * MAX_LOOKED_UP: maximum number of places that one list reads. GROWTH: factor by which each further batch is larger.
+ * The first batch usually suffices, because most of its items pass the check.
  */
 const MAX_LOOKED_UP = 2_000;
 const GROWTH = 8;

@@ -104,8 +104,8 @@ export function walkQuery(
 }
 
 /**
- * Returns the place of the row that is `rows` rows after the place `after`, among the rows with the key `walked`.
- * Undefined if fewer rows remain.
+ * Returns the place that is `rows` rows after the place `after`, among the rows with the key `walked`. Undefined if
+ * fewer rows remain.
  */
 async function walkEnd(tx: ReadTx, query: KeyQuery, walked: string, after: Place, rows: number) {
   const { sql, params } = walkQuery({ ...query, keys: [walked] }, walked, after, undefined);

@@ -34,9 +34,9 @@ export interface TextIndex {
   /** Replaces the documents of an agent. */
   replace(tx: WriteTx, agentId: string, documents: readonly TextDocument[]): Promise<void>;
   /**
-   * Finds at most `limit` documents, unordered, that have all of `keys` and a word that begins with one of
-   * `words`. If the limit cuts the result, whole words take precedence: first documents with all words, then
-   * documents with one word in the name, the category or the description, in this order.
+   * Finds at most `limit` documents, unordered, that have all of `keys` and a word that begins with one of `words`. If
+   * the limit cuts the result, whole words take precedence. Documents with all words come first. Then come documents
+   * with one word in the name, the category or the description, in this order.
    *
    * @param words letters and digits only, at least one
    */

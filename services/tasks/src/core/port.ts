@@ -185,7 +185,7 @@ export interface Creation {
   readonly requestId: string;
   /** The caller, which must be the delegator or delegate of the parent. */
   readonly viewer: Viewer;
-  /** The draft that is compared with a repeated call; if absent, `draft` is compared. */
+  /** The draft with which a repeated call is compared; if absent, `draft`. */
   readonly sameAs?: TaskDraft;
   /** If true, a used external id is refused, even if the same draft created the existing task. */
   readonly isExclusive?: boolean;
@@ -195,7 +195,7 @@ export interface Creation {
 
 /** A worker without a stream, because a module of this process does the work. */
 export interface NamedWorker {
-  /** The holder of the lease. No stream and no other worker has this name. */
+  /** The name of the lease's holder. No stream and no other worker has this name. */
   readonly holder: string;
   /** The worker's name in events. */
   readonly worker: string;

@@ -67,7 +67,7 @@ export function taskMetrics({ metrics, store, clock, agentClasses }: TaskMetrics
 /** The waiting tasks of a class of agents. */
 interface ClassQueue {
   tasks: number;
-  /** The creation time of the oldest one; absent if none waits. */
+  /** The creation time of the oldest waiting task; absent if no task waits. */
   oldestMs?: number;
 }
 

@@ -16,7 +16,7 @@ import { Kept, MAX_KEPT } from "./work/kept.ts";
 import { Remotes } from "./work/remotes.ts";
 
 /**
- * Push delegation: tasks are sent to agents that serve NEKTE or A2A themselves. The service acts as a worker for agents
+ * Push: the service sends tasks to agents that serve NEKTE or A2A themselves. The service acts as a worker for agents
  * whose record contains an address. If the settings allow no hosts, the service calls no address.
  */
 export const push = defineModule({
@@ -55,7 +55,7 @@ function openPush(
   remotes.onEnd((taskId) => keptStreams.drop(taskId));
   const push = { peerAt, a2aPeerAt, remotes, keptStreams, clock, timers };
   const endpoints = new Endpoints(createClient(AgentService, connect("registry")), clock, () => publicUrl);
-  // Replicas may share a data folder, so each has a new name. The leases of a lost replica expire.
+  // Replicas may share a data folder, so each replica has a new name. The leases of a lost replica expire.
   const instance = isReplicated ? randomUuid() : instanceOf(join(dataDir, "push.instance"));
   const dispatcher = new Dispatcher({
     engine,

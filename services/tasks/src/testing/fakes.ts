@@ -50,7 +50,7 @@ export interface FakeAgent {
   readonly principal: string;
   readonly active: boolean;
   overseer?: string;
-  /** The agents to which its CAP manifest allows it to delegate. If absent, the agent has no manifest. */
+  /** The agents to which the agent's CAP manifest allows delegations. If absent, the agent has no manifest. */
   readonly mayDelegateTo?: readonly string[];
   /** The principals that may see the agent, in addition to its own; if absent, all may. */
   readonly visibleTo?: readonly string[];

@@ -15,8 +15,8 @@ import { mintOfExchange } from "../rules/exchange.ts";
 import { mintAs } from "./mint-token.ts";
 
 /**
- * Mints a token for the key of a holder proof, in exchange for a token of an issuer (RFC 8693). The proof is verified
- * first, so that a caller with a stolen proof cannot find out whether an issuer's token is valid.
+ * Mints a token for the key of a holder proof, in exchange for a token of an issuer (RFC 8693). The function verifies
+ * the proof first. A caller with a stolen proof therefore cannot find out whether an issuer's token is valid.
  */
 export async function exchangeToken(
   tokens: TokensContext,

@@ -46,8 +46,8 @@ export function holderSessionService({
 }
 
 /**
- * Returns the proof from the request body or, without one, from the header. The proof must name the method and
- * address of the call that reached the platform.
+ * Returns the proof from the request body. If the body has none, returns the proof from the header. The proof must name
+ * the method and address of the call that reached the platform.
  */
 function presentedIn(context: HandlerContext, proof: string, token: SerializedDCT | undefined) {
   const caller = callerOf(context);

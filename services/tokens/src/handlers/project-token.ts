@@ -22,7 +22,7 @@ import { readChain } from "../store/delegation-rows.ts";
 const ID_BYTES = 16;
 
 /**
- * Projects a chain that is valid now to a short-lived JSON Web Token for a resource server that knows OAuth alone. The
+ * Projects a currently valid chain to a short-lived JSON Web Token, for a resource server that supports only OAuth. The
  * holder proves its key for the token.
  */
 export async function projectToken(
@@ -114,7 +114,7 @@ async function limitDenial(
   );
 }
 
-/** Returns the identity behind the root block; undefined if none is recorded. */
+/** Returns the identity for which the platform minted the root block; undefined if none is recorded. */
 async function subjectOf({ engine, store }: TokensContext, token: SignedJSONToken) {
   const chainId = linksOf(engine, token)[0]?.chainId ?? "";
   const [root] = await store.read((tx) => readChain(tx, chainId));

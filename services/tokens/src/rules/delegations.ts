@@ -72,9 +72,8 @@ export interface RecordedLink {
 }
 
 /**
- * Returns the reason why the last delegatee of a chain may no longer attest; undefined while the delegatee may
- * attest. With either scope, the revocation of a block ends the authority of every block below (DelegateOS 4.2,
- * 10.1 steps 2 and 5).
+ * Returns the reason why a chain's last delegatee may no longer attest; undefined while it may. With either scope, the
+ * revocation of a block ends the authority of every block below (DelegateOS 4.2, 10.1 steps 2 and 5).
  *
  * @param chain root first
  * @param isRevoked whether a block is revoked, given the principals that may revoke it

@@ -41,7 +41,7 @@ export interface Block {
   readonly contractId: string;
   /** The effective expiry: the earliest expiry of this block and the blocks above. Milliseconds since 1970. */
   readonly expiresAt: number;
-  /** The block's own expiry; 0 without one. */
+  /** The block's own expiry; 0 if the block has none. */
   readonly ownExpiry: number;
 }
 

@@ -16,7 +16,7 @@ export interface JwtKeyLife {
 export interface DueKeys {
   /** The time from which a new key signs; undefined if no key is due. */
   readonly create: number | undefined;
-  /** Keys that no valid token is signed with any more. */
+  /** Keys with which no valid token is signed any more. */
   readonly forget: readonly string[];
 }
 

@@ -14,7 +14,7 @@ export interface ProjectedChain {
   readonly audience: string;
   /** The delegatees of the blocks, the root's first. */
   readonly delegatees: readonly string[];
-  /** The identity behind the root block; absent for none. */
+  /** The identity for which the platform minted the root block; absent for none. */
   readonly onBehalfOf?: { readonly issuer: string; readonly subject: string; readonly principal: string };
   /** The RFC 7638 thumbprint of the holder's key. */
   readonly thumbprint: string;
@@ -25,9 +25,9 @@ export interface ProjectedChain {
 }
 
 /**
- * Returns the claims of a projected token (RFC 9068 section 2.2). The subject is the identity behind the
- * root block, else the first delegatee. `act` has the present holder outermost, and the delegatees above it
- * nested.
+ * Returns the claims of a projected token (RFC 9068 section 2.2). `sub` is the principal of `onBehalfOf`; if absent, it
+ * is the first delegatee. `act` names the last delegatee, and nests the earlier delegatees except the subject. A chain
+ * of the subject alone has no `act`.
  *
  * @param lifetimeMs the requested lifetime in milliseconds; 0 for the maximum
  */

@@ -61,8 +61,8 @@ export async function mayRevokeRecorded(
 }
 
 /**
- * Returns the blocks that a signer's key signed and that were recorded before a time. These blocks stay valid
- * after the key is revoked.
+ * Returns the revocation ids of the blocks that a signer's key signed and that were recorded before a time. These
+ * blocks stay valid after the key is revoked.
  */
 export async function blocksSignedBefore(tx: ReadTx, signer: string, before: number): Promise<string[]> {
   const rows = await tx.all(

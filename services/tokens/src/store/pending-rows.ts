@@ -75,7 +75,9 @@ export async function findPendingStatements(tx: ReadTx, key: string, now: number
   return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
 }
 
-/** Returns the waiting self-revocations whose key is now the signer or delegatee of a recorded block. */
+/**
+ * Returns the waiting self-revocations that can now be settled: a recorded block names the key as signer or delegatee.
+ */
 export async function settledStatements(tx: ReadTx, now: number, limit: number): Promise<KeyStatement[]> {
   const rows = await tx.all(
     ROW,

@@ -235,7 +235,7 @@ export async function countSince(
 }
 
 /**
- * Deletes the content of entries whose block's own expiry is before a time; returns their number. Only the block's own
+ * Deletes the content of entries on blocks with an own expiry before a time; returns their number. Only the block's own
  * expiry counts, because another chain with the block may expire later. Sequence, digest and head stay, so the hash
  * chain remains valid.
  */

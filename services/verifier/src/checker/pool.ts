@@ -7,7 +7,7 @@ import { QuickJobs } from "./quick-jobs.ts";
 export interface PoolOptions {
   /**
    * Number of threads for jobs that are not known to be quick. Each thread runs one job at a time. The pool also has
-   * one thread for quick jobs, and one spare thread that serves while a stopped thread is replaced.
+   * one thread for quick jobs. One spare thread serves while the pool replaces a stopped thread.
    */
   readonly size: number;
   /** Maximum run time of one job in milliseconds, without its time in the queue. */

@@ -76,7 +76,7 @@ export async function attestOutput(
     if (meanwhile !== undefined) return meanwhile;
     await storeAttestation(tx, verifier.log, signed, attestation);
     await insertRequest(tx, key, signed.id, signed.storeTime);
-    // Only outcomes that the delegator or the platform requests count as evidence of trust, so a worker cannot raise
+    // Only outcomes that the delegator or the platform requests are evidence of trust. A worker therefore cannot raise
     // its own score.
     if (mayActFor(identity, knownContract.contract.issuer)) {
       await pushOutcome(tx, signed.id);

@@ -11,8 +11,8 @@ import { insertCharge, sumCharges, updateCharge } from "../store/judge-results.t
 import type { JudgeOutcome, JudgeRun } from "./judge.ts";
 
 /**
- * Seconds by which a reservation outlives the judge run (GRACE_S), and the maximum lifetime of a reservation that
- * SpendService allows (MAX_LIFETIME_S).
+ * GRACE_S: seconds by which a reservation outlives the judge run. MAX_LIFETIME_S: maximum lifetime of a reservation
+ * that SpendService allows.
  */
 const GRACE_S = 60;
 const MAX_LIFETIME_S = 86_400;
@@ -33,9 +33,9 @@ export interface Payer {
 }
 
 /**
- * Runs a judge and charges the contract's issuer. The maximum cost is reserved first, on the contract and on every
- * block of the token; afterwards the actual cost is charged. If the actual cost is unknown, for example after a crash,
- * the whole reservation is charged.
+ * Runs a judge and charges the contract's issuer. The function first reserves the maximum cost on the contract and on
+ * every block of the token. Afterwards it charges the actual cost. If the actual cost is unknown, for example after a
+ * crash, the whole reservation is charged.
  *
  * @param keep stores the result in the transaction of the charge
  * @throws DeputeError BUDGET_EXCEEDED, CALLER_NOT_ALLOWED (the token is not the issuer's), TOKEN_DENIED,

@@ -5,11 +5,14 @@ import { deleteClaim, extendClaim, insertClaim, type JudgeClaim } from "../store
 import { findJudgeResult, type JudgeResultKey } from "../store/judge-results.ts";
 import type { JudgeOutcome } from "./judge.ts";
 
-/** Milliseconds for which a claim is in force. A judgement of a lost process is free after this time. */
+/**
+ * Milliseconds for which a claim is in force. After this time, another process may claim the judge run of a lost
+ * process.
+ */
 export const CLAIM_MS = 3_000;
 /** Milliseconds between two extensions of a claim. */
 const EXTEND_MS = 1_000;
-/** Milliseconds between two looks at a judgement that another process has claimed. */
+/** Milliseconds between two checks of a judge run that another process has claimed. */
 const LOOK_MS = 200;
 
 interface JudgeClaimsOptions {
@@ -52,7 +55,10 @@ export class JudgeClaims {
     }
   }
 
-  /** Returns the stored outcome of the judgement; without one, whether the judgement is now claimed by this call. */
+  /**
+   * Returns the stored outcome of a judge's run. If none is stored, this method claims the run. The method then returns
+   * whether the claim succeeded; false means that another claim is in force.
+   */
   #take(claim: JudgeClaim): Promise<JudgeOutcome | boolean> {
     const { store, clock } = this.#options;
     return store.write(async (tx) => {
@@ -68,7 +74,7 @@ export class JudgeClaims {
     const stop = this.#extendWhileRunning(claim);
     try {
       const outcome = await run();
-      // A replica that took the judgement over may have stored its result first.
+      // A replica that took over the judge run may have stored its result first.
       const stored = await store.read((tx) => findJudgeResult(tx, claim.key));
       return stored === undefined ? outcome : { ...stored, problem: "" };
     } finally {
@@ -79,7 +85,7 @@ export class JudgeClaims {
     }
   }
 
-  /** Extends a claim from time to time. The returned function ends that. */
+  /** Extends a claim from time to time. The returned function ends the extensions. */
   #extendWhileRunning(claim: JudgeClaim): () => void {
     const { store, clock, timers, log } = this.#options;
     let cancel = () => {};

@@ -127,7 +127,7 @@ export class Judge {
   }
 
   /**
-   * Refuses a run unless the queue has room for all its questions, before the first question is sent and has a
+   * Refuses a run unless the queue has room for all its questions. This check precedes the first question, which has a
    * cost.
    */
   #assertRoom(questions: number): void {

@@ -15,7 +15,7 @@ export interface Finding {
 export interface Evidence {
   /** The fault of the signature; undefined if the signature is valid. */
   signatureFault: string | undefined;
-  /** The reason why no output matches the attestation; undefined if one does. */
+  /** The reason why no output matches the attestation; undefined if an output matches. */
   outputFault: string | undefined;
   /**
    * Result of checking the output against the contract's output schema. Undefined unless the method is schema_match.
@@ -79,7 +79,7 @@ export interface OutputClaim {
   sent: Output | undefined;
 }
 
-/** The reason why no output matches the attestation; undefined if one does. */
+/** The reason why no output matches the attestation; undefined if an output matches. */
 export function outputFault({ heldOutput, hash, sent: sentOutput }: OutputClaim): string | undefined {
   if (heldOutput === undefined && hash === undefined)
     return "the attestation holds neither an output nor its hash";

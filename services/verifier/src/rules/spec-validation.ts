@@ -72,7 +72,8 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
       if (spec.reviewTimeoutMs !== undefined && !(spec.reviewTimeoutMs >= 1)) {
         throw invalid(`${field}.review_timeout_ms`, "is at least 1 millisecond");
       }
-      // Only a review with a prompt for a judge needs a model. Without one, a review that times out fails the output.
+      // Only a review with a prompt for a judge needs a model. Without that prompt, a review that times out fails the
+      // output.
       if (spec.judgePrompt !== undefined) visitJudge(spec, field, walk);
       return;
     default:

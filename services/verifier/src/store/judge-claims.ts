@@ -1,7 +1,7 @@
 import type { WriteTx } from "@depute/store";
 import type { JudgeResultKey } from "./judge-results.ts";
 
-/** The claim of one process on a judgement. */
+/** The claim of one process on a judge run. */
 export interface JudgeClaim {
   readonly key: JudgeResultKey;
   /** Identifies the claim; unique. */
@@ -15,7 +15,7 @@ function paramsOf({ contractId, outputHash, step }: JudgeResultKey): string[] {
 }
 
 /**
- * Claims a judgement until a time.
+ * Claims a judge run until a time.
  *
  * @returns false if another claim is in force
  */

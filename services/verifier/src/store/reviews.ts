@@ -224,7 +224,7 @@ function fromRow(row: Row): StoredReview {
 /** Maximum number of open reviews that one reading counts. */
 const MAX_COUNTED = 100_000;
 
-/** Counts the reviews that wait for a decision. */
+/** Counts the reviews that wait for a decision, up to MAX_COUNTED. */
 export async function countOpenReviews(tx: ReadTx): Promise<number> {
   const row = await tx.get(
     COUNT_ROW,

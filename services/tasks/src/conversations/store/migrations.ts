@@ -1,8 +1,8 @@
 import type { Migration } from "@depute/store";
 
 /**
- * The tables of the conversations, which are the tasks that began with an A2A message, and of the log positions
- * of their messages.
+ * The tables of conversations and of the log positions of their messages. A conversation is a task that began with an
+ * A2A message.
  */
 const CONVERSATIONS = `
 CREATE TABLE conversations (

@@ -92,13 +92,13 @@ export interface ConversationFilter {
   readonly correlationId: string;
   /** Empty for every status. */
   readonly statuses: readonly TaskStatus[];
-  /** Whether the worker waits for an authorization; undefined for both. */
+  /** Whether the worker waits for an authorization; undefined selects both cases. */
   readonly awaitsAuthorization: boolean | undefined;
-  /** Epoch milliseconds; undefined for every time. */
+  /** The earliest time of the last change, in epoch milliseconds; undefined for no bound. */
   readonly fromMs: number | undefined;
 }
 
-/** A position in a list whose order is by last change, latest first. */
+/** A position in a list that is ordered by last change, latest first. */
 export interface ConversationPlace {
   readonly taskId: string;
   readonly updateMs: number;

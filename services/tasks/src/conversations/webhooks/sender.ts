@@ -19,8 +19,8 @@ import type { WebhookSeal } from "./secrets.ts";
 /** Maximum number of concurrent deliveries. */
 const AT_ONCE = 32;
 /**
- * Maximum number of concurrent deliveries for one delegator, so that slow receivers of one delegator do not
- * delay those of others.
+ * Maximum number of concurrent deliveries for one delegator. Slow receivers of this delegator then do not delay the
+ * deliveries of others.
  */
 const PER_DELEGATOR = 8;
 /** Maximum milliseconds between two reads of the store. */

@@ -30,7 +30,7 @@ import {
   toSharedContext,
 } from "./contexts.ts";
 
-/** The facts of a new task that its contexts depend on. */
+/** The facts of a new task on which its contexts depend. */
 export interface Carrier {
   readonly taskId: string;
   readonly delegator: string;
@@ -71,7 +71,7 @@ export interface Packed {
 }
 
 /**
- * Returns the data that a draft names as its input: the first of its contexts. (NEKTE 7)
+ * Returns the data of a draft's first context, which the draft names as its input. (NEKTE 7)
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED
  */
@@ -161,7 +161,7 @@ function withReader(record: ContextRecord, reader: Reader): ContextRecord {
   return { ...record, readers };
 }
 
-/** Returns when the first of a draft's contexts expires, epoch milliseconds; undefined without contexts. */
+/** Returns the earliest expiry of a draft's contexts, in epoch milliseconds; undefined if the draft has no contexts. */
 export function firstExpiry({ all }: Packed): number | undefined {
   return all.length === 0 ? undefined : Math.min(...all.map(({ expireMs }) => expireMs));
 }

@@ -95,7 +95,7 @@ export async function revokeWithDerived(
   }
 }
 
-/** The contexts that a task carries, and the ids of those that have expired, were revoked or lost. */
+/** The readable contexts of a task, and the ids of its contexts that can no longer be read. */
 export interface Carried {
   readonly contexts: SharedContext[];
   /** Ids of the contexts that can no longer be read: expired, revoked or lost. */

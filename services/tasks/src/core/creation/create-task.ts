@@ -205,10 +205,7 @@ function carriesContexts({ contextIds, contexts }: TaskDraft): boolean {
   return contextIds.length + contexts.length > 0;
 }
 
-/**
- * Adds the dispatch to a worker to the creation of a task, so that one transaction creates and dispatches the
- * task.
- */
+/** Adds the dispatch to a worker to the creation of a task. One transaction then creates and dispatches the task. */
 function dispatchedAtOnce(creation: Advance, { worker }: AssignmentStream, nowMs: number): Advance {
   const { record, events } = dispatched(creation.record, worker, nowMs);
   return { record, events: [...creation.events, ...events] };

@@ -76,7 +76,9 @@ export interface DeadlineListener {
   notice(atMs: number): void;
 }
 
-/** Reads and changes tasks. One transaction writes an event and the new state; waiting calls wake up after it. */
+/**
+ * Reads and changes tasks. One transaction writes an event and the new state. Waiting calls wake up after the commit.
+ */
 export class Engine {
   readonly store: Store;
   readonly clock: Clock;
@@ -138,14 +140,14 @@ export class Engine {
   }
 
   /**
-   * Sets the rule that selects the tasks which may be dispatched although a context of the task is lost.
-   * Without such a rule, every task needs all its contexts.
+   * Sets the rule that decides which tasks may be dispatched after the loss of a context. If no rule is set, every task
+   * needs all its contexts.
    */
   allowMissingContexts(rule: MissingContextRule): void {
     this.#allowsMissingContexts = rule;
   }
 
-  /** Whether a task may be dispatched although a context that it carries can no longer be read. */
+  /** Whether a task may be dispatched although one of its contexts can no longer be read. */
   mayLackContexts(tx: ReadTx, taskId: string): Promise<boolean> {
     return this.#allowsMissingContexts(tx, taskId);
   }
@@ -281,8 +283,8 @@ export class Engine {
   }
 
   /**
-   * Returns the cached record of a task. Replicas have none outside a transaction, because another replica may have
-   * changed the task since.
+   * Returns the cached record of a task. In a service with replicas, only transactions use the cache, because another
+   * replica may have changed the task.
    */
   #newest(taskId: string): TaskRecord | undefined {
     return this.isShared ? undefined : this.#records.get(taskId);

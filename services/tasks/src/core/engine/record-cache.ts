@@ -3,8 +3,8 @@ import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
 
 /**
- * The newest records of open tasks, so that consecutive changes need no read. A cached record may be newer than
- * the durable record: writes build on cached records, and no answer uses them. A commit of another replica clears the
+ * The newest records of open tasks, so that consecutive changes need no read. A cached record may be newer than the
+ * durable record: writes build on cached records, and no response uses them. A commit of another replica clears the
  * cache, before the next write of this process.
  */
 export class RecordCache {

@@ -10,8 +10,8 @@ import { withHeartbeats } from "../queue/with-heartbeats.ts";
 import { callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Streams assignments to a worker while it has free capacity. The leases outlive the stream: each ends when the worker
- * ends it or stops its heartbeats.
+ * Streams assignments to a worker while it has free capacity. The leases outlive the stream: the worker ends a lease,
+ * or lets it expire by sending no more heartbeats.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */

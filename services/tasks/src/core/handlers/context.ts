@@ -115,7 +115,7 @@ export interface TaskName {
   readonly taskId: string;
   /** The delegator's id of the task; empty if `taskId` names the task. */
   readonly externalId: string;
-  /** The delegate of the task; empty for any, where the external id is unique. */
+  /** The delegate of the task; may be empty if only one agent has a task of this external id. */
   readonly agentId: string;
 }
 

@@ -26,7 +26,7 @@ import { batchOutcome } from "./outcome.ts";
  * Creates several tasks independently of each other.
  *
  * @returns their outcomes, in the order of the requests
- * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; a fault of the platform, after all are stored
+ * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; a fault of the platform, after the call has handled every request
  */
 export async function createTasks(
   tasks: TasksContext,

@@ -44,10 +44,10 @@ export interface CreateOutcome {
 }
 
 /**
- * Creates a task, once for each request id and each external id of a caller. The target is looked up first, as the
- * token's claimed holder sees it. Then the tokens service verifies the holder proof together with the permission
- * for the target, because a proof can be used only once. If no target is found, the proof verifies only the
- * caller, because an earlier call may have created the task.
+ * Creates a task, once for each request id and each external id of a caller. The function looks up the target first, in
+ * the view of the principal that the token claims as its holder. Then the tokens service verifies the holder proof and
+ * the permission for the target. One call verifies both, because a proof can be used only once. If no target is found,
+ * the proof verifies only the caller, because an earlier call may have created the task.
  */
 export async function createOnce(
   tasks: TasksContext,
@@ -129,8 +129,8 @@ export async function createForCaller(
 }
 
 /**
- * Returns the existing task of a repeated call, because a replay succeeds even if admission now fails; otherwise throws
- * the error.
+ * Returns the existing task if the call is a replay; otherwise throws the error. A replay succeeds even if admission
+ * now fails.
  */
 export async function orKnown(
   { engine, contextMemory }: TasksContext,

@@ -22,12 +22,12 @@ import { type FullOutput, faultOfResult, requireOutputSchema } from "./complete.
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Ends the task under a delegation by the attestation of its delegatee. The verifier has checked the
+ * Ends the task under a delegation, as an attestation of the delegatee states. The verifier has checked the
  * attestation. This function checks the task's rules before the transaction and again within the transaction.
  *
  * @returns the task; undefined when no task runs under the delegation
  * @throws DeputeError CALLER_NOT_ALLOWED, TASK_STATE_CONFLICT, OUTPUT_SCHEMA_VIOLATION, VERIFICATION_FAILED,
- * BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
+ *   BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
  */
 export async function endAttestedTask(
   tasks: TasksContext,
@@ -56,8 +56,8 @@ export async function endAttestedTask(
 }
 
 /**
- * Returns the only task under a delegation: the open task or, without one, the task whose end is not yet
- * reported.
+ * Returns the only open task under a delegation. If no task is open, returns the ended task whose end the tokens
+ * service does not know yet.
  */
 async function theTaskUnder({ engine }: TasksContext, revocationId: string): Promise<string | undefined> {
   const { open, ended } = await engine.store.read((tx) => tasksUnderDelegation(tx, revocationId));

@@ -10,8 +10,8 @@ import type { TasksContext } from "./context.ts";
 const DEFAULT_WAIT_MS = 20_000;
 
 /**
- * Returns assignments by long poll. Assignments that an earlier, possibly lost response contained come first. Then
- * come pending tasks.
+ * Returns assignments by long poll. If an earlier, possibly lost response contained assignments, returns only these
+ * again. Otherwise dispatches pending tasks.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */

@@ -150,7 +150,7 @@ export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<ty
   };
 }
 
-/** Cancels a task when its caller leaves before it has ended. */
+/** Cancels a task if its caller leaves before the task has ended. */
 function cancelOnDisconnect(
   { engine, stopping, log }: TasksContext,
   taskId: string,
@@ -198,7 +198,7 @@ async function* eventsOf(
   }
 }
 
-/** Returns the whole task for a record that the call already has, so that the task's row is not read again. */
+/** Returns the whole task for a record that the call already has. The function does not read the task's row again. */
 export async function wholeOf({ engine }: TasksContext, record: TaskRecord): Promise<Task> {
   return engine.store.read((tx) => wholeTask(tx, record));
 }

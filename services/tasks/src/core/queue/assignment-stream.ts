@@ -8,9 +8,7 @@ import type { WorkerStream } from "./claim.ts";
 /** The assignments of one worker stream, from dispatch until they are sent. Unsent assignments return to the queue. */
 export class AssignmentStream {
   readonly worker: WorkerStream;
-  /**
-   * Whether the worker of this stream holds as many tasks as the capacity and the limits of the last dispatch allow.
-   */
+  /** Whether the stream's worker holds as many tasks as the capacity and limits of the last dispatch allow. */
   isFull = false;
   /** The number of further tasks that the limits of the last dispatch allow this stream; 0 if unknown. */
   room = 0;

@@ -94,9 +94,9 @@ export class Dispatcher {
   }
 
   /**
-   * Finds a stream for a task that is about to be created, so that the task need not wait in the queue. Returns
-   * undefined while older tasks may be pending, because older tasks come first. Also returns undefined while
-   * the number of tasks that the streams may take is unknown.
+   * Finds a stream for a task that is about to be created. The task then need not wait in the queue. Returns undefined
+   * while older tasks may be pending, because older tasks come first. Also returns undefined while the number of tasks
+   * that the streams may take is unknown.
    *
    * @param tx the transaction that creates the task
    */
@@ -157,7 +157,7 @@ export class Dispatcher {
 
   #onNews(delegate: Delegate, kind: DispatchKind): void {
     if (kind === "limits") delegate.isBounded = true;
-    // The room of a stream stays unknown until the next dispatch, because only that counts the held tasks.
+    // The room of a stream stays unknown until the next dispatch, because only a dispatch counts the held tasks.
     for (const stream of delegate.streams) stream.isFull = false;
     // Free capacity matters only if tasks may be pending.
     if (kind !== "room" || delegate.mayWait) void this.#lookSoon(delegate);

@@ -27,7 +27,8 @@ export interface SoundToken {
 const FINAL_DENIALS = new Set([denialWord(DenialType.REVOKED), denialWord(DenialType.EXPIRED)]);
 
 /**
- * Asks the tokens service whether a token is valid, is bound to the contract, and grants all that the contract needs.
+ * Asks the tokens service about a token: whether it is valid, is bound to the contract, and grants what the contract
+ * needs.
  *
  * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
  */

@@ -81,8 +81,8 @@ export function nextEvent(task: Task, payload: TaskPayload, by: Actor, nowMs: nu
 }
 
 /**
- * Returns the task after an event. The state of a task is the result of all events in its log, starting from the
- * fields that are set at creation.
+ * Returns the task after an event. The state of a task consists of the fields set at creation, changed by all events in
+ * its log.
  *
  * @throws DeputeError TASK_STATE_CONFLICT for an illegal transition; Error for an event out of order
  */

@@ -35,7 +35,7 @@ export interface TaskRecord {
    * and changes nothing.
    */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
-  /** The overseer's key; empty for no overseer, or for one without a key. */
+  /** The overseer's key; empty for no overseer, or for an overseer without a key. */
   readonly overseerPrincipal: string;
   /** The digest of the schema that outputs must fit; empty for none. */
   readonly outputSchema: string;
@@ -45,8 +45,8 @@ export interface TaskRecord {
 const BEGINNING = 3n;
 
 /**
- * Whether the log is too short to contain a report, checkpoint or answer, because each of these is a later
- * event. If so, the tables of reports, checkpoints and answers need no read.
+ * Whether the log contains only the first events of a task, and no report, checkpoint or answer. The tables of these
+ * then need no read.
  */
 export function hasOnlyBegun({ task, epoch }: TaskRecord): boolean {
   return epoch <= 1 && task.lastSequence <= BEGINNING;

@@ -28,7 +28,7 @@ export interface Circumstances {
   readonly random: Random;
 }
 
-/** Returns the milliseconds to wait after attempt number `attempt` and before the next one. */
+/** Returns the milliseconds to wait after attempt number `attempt` and before the next attempt. */
 export function backoffMs(policy: RetryPolicy | undefined, attempt: number, random: Random): number {
   if (policy?.initialBackoff === undefined) return 0;
   const longest = policy.maxBackoff === undefined ? DEFAULT_MAX_BACKOFF_MS : durationMs(policy.maxBackoff);

@@ -123,7 +123,7 @@ export function changeLimit(
   const used = add(add(account.spent, account.reserved), account.attempt);
   const above = parent && available(parent);
   const limit = each((unit) => {
-    // If the request states no bound for a unit that the parent bounds, the child keeps its present limit for the unit.
+    // A request may omit a unit that the parent bounds. The child then keeps its present limit for that unit.
     const isBounded = parent !== undefined && parent.limit[unit] !== Number.POSITIVE_INFINITY;
     const next =
       wantedBounds[unit] === Number.POSITIVE_INFINITY && isBounded ? account.limit[unit] : wantedBounds[unit];

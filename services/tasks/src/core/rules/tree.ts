@@ -34,9 +34,9 @@ export interface Place {
 }
 
 /**
- * Returns the position of a new child task. A cycle exists if two tasks on one path have the same agent and
- * capability or, without a capability, the same agent and description. Depute's choice: cycles are refused,
- * because a task that waits for itself never ends.
+ * Returns the position of a new child task. A cycle exists if two tasks on one path have the same agent and capability.
+ * Tasks without a capability are compared by agent and description. Depute's choice: cycles are refused, because a task
+ * that waits for itself never ends.
  *
  * @throws DeputeError TASK_STATE_CONFLICT (the parent has ended), TASK_CYCLE, LIMIT_EXCEEDED
  */

@@ -17,7 +17,9 @@ const ARTIFACT_ROW = row({
   is_result: flag,
   create_ms: integer,
 });
-/** The columns are listed, so that a replica of this version still reads the table after a later version adds a column. */
+/**
+ * Statements list the columns. A replica of this version can then read the table after a later version adds a column.
+ */
 const ARTIFACT_COLUMNS =
   "artifact_id, task_id, name, media_type, size, sha256, written, whole, maker, organization, is_result, create_ms";
 type ArtifactRow = RowOf<typeof ARTIFACT_ROW>;

@@ -21,7 +21,9 @@ const CONTEXT_ROW = row({
   revoked: flag,
   data_in: oneOf<DataPlace>("store", "memory", "nowhere"),
 });
-/** The columns are listed, so that a replica of this version still reads the table after a later version adds a column. */
+/**
+ * Statements list the columns. A replica of this version can then read the table after a later version adds a column.
+ */
 const CONTEXT_COLUMNS =
   "context_id, owner, organization, external_id, request_id, digest, envelope, create_ms, expire_ms, revoked, data_in";
 

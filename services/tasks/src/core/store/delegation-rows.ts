@@ -110,7 +110,7 @@ export async function tasksUnderBlock(tx: ReadTx, revocationId: string, limit: n
   return rows.map((row) => row.task_id);
 }
 
-/** Deletes the blocks of an ended task, because a revocation can no longer affect it. */
+/** Deletes the blocks of an ended task, because a revocation can no longer affect the task. */
 export async function deleteBlocks(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_blocks WHERE task_id = ?", [taskId]);
 }

@@ -14,7 +14,7 @@ const MAX_COUNTED = { sqlite: 100_000, postgres: 1_000_000 } as const;
 export interface QueuedTasks {
   readonly agentId: string;
   readonly tasks: number;
-  /** The creation time of the oldest one in milliseconds since the Unix epoch. */
+  /** The creation time of the oldest waiting task, in milliseconds since the Unix epoch. */
   readonly oldestMs: number;
 }
 

@@ -1,8 +1,8 @@
 import type { Migration } from "@depute/store";
 import { IS_PENDING } from "./conditions.ts";
 
-// Partial indexes contain open tasks only, so that the indexes for the queue, for deadlines and for lease holders stay
-// small.
+// Partial indexes contain only open tasks. The indexes for the queue, for deadlines and for lease holders therefore
+// stay small.
 const TASKS = `
 CREATE TABLE tasks (
   task_id TEXT PRIMARY KEY,
@@ -104,8 +104,8 @@ CREATE TABLE cursors (
 );
 `;
 
-// Tables for checkpoints and other work state between attempts, for held results, for budgets of tasks, and for limits
-// of agents.
+// Tables for the work state between attempts (such as checkpoints), held results, budgets of tasks, and limits of
+// agents.
 const WORK = `
 CREATE TABLE task_checkpoints (
   task_id TEXT PRIMARY KEY,

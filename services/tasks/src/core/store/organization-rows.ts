@@ -23,7 +23,7 @@ async function tasksOf(tx: ReadTx, state: string, organization: string, limit: n
   return rows.map((each) => each.task_id);
 }
 
-/** Deletes the row of a purged task. A state that the tokens service has not yet received stays until it is delivered. */
+/** Deletes the row of a purged task. The end of a delegation stays until the tokens service has received its report. */
 export async function deleteTask(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_delegations WHERE task_id = ? AND place IS NULL", [taskId]);
   await tx.run("DELETE FROM task_requests WHERE task_id = ?", [taskId]);

@@ -37,7 +37,7 @@ export function executionJudge({ engine, results, verification }: JudgeOptions):
     const unfit = await outputFault(offer, output, options);
     if (unfit !== undefined) return failureOf("OUTPUT_SCHEMA_VIOLATION", unfit);
     const { artifacts = [], usage, quotedAmount } = delivery ?? {};
-    // A malformed address is refused instead of failing the task, because the seller can correct it.
+    // A malformed address causes a refusal and does not fail the task, because the seller can correct the address.
     checkForms(artifacts.map(({ uri }, at) => [`delivery.artifacts[${at}].uri`, "uri", uri]));
     const checked =
       artifacts.length === 0 ? [] : (await results.checkArtifacts({ artifacts }, options)).artifacts;

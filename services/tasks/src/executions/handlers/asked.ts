@@ -17,7 +17,7 @@ export interface Asked {
   readonly digest: string;
   readonly identity: Authorised;
   readonly buyer: Agent;
-  /** The owner of the execution: the buyer's principal, or the caller for a buyer without one. */
+  /** The owner of the execution: the buyer's principal, or the caller if the buyer has no principal. */
   readonly principal: string;
 }
 

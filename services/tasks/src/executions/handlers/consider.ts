@@ -55,7 +55,7 @@ export async function consider(
     return { offer, seller, admitted: { ...rest, admission: { ...admission, ...own, ...more } } };
   } catch (error) {
     const reason = reasonOf(error);
-    // The buyer's manifest does not allow this seller, or no reviewer could approve results, because no overseer was found.
+    // Either the buyer's manifest does not allow this seller, or the registry did not find the seller's overseer.
     if (reason === ErrorReason.CALLER_NOT_ALLOWED) {
       return failed(ErrorCode.BUYER_NOT_ALLOWED, "the buyer's own manifest does not allow it");
     }

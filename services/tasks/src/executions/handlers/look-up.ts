@@ -57,9 +57,9 @@ async function getOffer(
 }
 
 /**
- * Returns the delegate and the capability of an execution. The function tries the offer's capability names in
- * order. The first name that is the id of a capability of the seller counts. If no name fits, any worker of the
- * seller may do the work.
+ * Returns the delegate and the capability of an execution. The function tries the offer's capability names in order. It
+ * takes the first name that is the id of one of the seller's capabilities. If no name fits, any worker of the seller
+ * may do the work.
  */
 export async function resolveWork(
   { discovery }: ExecutionsContext,

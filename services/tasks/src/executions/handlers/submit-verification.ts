@@ -42,8 +42,8 @@ export async function submitVerification(
 }
 
 /**
- * Returns why a result cannot settle the payment; undefined if it can. Either the time for verification has passed,
- * or the payment was settled without a verification.
+ * Returns why a result cannot settle the payment; undefined if it can. The reason is that the time for verification has
+ * passed, or that the payment was settled without a verification.
  */
 async function whyOver(
   { clock, results }: ExecutionsContext,

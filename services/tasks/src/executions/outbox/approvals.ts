@@ -127,7 +127,7 @@ export class Approvals {
   }
 
   /**
-   * Creates the review of an execution. If the execution was decided by ApproveExecution or has ended, decides or
+   * Creates the review of an execution. After ApproveExecution, decides the review. After the end of the execution,
    * withdraws the review.
    */
   async #tell({ requestId, reviewId }: ReviewRow, signal: AbortSignal): Promise<void> {

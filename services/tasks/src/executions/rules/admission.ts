@@ -17,7 +17,7 @@ export const CLOCK_SKEW_MS = 5_000;
 /** The registry's facts about an offer, for a buyer. */
 export interface OfferFacts {
   readonly offer: Offer;
-  /** Whether the offer is not withdrawn and currently valid. */
+  /** Whether the offer is valid now and not withdrawn. */
   readonly open: boolean;
   /** The version that is on sale now; undefined for none. */
   readonly openVersion: string | undefined;

@@ -11,8 +11,8 @@ import { PROTOCOL_VERSION } from "./receipt.ts";
 import type { ExecutionRecord } from "./record.ts";
 
 /**
- * The seller's own verification of a result, for offers in the mode `seller_attested`. The platform creates it after
- * its checks of the schema, the required evidence and the digests.
+ * The seller's own verification of a result, for offers in the mode `seller_attested`. The platform creates this
+ * verification after it has checked the schema, the required evidence and the digests.
  */
 export function attestation(
   { request, taskId }: ExecutionRecord,

@@ -12,8 +12,9 @@ export interface Fault {
 }
 
 /**
- * Returns the fault of a delivery's evidence; undefined for none. Every required kind must be present. Bytes that the
- * platform stores must be readable. Each digest must match. Evidence at external addresses is not fetched.
+ * Returns the fault of a delivery's evidence, which is its artifacts; undefined for none. Every required kind must be
+ * present. Bytes that the platform stores must be readable. Each digest must match. Evidence at external addresses is
+ * not fetched.
  *
  * @param verdicts the verdicts on the artifacts, in the same order
  */

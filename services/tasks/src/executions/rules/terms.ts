@@ -46,8 +46,8 @@ export function requiredArtifacts(request: ExecutionRequest, offer: Offer): Arti
 }
 
 /**
- * Whether the charge waits for a verification. The charge waits if the buyer asks for a verification, or if the
- * offer names a verifier other than the seller. The buyer may waive the offer's verification.
+ * Whether the charge waits for a verification. It does if the buyer asks for a verification, or if the offer names a
+ * verifier other than the seller. The buyer may waive the offer's verification.
  */
 export function needsVerification(request: ExecutionRequest, offer: Offer): boolean {
   const isVerificationRequired = request.verificationRequirements?.requireVerification;

@@ -29,8 +29,8 @@ export function acceptableVerifiers({ metadata }: ExecutionRequest): string[] | 
 }
 
 /**
- * Returns the error if a request's third-party verifiers are not acceptable; undefined otherwise. Each
- * verifier must be a registered agent whose owner is neither the buyer's nor the seller's.
+ * Returns the error if a request's third-party verifiers are not acceptable; undefined otherwise. Each verifier must be
+ * a registered agent whose owner differs from the owners of the buyer and the seller.
  *
  * @param names undefined for a malformed list
  * @param affiliationOf returns undefined for an agent that the buyer does not see

@@ -138,7 +138,7 @@ export async function* watchInbox(
 }
 
 /**
- * Extends the leases of tasks in an inbox at intervals while a participant watches the inbox, even if no message
+ * While a participant watches an inbox, extends the leases of the inbox's tasks at intervals, even if no message
  * arrives.
  *
  * @returns the function that stops the extensions
@@ -146,7 +146,7 @@ export async function* watchInbox(
 function beat(cap: CapContext, agentId: string): () => void {
   let cancel = () => {};
   const again = () => {
-    // A lease that cannot be extended now is extended by the next heartbeat, long before the lease expires.
+    // If the extension of a lease fails, the next heartbeat extends that lease, long before it expires.
     extendInboxLeases(cap, agentId).catch(() => {});
     cancel = cap.timers.after(SILENCE_MS / 4, again);
   };

@@ -37,8 +37,8 @@ import { noteRefusal } from "../work/post.ts";
 import type { Sending } from "../work/sending.ts";
 
 /**
- * Sends a message. The message's effect and its delivery commit in one transaction. Other services are called
- * before the transaction, which then checks the rules again.
+ * Sends a message. The message's effect and its delivery commit in one transaction. The function calls other services
+ * before the transaction. The transaction then checks the rules again.
  *
  * @throws DeputeError every refusal with the metadata `error_code`
  */
@@ -115,8 +115,8 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
 }
 
 /**
- * The identity by which a repeated call is recognized. It is the request id. A delegation without a request id is
- * identified by its task and its whole content.
+ * The identity by which the platform recognizes a repeated call: the request id. For a delegation without a request id,
+ * the task and the whole content are the identity.
  */
 interface Once {
   readonly requestId: string;
@@ -133,8 +133,8 @@ function onceOf(kind: Kind, requestId: string, digest: string): Once {
 /**
  * Returns the stored response of an identical earlier call.
  *
- * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id whose task has
- * failed
+ * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id, if the notice's task
+ *   has failed
  */
 async function answered(
   tx: ReadTx,
@@ -176,8 +176,8 @@ async function answerOf(
 }
 
 /**
- * Finds the recipient. A participant that has written to the sender is always found, even if the registry hides the
- * participant from the sender.
+ * Finds the recipient. The sender always finds a participant that has written to the sender, even if the registry hides
+ * that participant.
  */
 async function findRecipient(
   { participants, engine }: CapContext,

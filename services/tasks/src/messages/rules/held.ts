@@ -11,8 +11,8 @@ import type { Words } from "./message.ts";
 const RUN = 8;
 
 /**
- * If a text of a held result has fewer words than `SHORT`, it must equal a whole text of the message. Otherwise short
- * phrases that unrelated messages share would count as the result.
+ * A text of a held result with fewer than `SHORT` words must equal a whole text of the message. Otherwise a short
+ * phrase that unrelated messages share would count as the result.
  */
 const SHORT = 4;
 
@@ -26,10 +26,9 @@ const MAX_COMPARED = 50_000;
 type Texts = readonly (readonly string[])[];
 
 /**
- * Whether a message contains a held result. A message contains the result if it has one of the result's
- * attachments, a run of the result's words, or the whole of a short result. Content of the task's notice is
- * ignored, because the delegator already has the notice. The comparison does not detect a paraphrase of the
- * result.
+ * Whether a message contains a held result. A message contains the result if it has an attachment of the result, or a
+ * run of the result's words. The message must contain a short result as a whole. Content of the task's notice is
+ * ignored, because the delegator already has the notice. The comparison does not detect a paraphrase of the result.
  *
  * @param context the text and attachments of the task's notice
  */

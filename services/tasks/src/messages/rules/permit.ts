@@ -47,7 +47,7 @@ export interface Facts {
   readonly isEscalated: boolean;
   /** Whether a lineage exists whose root is the root of the task's id. */
   readonly hasLineage: boolean;
-  /** Whether the sender is a role, takes part in the lineage, or got a message from a participant of the lineage. */
+  /** Whether the sender is a role or a participant of the lineage, or got a message from such a participant. */
   readonly isKnown: boolean;
   /** Whether a plain message from an overseer to the delegator counts as approval. */
   readonly plainApproval: boolean;
@@ -60,9 +60,8 @@ export interface Facts {
 /** The effect of a message. */
 export type Intent =
   /**
-   * A plain message. `answers` is present if the sender writes to its own overseer while the overseer reviews
-   * the sender's result; it is the reviewed task. `fromOutside`: the sender does not take part in the
-   * lineage.
+   * A plain message. `answers` is the reviewed task, if the sender writes to its own overseer during the review of the
+   * sender's result. `fromOutside`: the sender does not take part in the lineage.
    */
   | {
       readonly does: "say";
@@ -153,9 +152,9 @@ export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "e
 }
 
 /**
- * Determines the effect of a message from a sender outside the lineage. Such a sender may send plain messages
- * to any participant. The response is the same as for the first message of a new conversation, so the sender
- * does not learn whether the task exists.
+ * Determines the effect of a message from a sender outside the lineage. Such a sender may send plain messages to any
+ * participant. The response is the same as for the first message of a new conversation. The sender therefore does not
+ * learn whether the task exists.
  */
 function fromOutside(kind: Kind): Intent {
   const { taskId } = kind.value;
@@ -323,7 +322,7 @@ export function notAllowed(rule: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.MESSAGE_NOT_ALLOWED, why, { metadata: { rule } });
 }
 
-/** Returns the error for a message whose rule has an unmet condition. */
+/** Returns the error for a message that does not meet a condition of its rule. */
 export function ruleNotMet(rule: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.MESSAGE_RULE_NOT_MET, why, { metadata: { rule } });
 }

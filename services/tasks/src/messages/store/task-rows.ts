@@ -131,7 +131,10 @@ export async function holdersFrom(tx: ReadTx, capTaskId: string): Promise<string
   return holders;
 }
 
-/** Lists the participants that wait for a task's result: its delegator and, if different, the parent's holder. */
+/**
+ * Lists the participants that wait for a task's result: the task's delegator and, if different, the holder of the
+ * parent task.
+ */
 export async function waitersFor(
   tx: ReadTx,
   { capTaskId, delegatorId, reviewsId }: Pick<CapTask, "capTaskId" | "delegatorId" | "reviewsId">,

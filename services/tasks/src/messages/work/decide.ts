@@ -43,8 +43,8 @@ export async function decideFirst<T>(
   send: () => Promise<T>,
 ): Promise<T> {
   const { taskId, overseer } = await reviewedTask(cap, intent.reviewed);
-  // The orchestrator decides under its own key. An overseer decides under the key in the task's record, even if
-  // the overseer has replaced that key since the task's creation.
+  // The orchestrator decides under its own key. An overseer decides under the key in the task's record, even after a
+  // change of the overseer's key.
   const reviewer = sender.id === ORCHESTRATOR && !identity.local ? sender.principal : overseer;
   const options = ownOptions(context, cap.clock);
   return cap.engine.reviews.decide(taskId, decisionOf(intent), reviewer, options, send);

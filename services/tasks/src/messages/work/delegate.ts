@@ -137,8 +137,8 @@ function effectOf({ notice, submits, again }: Extract<Intent, { does: "delegate"
 }
 
 /**
- * A viewer that the task engine treats as the parent task's holder. CAP's rules have already checked the holder
- * by its agent id, because the holder's key may have changed.
+ * A viewer that may act for every principal. The task engine therefore accepts this viewer below any parent task. CAP's
+ * rules check the parent's delegate by its agent id, because the delegate's key may have changed.
  */
 const HOLDER: Viewer = { mayActFor: () => true };
 

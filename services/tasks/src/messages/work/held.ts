@@ -9,8 +9,8 @@ import { readMessage } from "../store/message-rows.ts";
 import { findCapTask } from "../store/task-rows.ts";
 
 /**
- * Maximum number of held results of each kind with which a message is compared. The kinds are the sender's own
- * newest results, and the newest results that the sender oversees.
+ * Maximum number of held results of each group with which a message is compared. One group is the sender's own newest
+ * results. The other group is the newest results that the sender oversees.
  */
 const MAX_HELD = 8;
 

@@ -43,7 +43,8 @@ export async function perform(
   { delegation, reassignment, inquiry }: Prepared,
 ): Promise<StoredMessage> {
   const { message, kind, sender } = sending;
-  // A delegate starts its task with its first message about the task, or with its first delegation of a child task.
+  // The first message of a delegate about its task starts the task. The delegate's first delegation of a child task
+  // also starts it.
   const { taskId } = kind.value;
   await leaseToInbox(tx, cap, intent.does === "delegate" ? parentIdOf(taskId) : taskId, sender.id);
   switch (intent.does) {

@@ -51,8 +51,8 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
 };
 
 /**
- * Notifies participants of changes that no CAP message caused. Such changes are an approval, a timeout, a
- * decision in the review queue, and the result of a worker without CAP.
+ * Notifies participants of changes that no CAP message caused. Such changes are an approval, a timeout, a decision in
+ * the review queue, and a result from outside CAP.
  */
 export class Notices implements ReviewListener {
   readonly #cap: CapContext;
@@ -219,9 +219,9 @@ export class Notices implements ReviewListener {
 }
 
 /**
- * Returns a result as a CAP message: the worker's own message, or a message that is built from the output. The
- * worker's own message is used only if all its tool results already occur in the lineage, because a new tool
- * result is unverified.
+ * Returns a result as a CAP message: the worker's own message, or a message that is built from the output. The method
+ * uses the worker's own message only if all tool results of the message occur in the lineage. A new tool result is
+ * unverified.
  */
 async function resultOf(
   tx: ReadTx,

@@ -118,7 +118,7 @@ export function httpPeer(
 
 /**
  * Reads the end of a task from a single JSON response instead of a stream. Servers that use NEKTE's library return a
- * single response if they have no handler for delegations.
+ * single response if they have no handler for delegated tasks.
  */
 function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
   if (!isObject(result)) throw malformed("an answer that is no stream of events");

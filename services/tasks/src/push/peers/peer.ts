@@ -38,7 +38,7 @@ export interface Peer {
   /** Invokes a capability, and waits for its result until `signal` aborts. */
   invoke(request: InvokeRequest, signal: AbortSignal): Promise<Invoked>;
   /**
-   * Delegates a task, or attaches to an earlier delegation of the task.
+   * Delegates a task. If the endpoint already has the task, attaches to it.
    *
    * @param after the id of the last received event; undefined to start with the first event
    */

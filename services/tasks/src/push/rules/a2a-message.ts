@@ -15,7 +15,10 @@ import { partsIn, textsOf } from "@depute/wire/a2a";
 import type { A2aAddress } from "./agent-address.ts";
 import { descriptionOf } from "./hand-over.ts";
 
-/** Creates the message that begins a task at an A2A agent. The message's id is the delegation's id. */
+/**
+ * Creates the message that begins a task at an A2A agent. The message's id is the platform's id of the task at the
+ * agent.
+ */
 export function firstMessage(
   task: Task,
   input: JsonValue | undefined,

@@ -1,6 +1,6 @@
 import { isObject } from "@depute/core";
 
-/** The state of a delegation at an A2A agent, as the platform stores it. */
+/** The state of a task at an A2A agent, as the platform stores it. */
 export interface A2aState {
   /** The agent's id of the task. */
   readonly taskId: string;

@@ -12,8 +12,8 @@ import {
 import { DEFAULT_RESULT_BUDGET, fromTimestamp, isObject } from "@depute/core";
 
 /**
- * The terms of a delegation: its limits, without its content. The terms are stored, so that a repeated call
- * sends the same terms.
+ * The terms of a task at an endpoint: its limits, without its content. The platform stores the terms, so that a
+ * repeated call sends the same terms.
  */
 export interface Terms {
   readonly timeoutMs: number;
@@ -29,7 +29,7 @@ const MAX_TTL_S = 2_592_000;
 
 const utf8 = new TextEncoder();
 
-/** Creates the terms of a delegation that is made at `nowMs` and ends at `untilMs`, both in epoch milliseconds. */
+/** Creates the terms of a task at an endpoint, from `nowMs` to `untilMs`, both in epoch milliseconds. */
 export function termsOf(
   { budget }: Task,
   contexts: readonly SharedContext[],
@@ -53,11 +53,11 @@ export function readTerms(text: string): Terms | undefined {
 }
 
 /**
- * Creates a `nekte.delegate` request, for work without a capability (NEKTE 3). The request contains one
- * context: the task's input or, without an input, the first context. Earlier calls share the other contexts.
+ * Creates a `nekte.delegate` request, for work without a capability (NEKTE 3). The request contains one context: the
+ * task's input or, without an input, the first context. Earlier calls share the other contexts.
  *
- * @param contexts `gone` if the contexts were only in memory and are lost. A placeholder then replaces the
- * first context, which suffices for an endpoint that already has the delegation.
+ * @param contexts `gone` if the contexts were only in memory and are lost. A placeholder then replaces the first
+ *   context, which suffices for an endpoint that already has the task.
  */
 export function handOver(
   task: Task,
@@ -79,9 +79,9 @@ export function handOver(
 }
 
 /**
- * Returns the contexts that are shared by separate calls, because the delegation request does not contain them.
+ * Returns the contexts that are shared by separate calls, because the `nekte.delegate` request does not contain them.
  *
- * @param carried number of contexts, from the first, that the delegation request contains
+ * @param carried number of contexts, from the first, that the `nekte.delegate` request contains
  */
 export function sharedApart(
   contexts: readonly SharedContext[],
@@ -116,8 +116,8 @@ export function descriptionOf({ description, reviewComment }: Task): string {
 }
 
 /**
- * Wraps the input in a context whose permissions allow its use for this task only, because the delegator granted
- * nothing else.
+ * Wraps the input in a context. The permissions of the context allow use for this task only, because the delegator
+ * granted nothing else.
  */
 function inputEnvelope(input: JsonValue, id: string, ttlS: number): ContextEnvelope {
   return create(ContextEnvelopeSchema, {
@@ -143,8 +143,8 @@ function envelopeOf({ envelope }: SharedContext, id: string, ttlS: number): Cont
 }
 
 /**
- * Creates a context id for this delegation only, because the same context may have another time to live in another
- * delegation.
+ * Creates a context id for this task at the endpoint only. The same context may have another time to live in another
+ * task.
  */
 function contextId(remoteId: string, number: number): string {
   return `${remoteId}:${number}`;

@@ -41,7 +41,7 @@ const FAILED = -32007;
 /**
  * Reads an event of an endpoint's stream. Unknown members are ignored, because other versions of NEKTE may add members.
  *
- * @param taskId the id of the delegation
+ * @param taskId the id of the task at the endpoint
  * @throws PeerFault MALFORMED, also for an event of another task
  */
 export function readPeerEvent(name: string, data: JsonValue, taskId: string): PeerEvent {

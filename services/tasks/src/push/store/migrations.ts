@@ -1,7 +1,7 @@
 import type { Migration } from "@depute/store";
 
-// Delegations at endpoints. If `owed_ms` is set, the delegation must be cancelled, and the endpoint has not yet
-// acknowledged the cancellation.
+// Tasks at endpoints. If `owed_ms` is set, the platform must cancel the task, and the endpoint has not yet acknowledged
+// the cancellation.
 const REMOTES = `
 CREATE TABLE push_remotes (
   remote_id TEXT PRIMARY KEY,

@@ -2,18 +2,18 @@ import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depu
 
 const OWED_MS_ROW = row({ owed_ms: integer });
 
-/** A delegation at an agent's endpoint, without a known end. */
+/** A task at an agent's endpoint, without a known end. */
 export interface Remote {
-  /** The id of the delegation at the endpoint. */
+  /** The platform's id of the task at the endpoint. */
   readonly remoteId: string;
   readonly taskId: string;
-  /** The agent's address at the time of the delegation. */
+  /** The agent's address when the task began there. */
   readonly endpoint: string;
-  /** The terms of the delegation as JSON, so that a repeated call has the same terms. */
+  /** The terms of the task as JSON, so that a repeated call has the same terms. */
   readonly terms: string;
   /** The id of the last relayed event; empty if none was relayed or the endpoint sends no ids. */
   readonly lastEventId: string;
-  /** The state of the delegation at an A2A agent as JSON; empty before the agent's first response, and for NEKTE. */
+  /** The state of the task at an A2A agent as JSON; empty before the agent's first response, and for NEKTE. */
   readonly peerState: string;
 }
 
@@ -38,7 +38,7 @@ type Row = RowOf<typeof ROW>;
 
 const COLUMNS = "remote_id, task_id, endpoint, terms, last_event_id, peer_state, reason, tries";
 
-/** Finds the open delegation of a task. A delegation that must be cancelled is no longer open. */
+/** Finds the open task at an endpoint. A task that must be cancelled there is no longer open. */
 export async function openRemote(tx: ReadTx, taskId: string): Promise<Remote | undefined> {
   const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL`, [
     taskId,
@@ -66,12 +66,12 @@ export async function deleteRemote(tx: WriteTx, remoteId: string): Promise<void>
   await tx.run("DELETE FROM push_remotes WHERE remote_id = ?", [remoteId]);
 }
 
-/** Deletes the open delegation of a task whose work has ended. */
+/** Deletes the open task at an endpoint, because its work has ended. */
 export async function deleteOpenRemote(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL", [taskId]);
 }
 
-/** Records that a task's delegation must be cancelled at its endpoint. */
+/** Records that a task must be cancelled at its endpoint. */
 export async function oweCancel(tx: WriteTx, taskId: string, reason: string, nowMs: number): Promise<void> {
   await tx.run("UPDATE push_remotes SET owed_ms = ?, reason = ? WHERE task_id = ? AND owed_ms IS NULL", [
     nowMs,

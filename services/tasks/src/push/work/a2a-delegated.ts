@@ -47,7 +47,7 @@ export class A2aDelegated {
   readonly #remote: Remote;
   /** Aborts when the work has ended on the platform, or must be interrupted. */
   readonly #either: AbortSignal;
-  /** The number of the delegator's answers before this delegation. */
+  /** The number of the delegator's answers before the task began at this agent. */
   readonly #earlierAnswers: number;
   #state: A2aState | undefined;
   #task: A2aTask | undefined;
@@ -82,7 +82,7 @@ export class A2aDelegated {
     const { push, address, endpoint, lease, context } = at;
     const { task } = context;
     const known = await push.remotes.find(task.id);
-    // The agent has another address now, so the delegation at the old one is cancelled.
+    // The agent has another address now, so the platform cancels the task at the old address.
     if (known !== undefined && known.endpoint !== endpoint) {
       await push.remotes.callOff(known, "the agent has another address now");
     }

@@ -46,19 +46,19 @@ export function toFailure({ reason, message, retryable }: PeerFault): WorkFailur
   return new WorkFailure(reason, message, retryable);
 }
 
-/** A delegation that is about to be made. */
+/** A task that is about to begin at an endpoint. */
 interface NewRemote {
   readonly task: Task;
   readonly lease: Lease;
   readonly endpoint: string;
   readonly terms: string;
-  /** Whether the task was never delegated to an endpoint. */
+  /** Whether the task was never at an endpoint before. */
   readonly isFirst: boolean;
 }
 
 /**
- * Records a delegation before the call to the endpoint. The first lease of a task uses the task's own id. Each
- * later lease gets a new id, so that the endpoint treats the delegation as new work.
+ * Records a task at an endpoint before the call to the endpoint. The first lease of a task uses the task's own id. Each
+ * later lease gets a new id, so that the endpoint treats the task as new work.
  *
  * @throws DeputeError LEASE_LOST
  */

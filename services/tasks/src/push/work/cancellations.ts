@@ -36,7 +36,7 @@ export interface CancellationsOptions {
   readonly lease?: WorkLease | undefined;
 }
 
-/** Cancels delegations at endpoints, with retries until each endpoint has acknowledged. */
+/** Cancels tasks at endpoints. The loop retries a call that fails temporarily, up to MAX_TRIES attempts in all. */
 export class Cancellations {
   readonly #options: CancellationsOptions;
   readonly #loop: DeadlineLoop;

@@ -62,7 +62,7 @@ export class Delegated {
   /** Aborts when the task has ended on the platform, or the work must be interrupted. */
   readonly #either: AbortSignal;
   #peer: Peer;
-  /** Whether the endpoint has certainly received the delegation. */
+  /** Whether the endpoint has certainly received the task. */
   #isKnown: boolean;
   #lastEventId: string;
   /** Whether the endpoint refuses to resume the stream. */
@@ -92,7 +92,8 @@ export class Delegated {
   }
 
   /**
-   * Runs an assignment at its endpoint. A delegation that an earlier attempt made is resumed from its current state.
+   * Runs an assignment at its endpoint. If an earlier attempt began the task there, resumes that task from its current
+   * state.
    *
    * @throws WorkFailure, WorkSuspension, PeerFault
    */
@@ -100,7 +101,7 @@ export class Delegated {
     const { remotes } = at.push;
     const knownRemote = await remotes.find(at.context.task.id);
     if (knownRemote?.endpoint === at.endpoint) return new Delegated(at, knownRemote).#run("taken up");
-    // The agent has a new endpoint, so the delegation at the old one is cancelled.
+    // The agent has a new endpoint, so the platform cancels the task at the old endpoint.
     if (knownRemote !== undefined) await remotes.callOff(knownRemote, "the agent has another endpoint now");
     return new Delegated(at, await noteNew(at, knownRemote === undefined)).#run("new");
   }
@@ -131,13 +132,13 @@ export class Delegated {
     return this.#attach();
   }
 
-  /** Resumes a delegation that an earlier attempt or an earlier process made. */
+  /** Resumes a task at the endpoint that an earlier attempt or an earlier process began. */
   async #takeUp(): Promise<OpenStream | undefined> {
     const { push, context } = this.#at;
     const { task, signal } = context;
     const state = await this.#status();
     if (state === undefined) {
-      // The store has the delegation, but the endpoint never received it or has forgotten it.
+      // The store has the task at the endpoint, but the endpoint never received the task or has forgotten it.
       this.#isKnown = false;
       this.#lastEventId = "";
       return this.#begin();
@@ -283,8 +284,8 @@ export class Delegated {
   }
 
   /**
-   * Interrupts the work. NEKTE has no call to suspend, so the work at the endpoint is cancelled, and starts from the
-   * beginning after a resume.
+   * Interrupts the work. NEKTE has no call to suspend. So the platform cancels the work at the endpoint, and the work
+   * starts anew after a resume.
    */
   async #interrupt(): Promise<never> {
     const { push, context } = this.#at;
@@ -360,7 +361,7 @@ export class Delegated {
       if (++this.#unanswered < MAX_UNANSWERED) return true;
       throw new PeerFault(UNREACHABLE, "the endpoint has fallen silent");
     }
-    // While the delegation may not yet have reached the endpoint, an unknown task is no reason to stop.
+    // While the task may not yet have reached the endpoint, an unknown task is no reason to stop.
     if (state === undefined) return !this.#isKnown;
     const isOver = ENDED.has(state) || state === "suspended";
     // The final event may not have arrived yet, so the first status that reports the end is tolerated.
@@ -371,9 +372,9 @@ export class Delegated {
 }
 
 /**
- * Stores a delegation before the call to the endpoint.
+ * Stores a task at an endpoint before the call to the endpoint.
  *
- * @param isFirst whether the task was never delegated to an endpoint
+ * @param isFirst whether the task was never at an endpoint before
  */
 function noteNew({ push, context, endpoint, assignment, lease }: AtPeer, isFirst: boolean): Promise<Remote> {
   const { task } = context;

@@ -66,7 +66,7 @@ export class Dispatcher {
     });
   }
 
-  /** Resumes the delegations of the previous process, and then polls for work. */
+  /** Resumes the tasks that the previous process left at endpoints, and then polls for work. */
   async start(): Promise<void> {
     const heldAssignments = await this.#options.engine.workers.heldBy(this.#holder);
     for (const assignment of heldAssignments) this.#runAssignment(assignment);
@@ -97,7 +97,7 @@ export class Dispatcher {
     return this.#closing.signal.aborted || this.#options.stopping.aborted;
   }
 
-  /** Finds agents with work that was created before this process started, or whose wake-up was lost. */
+  /** Finds agents with work that was created before this process started, or with a lost wake-up. */
   #look(): void {
     const { engine, timers } = this.#options;
     engine.workers

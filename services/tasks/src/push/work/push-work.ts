@@ -13,8 +13,8 @@ import { type AtPeer, inputOf, type Push, reach, requireContexts, shareAll, toFa
 import { Delegated } from "./delegated.ts";
 
 /**
- * Returns the work function of an assignment at the agent's own server. NEKTE: `nekte.invoke` for a capability,
- * `nekte.delegate` for work without one. A2A: a message. The function works under a lease, like any worker's
+ * Returns the work function of an assignment at the agent's own server. NEKTE: `nekte.invoke` for work with a
+ * capability, `nekte.delegate` for other work. A2A: a message. The function works under a lease, like any worker's
  * function.
  *
  * @param endpoint the agent's address, as `addressOf` returns it

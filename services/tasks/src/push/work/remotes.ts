@@ -23,8 +23,8 @@ import {
 const TIMED_OUT = reasonName(ErrorReason.TASK_TIMEOUT);
 
 /**
- * Stores delegations at endpoints, so that they are resumed after a restart and cancelled with their tasks. Each row is
- * written in the transaction of the change that causes it.
+ * Stores tasks at endpoints, so that the platform resumes them after a restart, and cancels them with their tasks here.
+ * Each row is written in the transaction of the change that causes it.
  */
 export class Remotes {
   readonly #engine: TaskEngine;
@@ -38,12 +38,12 @@ export class Remotes {
     engine.observe((tx, change) => this.#follow(tx, change));
   }
 
-  /** Registers a listener that is called when a delegation must be cancelled at its endpoint. */
+  /** Registers a listener that is called when a task must be cancelled at its endpoint. */
   onOwed(listener: () => void): void {
     this.#onOwed = listener;
   }
 
-  /** Registers a listener that is called when a delegation has ended. */
+  /** Registers a listener that is called when a task at an endpoint has ended. */
   onEnd(listener: (taskId: string) => void): void {
     this.#onEnd = listener;
   }
@@ -53,7 +53,7 @@ export class Remotes {
   }
 
   /**
-   * Stores a delegation before the call to the endpoint.
+   * Stores a task at an endpoint before the call to the endpoint.
    *
    * @throws DeputeError LEASE_LOST
    */
@@ -66,22 +66,22 @@ export class Remotes {
     });
   }
 
-  /** Records the last relayed event of a delegation. */
+  /** Records the last relayed event of a task at an endpoint. */
   async note({ remoteId }: Remote, lastEventId: string): Promise<void> {
     await this.#engine.store.write((tx) => noteEvent(tx, remoteId, lastEventId));
   }
 
-  /** Records the state of a delegation at an A2A agent. */
+  /** Records the state of a task at an A2A agent. */
   async keepState({ remoteId }: Remote, peerState: string): Promise<void> {
     await this.#engine.store.write((tx) => putPeerState(tx, remoteId, peerState));
   }
 
-  /** Deletes a delegation that has ended at the endpoint or is unknown there. */
+  /** Deletes a task that has ended at the endpoint or is unknown there. */
   async forget({ remoteId }: Remote): Promise<void> {
     await this.#engine.store.write((tx) => deleteRemote(tx, remoteId));
   }
 
-  /** Cancels a delegation at its endpoint. The task itself continues. */
+  /** Cancels a task at its endpoint only. The task on the platform continues. */
   async callOff({ taskId }: Remote, reason: string): Promise<void> {
     await this.#engine.store.write((tx) => this.#owe(tx, taskId, reason, this.#clock.now()));
   }
@@ -95,8 +95,8 @@ export class Remotes {
   }
 
   /**
-   * Updates a task's delegation when the task changes. If the result has arrived, the delegation is deleted. If the task
-   * ends without a result, or the attempt times out, the delegation is cancelled at the endpoint.
+   * Follows a change of a task. If the result has arrived, deletes the row of the task at the endpoint. If the task
+   * ends without a result, or the attempt times out, the platform cancels the task at the endpoint.
    */
   async #follow(tx: WriteTx, { after, events }: TaskChange): Promise<void> {
     const { id, status, failure } = after.task;
@@ -106,7 +106,7 @@ export class Remotes {
     } else if (isTerminal(status)) {
       await this.#owe(tx, id, failure?.message || failure?.reason || "", this.#clock.now());
     } else if (events.some(isTimedOutAttempt)) {
-      // The next attempt must begin with a new delegation, so the present delegation is cancelled.
+      // The next attempt must begin anew at the endpoint, so the platform cancels the present task there.
       await this.#owe(tx, id, "the attempt took too long", this.#clock.now());
     }
   }

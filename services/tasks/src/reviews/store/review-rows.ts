@@ -45,7 +45,9 @@ export async function callingUntil(tx: ReadTx, taskId: string): Promise<number> 
   return found?.calling_ms ?? 0;
 }
 
-/** Records that a replica calls the verifier about a task's review until a time in epoch milliseconds; 0 ends that. */
+/**
+ * Records that a replica calls the verifier about a task's review until a time in epoch milliseconds; 0 for no call.
+ */
 export async function noteCalling(tx: WriteTx, taskId: string, untilMs: number): Promise<void> {
   await tx.run("UPDATE task_reviews SET calling_ms = ? WHERE task_id = ?", [untilMs, taskId]);
 }

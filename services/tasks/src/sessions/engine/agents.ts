@@ -33,8 +33,7 @@ export class Agents {
 
   /**
    * @param viewer the caller's principal
-   * @returns undefined if no card has the URI, if the agent is hidden or removed, or if its key does not hold
-   * the URI's authority
+   * @returns undefined for an unknown URI, for a hidden or removed agent, and for a key without the URI's authority
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
   async find(uri: string, viewer: string, options: CallOptions): Promise<KnownAgent | undefined> {

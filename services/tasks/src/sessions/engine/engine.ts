@@ -70,7 +70,7 @@ export class SessionEngine {
   readonly clock: Clock;
   readonly #bus: Bus;
   readonly #strictIds: boolean;
-  /** Whether other replicas append messages at the same time. Then sessions are read from the store. */
+  /** Whether other replicas append messages at the same time. If so, the engine reads sessions from the store. */
   readonly #isShared: boolean;
   readonly #recent = new RecentMessages();
   readonly #sessions = new KnownSessions();
@@ -89,7 +89,7 @@ export class SessionEngine {
    * stored yet.
    */
   async find(sessionId: string): Promise<KnownSession | undefined> {
-    // Another replica may have appended since.
+    // Another replica may have appended a message since then.
     const knownSession = this.#isShared ? undefined : this.#sessions.get(sessionId);
     if (knownSession !== undefined)
       return { ...knownSession, session: advance(knownSession.session, this.clock.now()) };
@@ -259,7 +259,7 @@ export class SessionEngine {
   }
 
   /**
-   * Marks a proof as used that the caller sent outside the message.
+   * Marks a proof that the caller sent outside the message as used.
    *
    * @returns false if the proof was used before
    */

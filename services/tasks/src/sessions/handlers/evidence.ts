@@ -11,8 +11,8 @@ import { readMessages, readParties, readSession } from "../store/session-rows.ts
 type Place = Pick<EvidencePosition, "sessionId" | "delegationId">;
 
 /**
- * Returns evidence. The caller must be a participant of the evidence's session, or an agent to whom a participant has
- * shown the evidence.
+ * Returns evidence. The caller must be a participant of the evidence's session, or of a session in which the evidence
+ * was shown.
  *
  * @throws DeputeError SESSION_DELEGATION_NOT_FOUND
  */

@@ -69,7 +69,7 @@ const WATCH_BATCH = 32;
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
   const { engine, agents, callers, rates, transcripts, tasks, clock } = sessions;
 
-  /** Finds the agent with a URI as a candidate for the caller, even if the agent is hidden from other viewers. */
+  /** Finds the agent with a URI as a possible caller, even if other viewers cannot see the agent. */
   const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
     const agent = await agents.find(uri, "", ownOptions(context, clock));
     return agent === undefined ? [] : [agent];
@@ -128,8 +128,8 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
       const coming = await newcomers(target, identity, context);
-      // Checks the delegator's policy. If the target is unknown, or the sender is no participant of the session, the
-      // protocol's rules refuse the message later.
+      // Checks the delegator's policy. The protocol's rules later refuse an unknown target, and a sender that is no
+      // participant of the session.
       if (body?.case === "delegate" && senderPrincipal !== undefined) {
         for (const { registryId } of coming) {
           const options = ownOptions(context, clock);
@@ -324,8 +324,8 @@ async function visible(
 }
 
 /**
- * Performatives (ASP's message types) after which the watching agent may have left the session, so that its access is
- * checked again.
+ * Performatives after which the watching agent may have left the session. The service then checks the agent's access
+ * again.
  */
 const LEAVING: ReadonlySet<Performative | undefined> = new Set([
   Performative.WITHDRAW,

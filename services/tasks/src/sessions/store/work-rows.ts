@@ -23,7 +23,7 @@ const toRow = ({ session_id, delegation_id, task_id, due }: Stored): WorkRow => 
 
 const COLUMNS = "session_id, delegation_id, task_id, due";
 
-/** A delegation whose work has changed its state. */
+/** A delegation that a change of its session affects. */
 export interface ChangedWork {
   readonly delegationId: string;
   readonly state: WorkState;

@@ -1,0 +1,39 @@
+import { type EventLoopUtilization, performance } from "node:perf_hooks";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+/** Milliseconds of each observation of the event loop. */
+const OBSERVED_MS = 5_000;
+/** The process is idle if its event loop was busy for at most this part of an observation. */
+const IDLE_UTILIZATION = 0.05;
+
+type CollectGarbage = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
+
+/**
+ * Collects the garbage of the start once the process is idle. V8 does not collect garbage in an idle process, so the
+ * process would keep this memory until calls come. The collection halts the process for some tenths of a second.
+ * Therefore it waits until the process was idle for a whole observation.
+ *
+ * @param observedMs the milliseconds of each observation
+ */
+export function compactHeapOnceIdle(observedMs = OBSERVED_MS): void {
+  let last: EventLoopUtilization = performance.eventLoopUtilization();
+  const timer = setInterval(() => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, last);
+    last = now;
+    if (utilization > IDLE_UTILIZATION) return;
+    clearInterval(timer);
+    collectGarbage();
+  }, observedMs);
+  timer.unref();
+}
+
+/** Node exposes V8's collector only to contexts that are created after the flag is set. */
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as CollectGarbage;
+  setFlagsFromString("--no-expose-gc");
+  // This flavor also returns the freed pages to the operating system.
+  collect({ type: "major", execution: "sync", flavor: "last-resort" });
+}
