@@ -32,7 +32,7 @@ beforeAll(async () => {
     auditor.principal.id,
   ]);
   await introduceAll(platform, { [BUYER]: buyer.principal.id, [SELLER]: seller.principal.id });
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await platform.stop();
   rmSync(folder, { recursive: true, force: true });

@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), "depute-explain-"));
 beforeAll(async () => {
   platform = await startPlatform();
   await introduce(platform, "idle", [["count"]], worker.principal.id);
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await platform.stop();
   rmSync(folder, { recursive: true, force: true });
