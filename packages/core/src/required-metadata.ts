@@ -65,6 +65,8 @@ export const REQUIRED_METADATA = {
   [ErrorReason.KEY_NOT_FOUND]: ["key"],
   [ErrorReason.KEY_NOT_USABLE]: ["key", "state"],
   [ErrorReason.REVOCATION_STATE_CONFLICT]: ["sequence"],
+  [ErrorReason.TOOL_CALL_NOT_FOUND]: ["request_id"],
+  [ErrorReason.TOOL_CALL_AMBIGUOUS]: ["request_id", "candidates"],
   [ErrorReason.CONTRACT_NOT_FOUND]: ["contract"],
   [ErrorReason.CONTRACT_EXISTS]: ["contract"],
   [ErrorReason.ATTESTATION_NOT_FOUND]: ["attestation"],

@@ -169,7 +169,7 @@ async function start(
   });
   const saved = (sequence: number) => seenLog.saved(sequence);
   const delegations = new DelegationLog({
-    ...{ store, clock, timers, log, state, lease, reader: ownReader },
+    ...{ engine, store, clock, timers, log, state, lease, reader: ownReader },
   });
   parts.add(() => delegations.close());
   delegations.start();

@@ -357,4 +357,11 @@ ${requestTableSql("mint_requests")};
       -- The time of the newest record: append times ascend although the clocks of replicas differ.
       ALTER TABLE audit_state ADD COLUMN last_ms BIGINT NOT NULL DEFAULT 0`,
   },
+  {
+    id: 18,
+    name: "audit of tool calls",
+    sql: `
+      ALTER TABLE audit ADD COLUMN tool_request TEXT;   -- the request id of a decision on a tool call
+      CREATE INDEX audit_tool_requests ON audit (tool_request, id) WHERE tool_request IS NOT NULL`,
+  },
 ];
