@@ -32,6 +32,8 @@ export interface Decision {
   readonly reason: string;
   /** The revocation ids of the token's blocks, the authority's first. */
   readonly blocks: readonly string[];
+  /** The name of the record that the decision is about, such as `organizations/acme`; absent for none. */
+  readonly resource?: string;
 }
 
 /** The call that a decision belongs to. An absent or empty member is unknown. */
