@@ -44,6 +44,9 @@ const STRICT = [
   ...[
     "TaskService/DelegateTask",
     "TaskService/PurgeOrganization",
+    "OrganizationService/PurgeOrganization",
+    "DelegationService/PurgeOrganization",
+    "ContractService/PurgeOrganization",
     "WorkerService/SetDelegateLimits",
     "ExecutionService/RequestExecution",
   ],

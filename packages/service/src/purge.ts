@@ -86,6 +86,8 @@ export interface PurgeOptions<Answer extends DescMessage> {
   readonly requests: RequestMemory;
   readonly answer: Answer;
   readonly rules: readonly PurgeRule[];
+  /** Principals that the settings name as operators. */
+  readonly operators?: readonly string[];
   /** Deletes records within the transaction, while the tally has room. */
   purge(tx: WriteTx, organization: string, tally: PurgeTally): Promise<void>;
   /** Counts the remaining records of an organization, by kind. */
@@ -102,7 +104,7 @@ export async function purgeOrganization<Answer extends DescMessage>(
   identity: Identity,
   { requestId, organization, maxCount }: PurgeRequest,
 ): Promise<MessageShape<Answer>> {
-  assertOperator(identity);
+  assertOperator(identity, options.operators);
   const { store, clock, requests, answer: schema, rules } = options;
   const content = [schema.typeName, organization, maxCount];
   const key = { caller: identity.principal, requestId, digest: sha256Hex(canonicalBytes(content)) };
@@ -125,8 +127,8 @@ export async function purgeOrganization<Answer extends DescMessage>(
 }
 
 /** @throws DeputeError CALLER_NOT_ALLOWED */
-function assertOperator(identity: Identity): void {
-  if (identity.local || hasRole(identity, "operator")) return;
+function assertOperator(identity: Identity, operators: readonly string[] = []): void {
+  if (identity.local || hasRole(identity, "operator") || operators.includes(identity.principal)) return;
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
     "only an operator purges an organization; call with the role operator",

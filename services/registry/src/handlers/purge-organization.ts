@@ -17,13 +17,20 @@ import {
   agentsOf,
   deleteAgent,
   deleteGrantsOf,
+  deleteMembersOf,
   deleteOffersOf,
+  deleteProofsOf,
   deleteRecordsOfAgent,
   deleteTrustGivenBy,
-  membersOf,
-  proofsOf,
+  isKeyInUse,
 } from "../store/purge-rows.ts";
 import { removeAgent } from "./remove-agent.ts";
+
+/**
+ * Maximum number of answers to repeated requests of one key that a call deletes. The rest goes within a day, as all
+ * answers do.
+ */
+const MAX_FORGOTTEN = 10_000;
 
 /** Implements OrganizationService.PurgeOrganization. */
 export async function purgeOrganization(
@@ -31,10 +38,11 @@ export async function purgeOrganization(
   request: PurgeOrganizationRequest,
   context: HandlerContext,
 ): Promise<PurgeOrganizationResponse> {
-  const { store, clock } = registry;
+  const { store, clock, trustOperators: operators } = registry;
   return runPurge(
     {
       ...{ store, clock, requests, answer: PurgeOrganizationResponseSchema, rules: ORGANIZATION_DATA },
+      operators,
       purge: (tx, organization, tally) => purge(registry, tx, organization, tally),
       // The registry keeps no record of an organization that could be counted.
       count: async () => new Map(),
@@ -61,12 +69,10 @@ async function purge(
     }
   }
   await deleteTrustGivenBy(tx, `o${organization}`, tally);
-  for (const find of [membersOf, proofsOf]) {
-    for (const principal of await find(tx, organization, tally)) {
-      tally.use(await requests.forget(tx, principal, Math.max(0, tally.left)));
-    }
+  for (const remove of [deleteMembersOf, deleteProofsOf]) {
+    for (const principal of await remove(tx, organization, tally)) await forgetKey(tx, principal, tally);
   }
-  await deleteGrantsOf(tx, organization, tally);
+  await deleteGrantsOf(tx, { column: "organization", value: organization }, tally);
 }
 
 /** Removes an agent that is not removed. Otherwise deletes its records, and then the agent itself. */
@@ -82,9 +88,16 @@ async function purgeAgent(
     tally.postpone();
     return;
   }
-  if (principal !== "") tally.use(await requests.forget(tx, principal, tally.left));
   await deleteRecordsOfAgent(tx, agent.record, tally);
   if (tally.left <= 0) return;
   await deleteAgent(tx, registry, id);
   tally.count("agents", 1);
+  await forgetKey(tx, principal, tally);
+}
+
+/** Deletes what the registry keeps for a key, unless the key still acts for an agent or an organization. */
+async function forgetKey(tx: WriteTx, principal: string, tally: PurgeTally): Promise<void> {
+  if (principal === "" || (await isKeyInUse(tx, principal))) return;
+  await deleteGrantsOf(tx, { column: "principal", value: principal }, tally);
+  tally.use(await requests.forget(tx, principal, MAX_FORGOTTEN));
 }

@@ -60,7 +60,7 @@ export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {
     kind: "authority grants",
     tables: ["authority_grants"],
-    owned: "grants that it owns",
+    owned: "grants that it owns, and grants to keys that act for no other agent or organization",
     deletes: "all",
     remains: "",
   },
@@ -74,7 +74,7 @@ export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {
     kind: "registry answers",
     tables: ["requests"],
-    owned: "answers to repeated requests of its agents' keys, members and proven keys",
+    owned: "answers to repeated requests of keys that act for no other agent or organization",
     deletes: "some",
     remains:
       "answers to other callers, such as operators, stay for a day after which a later call drops them",

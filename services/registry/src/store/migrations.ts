@@ -304,6 +304,8 @@ ${requestTableSql("requests")}`,
       CREATE INDEX trust_evidence_by_counterpart ON trust_evidence (counterpart, sequence);
       CREATE INDEX authority_grants_by_organization ON authority_grants (organization, authority, principal)
         WHERE organization <> '';
+      CREATE INDEX authority_grants_by_principal ON authority_grants (principal, authority);
+      CREATE INDEX members_by_principal ON members (principal);
       CREATE INDEX changes_by_agent ON changes (agent_id, revision)`,
   },
 ];

@@ -2,7 +2,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { TrustEntrySchema } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import type { PurgeTally } from "@depute/service";
-import { bytes, deleteRows, integer, markPurged, type ReadTx, row, text, type WriteTx } from "@depute/store";
+import { bytes, deleteRows, FOUND, integer, markPurged, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { AgentMemory } from "./agents.ts";
 import { textIndexOf } from "./text-indexes.ts";
 
@@ -136,40 +136,60 @@ export async function deleteAgent(
 }
 
 /** Deletes members of an organization; returns their principals. */
-export async function membersOf(tx: WriteTx, organization: string, tally: PurgeTally): Promise<string[]> {
-  return deletePrincipals(tx, "members", organization, tally);
-}
-
-/** Deletes proofs of an organization, also ended ones; returns their principals. */
-export async function proofsOf(tx: WriteTx, organization: string, tally: PurgeTally): Promise<string[]> {
-  return deletePrincipals(tx, "organization_proofs", organization, tally);
-}
-
-async function deletePrincipals(
+export async function deleteMembersOf(
   tx: WriteTx,
-  table: "members" | "organization_proofs",
   organization: string,
   tally: PurgeTally,
 ): Promise<string[]> {
-  const key = table === "members" ? "principal" : "id";
   const rows = await tx.all(
     PRINCIPAL_ROW,
-    `DELETE FROM ${table} WHERE organization = ? AND ${key} IN
-       (SELECT ${key} FROM ${table} WHERE organization = ? ORDER BY ${key} LIMIT ?) RETURNING principal`,
+    `DELETE FROM members WHERE organization = ? AND principal IN
+       (SELECT principal FROM members WHERE organization = ? ORDER BY principal LIMIT ?) RETURNING principal`,
     [organization, organization, Math.max(0, tally.left)],
   );
-  tally.count(table === "members" ? "members" : "organization proofs", rows.length);
+  tally.count("members", rows.length);
+  return rows.map(({ principal }) => principal);
+}
+
+/** Deletes proofs of an organization, also ended ones; returns their principals. */
+export async function deleteProofsOf(
+  tx: WriteTx,
+  organization: string,
+  tally: PurgeTally,
+): Promise<string[]> {
+  const rows = await tx.all(
+    PRINCIPAL_ROW,
+    `DELETE FROM organization_proofs WHERE id IN
+       (SELECT id FROM organization_proofs WHERE organization = ? ORDER BY id LIMIT ?) RETURNING principal`,
+    [organization, Math.max(0, tally.left)],
+  );
+  tally.count("organization proofs", rows.length);
   return [...new Set(rows.map(({ principal }) => principal))];
 }
 
-/** Deletes grants that an organization owns. Their authorities get no first holder. */
-export async function deleteGrantsOf(tx: WriteTx, organization: string, tally: PurgeTally): Promise<void> {
+/** Whether a key has an agent, is a member of an organization, or had a proof of one. */
+export async function isKeyInUse(tx: ReadTx, principal: string): Promise<boolean> {
+  for (const table of ["agents", "members", "organization_proofs"]) {
+    const found = await tx.get(FOUND, `SELECT 1 AS found FROM ${table} WHERE principal = ? LIMIT 1`, [
+      principal,
+    ]);
+    if (found !== undefined) return true;
+  }
+  return false;
+}
+
+/** Deletes grants that an organization owns or a principal has. Their authorities get no first holder. */
+export async function deleteGrantsOf(
+  tx: WriteTx,
+  owner: { readonly column: "organization" | "principal"; readonly value: string },
+  tally: PurgeTally,
+): Promise<void> {
   const rows = await tx.all(
     AUTHORITY_ROW,
     `DELETE FROM authority_grants WHERE (authority, principal) IN
-       (SELECT authority, principal FROM authority_grants WHERE organization = ? AND organization <> ''
+       (SELECT authority, principal FROM authority_grants WHERE ${owner.column} = ? AND ${owner.column} <> ''
         ORDER BY authority, principal LIMIT ?) RETURNING authority`,
-    [organization, Math.max(0, tally.left)],
+    [owner.value, Math.max(0, tally.left)],
   );
   for (const authority of new Set(rows.map((each) => each.authority))) {
     await markPurged(tx, "authority", authority);
