@@ -1,24 +1,18 @@
 import type { PurgeRule } from "@depute/core";
 import { ORGANIZATION_DATA as registry } from "@depute/registry/organization-data";
-import { migrations as registryMigrations } from "@depute/registry/schema";
-import type { Migrations } from "@depute/store";
 import { ORGANIZATION_DATA as tasks } from "@depute/tasks/organization-data";
-import { migrations as tasksMigrations } from "@depute/tasks/schema";
 import { ORGANIZATION_DATA as tokens } from "@depute/tokens/organization-data";
-import { migrations as tokensMigrations } from "@depute/tokens/schema";
 import { ORGANIZATION_DATA as verifier } from "@depute/verifier/organization-data";
-import { migrations as verifierMigrations } from "@depute/verifier/schema";
 
-/** The services that keep records of organizations, with their rules and tables. */
+/** The services that keep records of organizations, with their rules. */
 export const PURGED_SERVICES: readonly {
-  readonly service: string;
+  readonly service: "tasks" | "verifier" | "tokens" | "registry";
   readonly rules: readonly PurgeRule[];
-  readonly migrations: Migrations;
 }[] = [
-  { service: "tasks", rules: tasks, migrations: tasksMigrations },
-  { service: "verifier", rules: verifier, migrations: verifierMigrations },
-  { service: "tokens", rules: tokens, migrations: tokensMigrations },
-  { service: "registry", rules: registry, migrations: registryMigrations },
+  { service: "tasks", rules: tasks },
+  { service: "verifier", rules: verifier },
+  { service: "tokens", rules: tokens },
+  { service: "registry", rules: registry },
 ];
 
 const DELETED = { all: "all", some: "what does not remain", none: "none" } as const;
