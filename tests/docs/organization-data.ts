@@ -23,7 +23,13 @@ export function organizationDataTable(): string {
     rules
       .filter(({ owned }) => owned !== "")
       .map(({ kind, tables, owned, deletes, remains }) =>
-        row(`${service}: ${kind}`, owned, DELETED[deletes], remains, tables.map((name) => `\`${name}\``).join(", ")),
+        row(
+          `${service}: ${kind}`,
+          owned,
+          DELETED[deletes],
+          remains,
+          tables.map((name) => `\`${name}\``).join(", "),
+        ),
       ),
   );
   const head = row("records", "what is the organization's", "deleted", "remains, and why", "tables");

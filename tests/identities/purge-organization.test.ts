@@ -177,7 +177,9 @@ test("an operator purges an organization: no store has its words, and those of o
     expect(remaining.length).toBeGreaterThan(2);
     for (const { reason } of remaining) expect(reason).not.toBe("");
   }
-  expect((await user.run([...words, "table"])).out).toMatch(/^SERVICE +DELETED +MORE +RECORDS\ntasks +0 +false/);
+  expect((await user.run([...words, "table"])).out).toMatch(
+    /^SERVICE +DELETED +MORE +RECORDS\ntasks +0 +false/,
+  );
   user.remove();
   await expect
     .poll(async () => {

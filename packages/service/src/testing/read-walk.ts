@@ -1,11 +1,4 @@
-import {
-  create,
-  type DescField,
-  type DescMethod,
-  type DescService,
-  ScalarType,
-  toJson,
-} from "@bufbuild/protobuf";
+import { create, type DescField, type DescMethod, type DescService, ScalarType } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import type { Transport } from "@connectrpc/connect";
 import { reasonName } from "@depute/core";

@@ -2,7 +2,17 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { TrustEntrySchema } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import type { PurgeTally } from "@depute/service";
-import { bytes, deleteRows, FOUND, integer, markPurged, type ReadTx, row, text, type WriteTx } from "@depute/store";
+import {
+  bytes,
+  deleteRows,
+  FOUND,
+  integer,
+  markPurged,
+  type ReadTx,
+  row,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import type { AgentMemory } from "./agents.ts";
 import { textIndexOf } from "./text-indexes.ts";
 

@@ -99,34 +99,38 @@ async function purge(organization: Organization, maxCount: number) {
 /** The rest of the lives of reservations and tokens, in milliseconds. */
 const LIFETIMES_MS = 2 * 24 * 3_600_000;
 
-it.each([1])("deletes what is over, then the rest, in steps of %i", async (max) => {
-  const first = await purge("acme", max);
-  expect(first.deleted).toEqual({ "kept keys": 2, reservations: 1, delegations: 1 });
-  expect(first.remaining.get("reservations")).toBe(1n);
-  expect(first.remaining.get("delegations")).toBe(2n);
-  expect([...first.remaining.keys()]).toEqual([
-    ...["reservations", "delegations", "blocks", "bindings", "spend", "revocations"],
-    ...["used proofs and sessions", "mint requests", "audit records", "audit heads"],
-  ]);
+it.each([1])(
+  "deletes what is over, then the rest, in steps of %i",
+  async (max) => {
+    const first = await purge("acme", max);
+    expect(first.deleted).toEqual({ "kept keys": 2, reservations: 1, delegations: 1 });
+    expect(first.remaining.get("reservations")).toBe(1n);
+    expect(first.remaining.get("delegations")).toBe(2n);
+    expect([...first.remaining.keys()]).toEqual([
+      ...["reservations", "delegations", "blocks", "bindings", "spend", "revocations"],
+      ...["used proofs and sessions", "mint requests", "audit records", "audit heads"],
+    ]);
 
-  platform.clock.advance(LIFETIMES_MS);
-  const before = await walk();
-  const second = await purge("acme", max);
-  expect(second.deleted).toEqual({ reservations: 1, delegations: 2 });
-  expect(second.remaining.has("reservations")).toBe(false);
-  expect(second.remaining.has("delegations")).toBe(false);
-  const gone = [...acme.ids, acme.keyId, acme.held.id, acme.settled.id, '"acme"', CONTRACTS.acme];
-  const after = await walk();
-  for (const [call, text] of after) {
-    for (const word of gone) expect([call, text]).toEqual([call, expect.not.stringContaining(word)]);
-    const earlier = before.get(call) ?? "";
-    const isOthers = gone.every((word) => !earlier.includes(word));
-    if (isOthers && earlier.includes("globex")) expect([call, text]).toEqual([call, earlier]);
-  }
-  expect((await purge("acme", max)).deleted).toEqual({});
-  const { delegations } = await platform.delegations.listDelegations({ contractId: CONTRACTS.globex });
-  expect(delegations.map(({ id }) => id)).toEqual(globex.ids);
-}, 180_000);
+    platform.clock.advance(LIFETIMES_MS);
+    const before = await walk();
+    const second = await purge("acme", max);
+    expect(second.deleted).toEqual({ reservations: 1, delegations: 2 });
+    expect(second.remaining.has("reservations")).toBe(false);
+    expect(second.remaining.has("delegations")).toBe(false);
+    const gone = [...acme.ids, acme.keyId, acme.held.id, acme.settled.id, '"acme"', CONTRACTS.acme];
+    const after = await walk();
+    for (const [call, text] of after) {
+      for (const word of gone) expect([call, text]).toEqual([call, expect.not.stringContaining(word)]);
+      const earlier = before.get(call) ?? "";
+      const isOthers = gone.every((word) => !earlier.includes(word));
+      if (isOthers && earlier.includes("globex")) expect([call, text]).toEqual([call, earlier]);
+    }
+    expect((await purge("acme", max)).deleted).toEqual({});
+    const { delegations } = await platform.delegations.listDelegations({ contractId: CONTRACTS.globex });
+    expect(delegations.map(({ id }) => id)).toEqual(globex.ids);
+  },
+  180_000,
+);
 
 it("keeps denying: revoked chains, spent budgets, and a second end", async () => {
   const budget = () => platform.spend.getBudget({ token: requirePresent(acme.ended.token) });

@@ -8,7 +8,11 @@ import {
   ResultService,
   SubmitVerificationResultRequestSchema,
 } from "@depute/contracts/depute/verifier/v1/result_service_pb";
-import { ReviewKind, ReviewService, ReviewState } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import {
+  ReviewKind,
+  ReviewService,
+  ReviewState,
+} from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { documentDigest } from "@depute/dct/transparency";
 import { HOP, ownHeaders } from "@depute/service";
 import { walkReads } from "@depute/service/testing";
@@ -64,7 +68,8 @@ async function fill(organization: string) {
   const label = `${organization} words`;
   const outputSchema = { type: "object", description: label } as const;
   const contracts = [signedContract({ outputSchema }), signedContract({ outputSchema })];
-  for (const contract of contracts) await platform.contracts.createContract({ contract: message(contract) }, by);
+  for (const contract of contracts)
+    await platform.contracts.createContract({ contract: message(contract) }, by);
   const [first, second] = contracts.map(({ id }) => id) as [string, string];
   const result = { success: true, output: { label }, costMicrocents: 10, durationMs: 5 };
   const attestations = [signedCompletion(first, { result }), signedCompletion(second, { result })];
@@ -112,28 +117,32 @@ async function purge(organization: string, maxCount: number) {
   throw new Error("the purge does not end");
 }
 
-it.each([1])("leaves nothing of one organization, and all of the other, in steps of %i", async (max) => {
-  const before = await walk();
-  const { deleted, remaining } = await purge("acme", max);
-  expect(deleted).toEqual({
-    ...{ contracts: 2, attestations: 2, reviews: 2, "verification results": 1, artifacts: 1 },
-  });
-  expect(remaining).toEqual([
-    ...["pending completions", "verifier answers", "transparency log", "copies of revocations"],
-    "purged ids of the verifier",
-  ]);
-  const after = await walk();
-  const gone = [...acme.ids.filter((id) => !id.startsWith("receipt")), "acme"];
-  for (const [call, text] of after) {
-    for (const word of gone) expect([call, text]).toEqual([call, expect.not.stringContaining(word)]);
-    const earlier = before.get(call) ?? "";
-    const isOthers = gone.every((word) => !earlier.includes(word));
-    if (isOthers && earlier.includes("globex")) expect([call, text]).toEqual([call, earlier]);
-  }
-  const { contracts } = await platform.contracts.listContracts({});
-  expect(contracts.map(({ id }) => id).sort()).toEqual(globex.contracts.map(({ id }) => id).sort());
-  expect((await purge("acme", max)).deleted).toEqual({});
-}, 180_000);
+it.each([1])(
+  "leaves nothing of one organization, and all of the other, in steps of %i",
+  async (max) => {
+    const before = await walk();
+    const { deleted, remaining } = await purge("acme", max);
+    expect(deleted).toEqual({
+      ...{ contracts: 2, attestations: 2, reviews: 2, "verification results": 1, artifacts: 1 },
+    });
+    expect(remaining).toEqual([
+      ...["pending completions", "verifier answers", "transparency log", "copies of revocations"],
+      "purged ids of the verifier",
+    ]);
+    const after = await walk();
+    const gone = [...acme.ids.filter((id) => !id.startsWith("receipt")), "acme"];
+    for (const [call, text] of after) {
+      for (const word of gone) expect([call, text]).toEqual([call, expect.not.stringContaining(word)]);
+      const earlier = before.get(call) ?? "";
+      const isOthers = gone.every((word) => !earlier.includes(word));
+      if (isOthers && earlier.includes("globex")) expect([call, text]).toEqual([call, earlier]);
+    }
+    const { contracts } = await platform.contracts.listContracts({});
+    expect(contracts.map(({ id }) => id).sort()).toEqual(globex.contracts.map(({ id }) => id).sort());
+    expect((await purge("acme", max)).deleted).toEqual({});
+  },
+  180_000,
+);
 
 it("keeps digests: nobody reuses an id, and the log proves what was attested", async () => {
   await purge("acme", 1000);
@@ -163,7 +172,8 @@ it("withdraws an open review before it deletes it, and numbers later changes aft
   let sequence = 0n;
   const states: ReviewState[] = [];
   for await (const each of platform.reviews.watchReviews({ sendStart: true })) {
-    if (each.review === undefined) await platform.contracts.purgeOrganization({ requestId: "r", organization: "acme" });
+    if (each.review === undefined)
+      await platform.contracts.purgeOrganization({ requestId: "r", organization: "acme" });
     if (each.review?.state === ReviewState.WITHDRAWN) states.push(each.review.state);
     sequence = each.sequence;
     if (states.length === 2) break;
