@@ -49,6 +49,9 @@ const STRICT = [
   ...[
     "TaskService/DelegateTask",
     "TaskService/PurgeOrganization",
+    "OrganizationService/PurgeOrganization",
+    "DelegationService/PurgeOrganization",
+    "ContractService/PurgeOrganization",
     "WorkerService/SetDelegateLimits",
     "ExecutionService/RequestExecution",
   ],

@@ -128,6 +128,13 @@ export {
   openSeed,
   PLATFORM_KEYS,
 } from "./platform-keys.ts";
+export {
+  MAX_COUNTED_REMAINING,
+  type PurgeOptions,
+  type PurgeRequest,
+  PurgeTally,
+  purgeOrganization,
+} from "./purge.ts";
 export { FairTurns, lineOf, type Turn } from "./quotas/fair-turns.ts";
 export { type QuotaLimits, type QuotaOwner, Quotas } from "./quotas/quotas.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";

@@ -1,7 +1,7 @@
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AuthoritySource } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { type Clock, DeputeError, ErrorReason, invalid } from "@depute/core";
-import type { ReadTx, Store, WriteTx } from "@depute/store";
+import { isPurged, type ReadTx, type Store, type WriteTx } from "@depute/store";
 import type { AuthorityKeys } from "./authority-keys.ts";
 import type { StoredAgent } from "./rules/agent.ts";
 import {
@@ -98,6 +98,8 @@ export class Authorities {
     }
     if (standing !== "holds") {
       if (!isProven && standing !== "first") throw refusal(authority, standing);
+      // The authority of a purged organization has no first holder: an operator grants it again.
+      if (!isProven && (await isPurged(tx, "authority", authority))) throw refusal(authority, "ungranted");
       const source = isProven ? AuthoritySource.PROVEN : AuthoritySource.FIRST;
       await this.add(tx, grants, { authority, principal: key, source, grantedBy: key });
     }

@@ -124,7 +124,7 @@ export const verifier = defineService({
     times.start();
     const state: Verifier = {
       store,
-      contracts: new ContractBook(store),
+      contracts: new ContractBook(store, clock),
       checker,
       names: { checks: createRegistry(namesOnlyRegistry, moreChecks), hasJudge: (model) => judge.has(model) },
       countCheck: verifierMetrics(deps.domainMetrics, store),

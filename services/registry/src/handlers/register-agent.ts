@@ -11,7 +11,7 @@ import {
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { Identity } from "@depute/service";
-import type { WriteTx } from "@depute/store";
+import { isPurged, type WriteTx } from "@depute/store";
 import { checkMayActFor, identify, type RegistryContext, recordChange } from "../context.ts";
 import { verifyEd25519 } from "../ed25519.ts";
 import { idempotentCall } from "../idempotency.ts";
@@ -68,6 +68,7 @@ export async function registerAgent(
     const earlierAnswer = await call.findAnswer(tx);
     if (earlierAnswer !== undefined) return earlierAnswer;
     const existing = await findAgent(tx, requested.id);
+    if (existing === undefined) await requireUnpurged(tx, requested.id);
     const now = registry.clock.now();
     const isByBoundsOperator = isBoundsOperatorChange(registry, identity, requested, existing);
     const agent = isByBoundsOperator ? requested : agentDraft;
@@ -89,6 +90,15 @@ export async function registerAgent(
     });
     await call.storeAnswer(tx, answer, now);
     return answer;
+  });
+}
+
+/** @throws DeputeError AGENT_EXISTS for the id of an agent whose organization was purged */
+async function requireUnpurged(tx: WriteTx, id: string): Promise<void> {
+  if (!(await isPurged(tx, "agent", id))) return;
+  throw new DeputeError(ErrorReason.AGENT_EXISTS, `the id ${id} belonged to a purged agent; use another id`, {
+    metadata: { agent: id },
+    violations: [{ field: "agent.id", description: "belonged to a purged agent" }],
   });
 }
 

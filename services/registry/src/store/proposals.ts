@@ -196,6 +196,26 @@ export async function purgeProposals(tx: WriteTx, now: number): Promise<void> {
   );
 }
 
+const ENDED_ROW = row({ id: text, endTime: integer, owed: oneOf<OwedCall>("create", "withdraw", "") });
+
+/** Lists proposals that an organization owns: those that owe no call first. */
+export async function proposalsOf(
+  tx: ReadTx,
+  organization: string,
+  limit: number,
+): Promise<RowOf<typeof ENDED_ROW>[]> {
+  return tx.all(
+    ENDED_ROW,
+    `SELECT id, end_time AS "endTime", owed FROM proposals WHERE organization = ? AND organization <> ''
+     ORDER BY owed, id LIMIT ?`,
+    [organization, Math.max(0, limit)],
+  );
+}
+
+export async function deleteProposal(tx: WriteTx, id: string): Promise<void> {
+  await tx.run("DELETE FROM proposals WHERE id = ?", [id]);
+}
+
 function fromRow(row: RowOf<typeof ROW>): StoredProposal {
   return {
     ...row,

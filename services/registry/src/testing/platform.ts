@@ -32,6 +32,9 @@ export async function startPlatform(args: readonly string[] = []) {
 
   return {
     clock: host.clock,
+    get transport() {
+      return host.transport;
+    },
     verifier,
     get publicUrl() {
       return host.url;

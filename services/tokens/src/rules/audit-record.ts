@@ -32,7 +32,7 @@ export interface Decision {
   readonly reason: string;
   /** The revocation ids of the token's blocks, the authority's first. */
   readonly blocks: readonly string[];
-  /** The name of the record that the decision is about; absent for the record that the call names. */
+  /** The name of the record that the decision is about, such as `organizations/acme`; absent for the record that the call names. */
   readonly resource?: string;
 }
 

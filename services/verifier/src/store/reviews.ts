@@ -222,7 +222,8 @@ export function listChanges(tx: ReadTx, after: number, size: number): Promise<Re
 export async function appendChange(tx: WriteTx, reviewId: string): Promise<void> {
   await tx.run(
     `INSERT INTO review_changes (sequence, review_id)
-     SELECT COALESCE(MAX(sequence), 0) + 1, ? FROM review_changes`,
+     SELECT MAX(sequence) + 1, ? FROM (SELECT COALESCE(MAX(sequence), 0) AS sequence FROM review_changes
+       UNION ALL SELECT sequence FROM review_change_floor) AS used`,
     [reviewId],
   );
 }

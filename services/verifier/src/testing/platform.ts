@@ -24,16 +24,21 @@ export async function startPlatform(
   args: readonly string[] = [],
   tokens?: FakeTokens,
   registry?: FakeRegistry,
+  commonArgs: readonly string[] = [],
 ) {
   const host = await startTestHost({
     module: verifier,
     args,
+    commonArgs,
     fakes: [tokens, registry].flatMap((fake) => fake?.module ?? []),
     principals: [delegator, worker].map(({ principal }) => principal.id),
   });
 
   return {
     clock: host.clock,
+    get transport() {
+      return host.transport;
+    },
     /** Creates a contract that the delegator has signed. */
     async agree(parts: ContractParts = {}): Promise<TaskContract> {
       const contract = signedContract(parts);
