@@ -48,6 +48,8 @@ export function deputePlace({ witness, name, credentials, ca, log }: DeputePlace
     baseUrl: url,
     // Every reverse proxy serves HTTP/1.1.
     httpVersion: "1.1",
+    // JSON keeps a witness possible that is no Depute. A platform publishes at most four heads a second.
+    useBinaryFormat: false,
     ...(ca !== undefined && { nodeOptions: { ca } }),
     defaultTimeoutMs: TIMEOUT_MS,
     readMaxBytes: MAX_ANSWER_BYTES,
