@@ -132,6 +132,6 @@ export class Witness {
 
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
-  const { code } = (cause ?? error) as NodeJS.ErrnoException;
-  return code === undefined ? message : code;
+  const { code } = (cause ?? error) as { readonly code?: unknown };
+  return typeof code === "string" ? code : message;
 }
