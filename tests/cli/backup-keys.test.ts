@@ -28,7 +28,10 @@ async function call(platform: TestPlatform, method: string, body: object) {
 const mint = (platform: TestPlatform) =>
   call(platform, "tokens.v1.TokenService/MintToken", {
     ...{ requestId: crypto.randomUUID(), delegatee: generateKeypair(engine).principal.id },
-    ...{ capabilities: [{ namespace: "llm", action: "classify", resource: "*" }], maxBudgetMicrocents: "1000" },
+    ...{
+      capabilities: [{ namespace: "llm", action: "classify", resource: "*" }],
+      maxBudgetMicrocents: "1000",
+    },
     contractId: "ct_000000000000",
   });
 
@@ -60,8 +63,14 @@ test(
     const expected = await testimony(platform, tokens);
 
     const secrets = [
-      [["--keys-passphrase-file", at("passphrase")], ["--keys-passphrase-file", at("passphrase")]],
-      [["--keys-recipient-file", at("recipient.pem")], ["--keys-identity-file", at("identity.pem")]],
+      [
+        ["--keys-passphrase-file", at("passphrase")],
+        ["--keys-passphrase-file", at("passphrase")],
+      ],
+      [
+        ["--keys-recipient-file", at("recipient.pem")],
+        ["--keys-identity-file", at("identity.pem")],
+      ],
     ];
     for (const [index, [sealer = []]] of secrets.entries()) {
       const words = ["backup", "--data-dir", at("data"), "--to", at(`backup-${index}`), "--keys", ...sealer];
@@ -71,7 +80,14 @@ test(
     await platform.stop();
     rmSync(at("data"), { recursive: true });
     for (const [index, [, opener = []]] of secrets.entries()) {
-      const words = ["restore", "--from", at(`backup-${index}`), "--data-dir", at(`data-${index}`), ...opener];
+      const words = [
+        "restore",
+        "--from",
+        at(`backup-${index}`),
+        "--data-dir",
+        at(`data-${index}`),
+        ...opener,
+      ];
       const restored = await shell(words);
       expect(restored, restored.err).toMatchObject({ code: 0, err: "" });
       expect(readdirSync(at(`data-${index}`))).toContain("root.key");

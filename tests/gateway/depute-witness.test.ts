@@ -26,7 +26,10 @@ type Caller = keyof typeof SECRETS;
 const holder = generateKeypair(engine);
 
 beforeAll(async () => {
-  const authority = await DevelopmentAuthority.create(new Date(Date.now() - 60_000), new Date(Date.now() + 9e7));
+  const authority = await DevelopmentAuthority.create(
+    new Date(Date.now() - 60_000),
+    new Date(Date.now() + 9e7),
+  );
   const server = await authority.issue({ hosts: ["127.0.0.1"] });
   const save = (name: string, text: string) => writeFileSync(at(name), `${text}\n`, { mode: 0o600 });
   save("ca.pem", authority.certificate);
@@ -38,7 +41,10 @@ beforeAll(async () => {
     ...{ principal, roles: [ROLES[principal as Caller]] },
     sha256: createHash("sha256").update(secret).digest("hex"),
   }));
-  save("credentials.json", JSON.stringify([...entries, { principal: holder.principal.id, roles: ["platform"] }]));
+  save(
+    "credentials.json",
+    JSON.stringify([...entries, { principal: holder.principal.id, roles: ["platform"] }]),
+  );
 });
 
 afterEach(() => vi.unstubAllEnvs());
@@ -102,7 +108,10 @@ async function revokeOne(platform: TestPlatform): Promise<void> {
   };
   const { revocationId } = await call("TokenService/MintToken", {
     ...{ requestId: crypto.randomUUID(), delegatee: generateKeypair(engine).principal.id },
-    ...{ capabilities: [{ namespace: "llm", action: "classify", resource: "*" }], maxBudgetMicrocents: "1000" },
+    ...{
+      capabilities: [{ namespace: "llm", action: "classify", resource: "*" }],
+      maxBudgetMicrocents: "1000",
+    },
     contractId: "ct_000000000000",
   });
   await call("RevocationService/RevokeMintedToken", { revocationId, scope: "REVOCATION_SCOPE_CHAIN" });
@@ -200,9 +209,9 @@ test(
     const platform = await start(at("refused-data"), flags);
     await revokeOne(platform);
     const { logHead } = await untilWitnessed(witness, "platform-1", 1);
-    expect(await witness.publish("platform-1", { logHead: { ...logHead, treeSize: "9" }, firstSize: "1" })).toBe(
-      "SIGNATURE_INVALID",
-    );
+    expect(
+      await witness.publish("platform-1", { logHead: { ...logHead, treeSize: "9" }, firstSize: "1" }),
+    ).toBe("SIGNATURE_INVALID");
     expect(await witness.publish("platform-1", { logHead })).toBeUndefined();
     expect(await witness.publish("ann", { logHead })).toBe("CALLER_NOT_ALLOWED");
     await revokeOne(platform);
@@ -227,23 +236,27 @@ test(
   LONG,
 );
 
-test("a platform does not start with a head that its witness forged", async () => {
-  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  const { x: log = "" } = publicKey.export({ format: "jwk" });
-  const rootHash = Buffer.alloc(32).toString("base64");
-  const head = { log, treeSize: "0", rootHash, headTime: "2026-01-01T00:00:00.000Z" };
-  const signature = sign(null, textOf(head), privateKey).toString("base64");
-  // A server of node:http in place of another Depute.
-  const server = createServer((request, response) => {
-    request.resume();
-    const body = JSON.stringify({ platform: { platform: "p", logHead: { ...head, signature } } });
-    response.writeHead(200, { "content-type": "application/json" }).end(body);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await expect(start(at("forged"), ["--witness", `depute+http://127.0.0.1:${port}`])).rejects.toThrow(
-    "is not a head of this platform's transparency log",
-  );
-  server.close();
-  server.closeAllConnections();
-}, LONG);
+test(
+  "a platform does not start with a head that its witness forged",
+  async () => {
+    const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+    const { x: log = "" } = publicKey.export({ format: "jwk" });
+    const rootHash = Buffer.alloc(32).toString("base64");
+    const head = { log, treeSize: "0", rootHash, headTime: "2026-01-01T00:00:00.000Z" };
+    const signature = sign(null, textOf(head), privateKey).toString("base64");
+    // A server of node:http in place of another Depute.
+    const server = createServer((request, response) => {
+      request.resume();
+      const body = JSON.stringify({ platform: { platform: "p", logHead: { ...head, signature } } });
+      response.writeHead(200, { "content-type": "application/json" }).end(body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    await expect(start(at("forged"), ["--witness", `depute+http://127.0.0.1:${port}`])).rejects.toThrow(
+      "is not a head of this platform's transparency log",
+    );
+    server.close();
+    server.closeAllConnections();
+  },
+  LONG,
+);

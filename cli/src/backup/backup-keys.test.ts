@@ -117,7 +117,10 @@ function cut(backupFolder: string, bytes: number): void {
   truncateSync(file, bytes);
   const document = JSON.parse(readFileSync(manifest, "utf8"));
   const sha256 = createHash("sha256").update(readFileSync(file)).digest("hex");
-  writeFileSync(manifest, JSON.stringify({ ...document, sealedKeys: { name: "keys.sealed", bytes, sha256 } }));
+  writeFileSync(
+    manifest,
+    JSON.stringify({ ...document, sealedKeys: { name: "keys.sealed", bytes, sha256 } }),
+  );
 }
 
 /** Lets the manifest name other keys. */
@@ -128,8 +131,20 @@ function otherKeys(backupFolder: string): void {
 
 describe("a restore refuses", () => {
   test.each<[string, string, (from: string) => void, readonly string[], string]>([
-    ["another passphrase", "sealed", () => {}, byPassphrase("other-passphrase"), "the passphrase does not open it"],
-    ["another identity", "for-recipient", () => {}, byIdentity("other-identity.pem"), "the identity does not open it"],
+    [
+      "another passphrase",
+      "sealed",
+      () => {},
+      byPassphrase("other-passphrase"),
+      "the passphrase does not open it",
+    ],
+    [
+      "another identity",
+      "for-recipient",
+      () => {},
+      byIdentity("other-identity.pem"),
+      "the identity does not open it",
+    ],
     ["an identity for a passphrase", "sealed", () => {}, byIdentity(), "a passphrase sealed it"],
     ["a passphrase for an identity", "for-recipient", () => {}, byPassphrase(), "it is for a recipient"],
     [
@@ -139,13 +154,31 @@ describe("a restore refuses", () => {
       byPassphrase(),
       "its digest differs",
     ],
-    ["a truncated file that the manifest names", "sealed", (from) => cut(from, 300), byPassphrase(), "not a whole file"],
+    [
+      "a truncated file that the manifest names",
+      "sealed",
+      (from) => cut(from, 300),
+      byPassphrase(),
+      "not a whole file",
+    ],
     ["a missing file", "sealed", (from) => rmSync(join(from, "keys.sealed")), byPassphrase(), "is missing"],
-    ["keys that the manifest does not name", "for-recipient", otherKeys, byIdentity(), "other keys than the manifest"],
+    [
+      "keys that the manifest does not name",
+      "for-recipient",
+      otherKeys,
+      byIdentity(),
+      "other keys than the manifest",
+    ],
     ["a secret for a backup without keys", "plain", () => {}, byPassphrase(), "has no sealed keys"],
     ["a short passphrase", "sealed", () => {}, byPassphrase("short"), "it needs 12 to 1024"],
     ["two secrets", "sealed", () => {}, [...byPassphrase(), ...byIdentity()], "exclude one another"],
-    ["two kinds of keys", "sealed", () => {}, [...byPassphrase(), "--keys-from", at("data")], "exclude one another"],
+    [
+      "two kinds of keys",
+      "sealed",
+      () => {},
+      [...byPassphrase(), "--keys-from", at("data")],
+      "exclude one another",
+    ],
   ])("%s", async (name, made, change, words, reason) => {
     const from = at(`of ${name}`);
     cpSync(at(made), from, { recursive: true });
