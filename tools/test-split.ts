@@ -19,6 +19,7 @@ export const SLOW: readonly string[] = [
   "tests/{deploy,telemetry}/**",
   "tests/tls/**",
   "cli/src/processes.test.ts",
+  "tests/gateway/depute-witness.test.ts",
   "tests/{registry,tasks,tokens,verifier}/replicas.test.ts",
   "tests/tasks/open-task-replicas.test.ts",
   "tests/tasks/contexts.test.ts",

@@ -81,6 +81,7 @@ const LISTS: Readonly<Record<string, string>> = {
   "depute.verifier.v1.ResultService.ListVerificationResults": "cut, page_token",
   "depute.verifier.v1.ReviewService.ListReviews": "cut, page_token",
   "depute.verifier.v1.VerificationService.CheckSchema": "20 violations",
+  "depute.verifier.v1.WitnessService.ListWitnessedPlatforms": "1,000 records of two heads, of 1 KB",
   "lf.a2a.v1.A2AService.CancelTask": "one task with its newest 100 messages",
   "lf.a2a.v1.A2AService.GetExtendedAgentCard": "the card of one agent",
   "lf.a2a.v1.A2AService.GetTask": "one task with its newest 100 messages",

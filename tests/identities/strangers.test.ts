@@ -242,6 +242,10 @@ const READINGS: Readonly<Record<string, readonly Reading[]>> = {
   "verifier.v1.LogService/GetInclusionProof": [{ open: "the log is public" }],
   "verifier.v1.LogService/GetConsistencyProof": [{ open: "the log is public" }],
   "verifier.v1.LogService/ListLogEntries": [{ list: {} }],
+  "verifier.v1.WitnessService/GetWitnessedPlatform": [
+    { of: "principal", request: (platform) => ({ platform }) },
+  ],
+  "verifier.v1.WitnessService/ListWitnessedPlatforms": [{ list: {} }],
   "verifier.v1.ReviewService/GetReview": [{ of: "review", request: (reviewId) => ({ reviewId }) }],
   "verifier.v1.ReviewService/ListReviews": [
     { list: {} },

@@ -26,6 +26,8 @@ export interface Manifest {
   readonly files: readonly BackupFile[];
   /** The platform's key files that the records need. Their digests tell keys apart and reveal nothing of them. */
   readonly keys: readonly BackupFile[];
+  /** The file of the backup that has these keys, sealed; absent for a backup without keys. */
+  readonly sealedKeys?: BackupFile;
   /** The settings that differ from their defaults, without secrets. A secret is "set". */
   readonly settings: Readonly<Record<string, unknown>>;
 }
@@ -43,6 +45,11 @@ export async function described(name: string, path: string): Promise<BackupFile>
   return { name, bytes, sha256: hash.digest("hex") };
 }
 
+/** Returns size and digest of a content. */
+export function describedContent(name: string, content: Uint8Array): BackupFile {
+  return { name, bytes: content.length, sha256: createHash("sha256").update(content).digest("hex") };
+}
+
 /** A file name of a backup: no folders, and no name that a shell or SQLite could take for another. */
 const NAME = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
 
@@ -53,6 +60,8 @@ export function parseManifest(text: string): Manifest {
   for (const list of [value.files, value.keys]) {
     if (!Array.isArray(list) || !list.every(isFile)) throw new Error("its list of files is malformed");
   }
+  if (value.sealedKeys !== undefined && !isFile(value.sealedKeys))
+    throw new Error("its sealed keys are malformed");
   return value as Manifest;
 }
 

@@ -125,7 +125,8 @@ export type ServiceName =
   | "sessions"
   | "tasks"
   | "tokens"
-  | "trust";
+  | "trust"
+  | "witness";
 
 /** A parsed command line. It is the input of the command's program. */
 export interface Invocation {

@@ -30,6 +30,7 @@ import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb"
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { WitnessService } from "@depute/contracts/depute/verifier/v1/witness_service_pb";
 
 /**
  * The only list of the platform's RPC services, by module, under the names that clients use. The modules' descriptors,
@@ -80,6 +81,8 @@ export const PLATFORM_SERVICES = {
     log: LogService,
     reviews: ReviewService,
     results: ResultService,
+    /** Heads of other platforms' logs. */
+    witness: WitnessService,
   },
   gateway: {
     /** DelegateOS's exchange: delegate, complete, revoke. */

@@ -247,7 +247,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         sharedMemory: options.sharedMemory,
         replicas: table,
         audit: trail,
-        witnessFor: (name) => witnessPlace(common, name, timers),
+        witnessFor: (name, witnessed) => witnessPlace(common, name, witnessed, timers),
         metrics,
         domainMetrics: measures.domain,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,

@@ -191,5 +191,6 @@ export { createServiceTransport, type ServiceTransport, type ServiceTransportOpt
 export { refuseUpgrade, type UpgradeRoute } from "./upgrades.ts";
 export { DEFAULT_BATCH, type FollowOptions, follow, type WaitOptions, WakeUps, waitFor } from "./wake-ups.ts";
 export { WEBHOOK_HOSTS } from "./webhook-hosts.ts";
-export type { WitnessPlace } from "./witness/place.ts";
+export type { HolderProof, WitnessedLog } from "./witness/depute-place.ts";
 export { type Verdict, Witness } from "./witness/witness.ts";
+export type { WitnessPlace } from "./witness/witness-place.ts";

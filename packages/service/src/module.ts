@@ -24,7 +24,9 @@ import type { Manners } from "./service-manners.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
 import type { StorePlace } from "./store-place.ts";
 import type { UpgradeRoute } from "./upgrades.ts";
-import type { WitnessPlace } from "./witness/place.ts";
+import type { WitnessedLog } from "./witness/depute-place.ts";
+import type { LogName } from "./witness/head-messages.ts";
+import type { WitnessPlace } from "./witness/witness-place.ts";
 
 /** All parts of the process that a service may use. */
 export interface ServiceDeps {
@@ -91,9 +93,10 @@ export interface ServiceDeps {
   /**
    * Returns the place outside the data folder for the head of a log; undefined if none is configured.
    *
+   * @param log what another Depute as witness needs of the log
    * @throws SettingsError for a place that cannot be used
    */
-  witnessFor(name: string): WitnessPlace | undefined;
+  witnessFor(name: LogName, log: WitnessedLog): WitnessPlace | undefined;
   readonly metrics: Registry;
   /** Registers the metrics of what the service does. */
   readonly domainMetrics: DomainMetrics;

@@ -10,6 +10,7 @@ import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_p
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
 import { servicesOf } from "@depute/core/services";
+import { signCheckpoint } from "@depute/dct/transparency";
 import {
   defineService,
   fingerprintOf,
@@ -53,7 +54,6 @@ import { RevocationState } from "./revocation-state.ts";
 import { revocationWitness } from "./revocation-witness.ts";
 import { recordRoleDenial } from "./role-denials.ts";
 import { openRootKey, trustedRoots } from "./root-key.ts";
-import { signCheckpoint } from "./rules/checkpoint.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
 import { SharedNotes } from "./shared-notes.ts";
@@ -138,7 +138,7 @@ async function start(
   const look = () => reader.look();
   const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign, look });
   const witness = revocationWitness({
-    ...{ place: deps.witnessFor("revocations"), engine, signer: root.principal.id, store, timers, log },
+    ...{ deps, engine, signer: root.principal.id, store },
     sign,
   });
   await notes.start();

@@ -67,6 +67,7 @@ _SERVICES = {
     "log": "depute.verifier.v1.LogService",
     "reviews": "depute.verifier.v1.ReviewService",
     "results": "depute.verifier.v1.ResultService",
+    "witness": "depute.verifier.v1.WitnessService",
     "delegateos": "depute.gateway.v1.DelegateosService",
 }
 
@@ -123,6 +124,7 @@ class Client:
     log: Service
     reviews: Service
     results: Service
+    witness: Service
     delegateos: Service
 
     def __init__(self, calls: Calls, keypair: Keypair | None, token: str | None) -> None:

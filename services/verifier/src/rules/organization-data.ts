@@ -81,6 +81,13 @@ export const ORGANIZATION_DATA: readonly PurgeRule[] = [
       "for ever: a digest keeps another document from taking the id, and a receipt from a second verdict",
   },
   {
+    kind: "records of witnessed platforms",
+    tables: ["witnessed_platforms"],
+    owned: "",
+    deletes: "none",
+    remains: "",
+  },
+  {
     kind: "state of the verifier",
     tables: ["cursors", "review_change_floor"],
     owned: "",

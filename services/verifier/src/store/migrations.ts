@@ -291,4 +291,19 @@ ${requestTableSql("requests")};
       CREATE INDEX trust_results_outbox_by_result ON trust_results_outbox (verification_id);
     `,
   },
+  {
+    id: 13,
+    name: "heads of other platforms' logs",
+    sql: `
+      -- The newest heads of each platform that publishes here, as JSON of their messages.
+      CREATE TABLE witnessed_platforms (
+        platform TEXT PRIMARY KEY,       -- the principal that publishes
+        log_head TEXT,                   -- null until the first publication
+        log_head_ms BIGINT,              -- the time of its receipt
+        checkpoint TEXT,
+        checkpoint_ms BIGINT,
+        create_ms BIGINT NOT NULL
+      );
+    `,
+  },
 ];
