@@ -86,15 +86,15 @@ describe.each([
 
   test("has one request id for the decisions of every service on one call", async () => {
     const key = generateKeypair(engine);
-    const htu = `${platform.url}/depute.tasks.v1.TaskService/CreateTask`;
-    const proof = createProof(engine, key, { htm: "POST", htu });
+    const path = "/depute.registry.v1.AgentService/RegisterAgent";
+    const proof = createProof(engine, key, { htm: "POST", htu: `${platform.url}${path}` });
+    const agent = { id: "of-two", version: "1", principal: key.principal.id };
     const headers = { dpop: proof, "depute-request-id": "request-of-two" };
-    const draft = { agentId: "nobody-knows-it", input: {} };
-    await post("/depute.tasks.v1.TaskService/CreateTask", { requestId: "two", draft }, headers);
+    expect((await post(path, { requestId: "of-two", agent }, headers)).status).toBe(200);
     const filter = { requestId: "request-of-two" };
     const [proven, decided] = [
       await recorded({ ...filter, source: "tokens" }),
-      await recorded({ ...filter, source: "tasks" }),
+      await recorded({ ...filter, source: "registry" }),
     ];
     expect(proven).toMatchObject({ kind: "verify_proof", principal: key.principal.id });
     expect(decided).toMatchObject({ kind: "call", caller: key.principal.id });
@@ -105,8 +105,9 @@ describe.each([
     const path = "/depute.registry.v1.AgentService/RegisterAgent";
     const proof = createProof(engine, key, { htm: "POST", htu: `${platform.url}${path}` });
     const forged = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${"p".repeat(40)}.`;
-    const payload = "a text of the payload";
-    const body = { requestId: "no-secret", agent: { id: "quiet", version: "1", description: payload } };
+    const payload = "a-text-of-the-payload";
+    const agent = { id: "quiet", version: "1", description: payload, principal: GLOBEX };
+    const body = { requestId: "no-secret", agent };
     const attempts: Record<string, string>[] = [
       { dpop: proof },
       { authorization: `Bearer ${forged}` },
@@ -115,7 +116,9 @@ describe.each([
       as("globex"),
     ];
     for (const headers of attempts) await post(path, body, headers);
-    await post(path, body, as("globex", "request-after-secrets"));
+    const last = { requestId: "still-none", agent: { ...agent, id: "quiet-too" } };
+    const again = await post(path, last, as("globex", "request-after-secrets"));
+    expect(again.status).toBe(200);
     await recorded({ requestId: "request-after-secrets" });
     const answer = await post(
       "/depute.tokens.v1.AuditService/ListAuditRecords",
