@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { openStore } from "@depute/store";
 import { startReference } from "../a2a/reference.ts";
 import { grpcSender } from "../a2a/senders.ts";
@@ -9,6 +8,7 @@ import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
 import { taskRunner } from "./complete-tasks.ts";
+import { copyTask } from "./copy-task.ts";
 import { createTask, type Platform, startPlatform } from "./platform.ts";
 
 /**
@@ -98,7 +98,9 @@ export default function benchmarks(): Benchmark[] {
           atMost: 125,
           async measure() {
             const { restart, dataDir } = await warm();
-            platform = await restart(() => fill(join(dataDir, "tasks.sqlite")));
+            platform = await restart(() =>
+              copyTask(join(dataDir, "tasks.sqlite"), { from: 0, to: FINISHED }),
+            );
             return (100 * (await createUs(platform))) / emptyUs;
           },
         },
@@ -165,24 +167,4 @@ async function createUs(platform: Platform): Promise<number> {
   const us = ((performance.now() - startMs) * 1000) / CREATES;
   await inFlight(ids.length, IN_FLIGHT, (i) => platform.tasks.cancelTask({ taskId: ids[i] ?? "" }));
   return us;
-}
-
-/** Copies a finished task, with its events and its request, until the store has the required number of tasks. */
-function fill(file: string): void {
-  const db = new DatabaseSync(file);
-  const taskId = db.prepare("SELECT task_id FROM tasks WHERE status = 7 LIMIT 1").get()?.task_id as string;
-  db.exec("BEGIN");
-  for (const table of ["tasks", "task_events", "task_requests"]) {
-    const columns = db.prepare("SELECT name FROM pragma_table_info(?)").all(table) as { name: string }[];
-    const values = columns.map(({ name }) =>
-      name === "task_id" || name === "request_id" ? `${name} || '-' || n.i` : name,
-    );
-    db.prepare(
-      `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-       INSERT INTO ${table} (${columns.map(({ name }) => name).join(", ")})
-       SELECT ${values.join(", ")} FROM ${table}, n WHERE task_id = ?`,
-    ).run(FINISHED, taskId);
-  }
-  db.exec("COMMIT");
-  db.close();
 }
