@@ -12,10 +12,10 @@ export function renderPage(page: string, figures: Figures, goals: readonly PageG
     runs: runTable(figures),
   };
   return page.replace(
-    /(<!-- table: (\w+) -->\n)[\s\S]*?(\n<!-- end -->)/g,
+    /(<!-- table: (\w+) -->)[\s\S]*?(<!-- end -->)/g,
     (whole, begin: string, name: string, end: string) => {
       const table = tables[name];
-      return table === undefined ? whole : `${begin}\n${table}\n${end}`;
+      return table === undefined ? whole : `${begin}\n\n${table}\n\n${end}`;
     },
   );
 }
@@ -28,7 +28,7 @@ function goalTable(figures: Figures, goals: readonly PageGoal[]): string {
     const limit = atMost !== undefined ? `≤ ${atMost}` : `≥ ${atLeast}`;
     if (result === undefined) return [text, limit, "not measured", "", `\`${suite}\``];
     const isMet = atMost !== undefined ? result.value <= atMost : result.value >= (atLeast ?? 0);
-    return [text, withUnit(limit, result), valueOf(result), isMet ? "met" : "**not met**", `\`${suite}\``];
+    return [text, withUnit(limit, result), shown(result), isMet ? "met" : "**not met**", `\`${suite}\``];
   });
   return table(["goal", "limit", "measured", "", "suite"], rows);
 }
@@ -37,7 +37,7 @@ function ratioTable(figures: Figures): string {
   const rows = Object.entries(figures).flatMap(([suite, { results }]) =>
     results
       .filter(({ unit }) => unit === "times" || unit === "%")
-      .map((result) => [`\`${suite}\``, result.benchmark, result.name, valueOf(result)]),
+      .map((result) => [`\`${suite}\``, result.benchmark, result.name, shown(result)]),
   );
   return table(["suite", "measurement", "ratio", "value"], rows);
 }
@@ -52,7 +52,7 @@ function runTable(figures: Figures): string {
   return table(["suite", "day", "machine", "load at the start"], rows);
 }
 
-function valueOf({ value, unit, spread }: Shown): string {
+function shown({ value, unit, spread }: Shown): string {
   const noise = spread === undefined ? "" : ` ± ${((spread / value / 2) * 100).toFixed(0)} %`;
   return `${Number(value.toPrecision(3))}${unit === "times" ? "" : ` ${unit}`}${noise}`;
 }

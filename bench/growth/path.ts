@@ -36,16 +36,20 @@ const QUICK_SIZES = [100];
 const QUICK_PART = 50;
 const ROUNDS = isQuick ? 1 : 5;
 
+/** The largest size of every path, where the machine or the time does not allow a path's own largest. */
+const LARGEST = Number(process.env.DEPUTE_BENCH_LARGEST ?? Number.POSITIVE_INFINITY);
+
 /** Returns the powers of ten from 100 to `largest`, in a quick run 100 alone. */
 export function powersTo(largest: number): number[] {
-  if (isQuick) return QUICK_SIZES;
-  const sizes: number[] = [];
-  for (let size = 100; size <= largest; size *= 10) sizes.push(size);
-  return sizes;
+  const powers: number[] = [];
+  for (let size = 100; size <= largest; size *= 10) powers.push(size);
+  return sizes(...powers);
 }
 
-/** Returns sizes, in a quick run 100 alone. */
-export const sizes = (...all: number[]): number[] => (isQuick ? QUICK_SIZES : all);
+/** Returns the sizes up to DEPUTE_BENCH_LARGEST, in a quick run 100 alone. */
+export function sizes(...all: number[]): number[] {
+  return isQuick ? QUICK_SIZES : all.filter((size) => size <= LARGEST);
+}
 
 /** Returns a number of calls, in a quick run a fiftieth. */
 export const calls = (full: number): number => (isQuick ? Math.ceil(full / QUICK_PART) : full);
@@ -99,7 +103,8 @@ export function benchmarkOf(path: Path): Benchmark {
       },
     })),
   );
-  for (const { line, from, to, atMost } of isQuick ? [] : flat) {
+  for (const { line, from, to, atMost } of flat) {
+    if (!path.sizes.includes(to)) continue;
     figures.push({
       name: `${line}: ${to.toLocaleString("en")} by ${from.toLocaleString("en")}`,
       unit: "times",

@@ -17,9 +17,9 @@ import { NAMES, type Question } from "./jobs.ts";
  */
 
 const IN_FLIGHT = 32;
-const JOBS = amount(1_000);
-const ROUNDS = amount(7);
-const WARM_UP = amount(3_000);
+const JOBS = amount(500);
+const ROUNDS = amount(9);
+const WARM_UP = amount(2_000);
 
 export default async function benchmarks(): Promise<Benchmark[]> {
   const given = process.env.DEPUTE_POSTGRES_URL;

@@ -14,10 +14,10 @@ import {
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { ConnectRouter } from "@connectrpc/connect";
 import {
-  file_depute_rpc_v1_rpc_options,
+  file_depute_rpc_v1_method_options,
   Role,
   roles,
-} from "@depute/contracts/depute/rpc/v1/rpc_options_pb";
+} from "@depute/contracts/depute/rpc/v1/method_options_pb";
 
 /**
  * Defines a service with one unary method, whose request has a validation rule. Every role may call it. The contract is built here and
@@ -41,7 +41,7 @@ const registry = createFileRegistry(
     name: "depute/bench/ping.proto",
     package: "depute.bench",
     syntax: "proto3",
-    dependency: ["buf/validate/validate.proto", "depute/rpc/v1/rpc_options.proto"],
+    dependency: ["buf/validate/validate.proto", "depute/rpc/v1/method_options.proto"],
     messageType: [
       {
         name: "Ping",
@@ -72,7 +72,7 @@ const registry = createFileRegistry(
     ],
   }),
   (name) =>
-    name === "buf/validate/validate.proto" ? file_buf_validate_validate : file_depute_rpc_v1_rpc_options,
+    name === "buf/validate/validate.proto" ? file_buf_validate_validate : file_depute_rpc_v1_method_options,
 );
 
 export const PingService = registry.getService("depute.bench.PingService") as unknown as GenService<{

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { inFlight } from "../../in-flight.ts";
 import { OUTPUT, taskRunner } from "../../tasks/complete-tasks.ts";
 import { copyTask } from "../../tasks/copy-task.ts";
-import { AGENT, createTask, type Platform, startPlatform } from "../../tasks/platform.ts";
+import { AGENT, createTask, startPlatform } from "../../tasks/platform.ts";
 import { calls, type Path, powersTo, usEach } from "../path.ts";
 
 const IN_FLIGHT = 32;

@@ -7,6 +7,7 @@ import { calls, type Path, sizes } from "../path.ts";
 import type { Arrived, Question } from "./watchers-process.ts";
 
 const REPORTS = 20;
+const HEARTBEAT_MS = 5_000;
 const LAST = "until the last watcher has the event";
 
 /** Watchers of one task. They have a process of its own, with a connection for each thousand. */
@@ -24,6 +25,10 @@ export const watchers: Path = {
     const lease = await taken.promise;
     stop();
     await platform.workers.startAssignment({ lease });
+    // A lease lasts longer than a report on an idle machine, but not longer than the start of thousands of watchers.
+    const beat = setInterval(() => {
+      platform.workers.heartbeatAssignment({ lease }).catch((error: unknown) => console.error(error));
+    }, HEARTBEAT_MS);
     let processed = 0;
     const report = async () => {
       const watched = load.ask<Arrived>({ processed: ++processed } satisfies Question);
@@ -42,6 +47,7 @@ export const watchers: Path = {
         return middleOf(times);
       },
       async close() {
+        clearInterval(beat);
         await load.stop();
         await platform.close();
       },
