@@ -22,7 +22,7 @@ export function readFigures(): Figures {
 
 export function saveFigures(figures: Figures): void {
   const sorted = Object.fromEntries(Object.entries(figures).sort(([a], [b]) => (a < b ? -1 : 1)));
-  writeFileSync(FILE, `${JSON.stringify(sorted, undefined, 1)}\n`);
+  writeFileSync(FILE, `${JSON.stringify(sorted, undefined, 2)}\n`);
 }
 
 /** Describes this machine and its load. Call it before a run. */

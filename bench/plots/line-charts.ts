@@ -35,6 +35,7 @@ export function drawCharts({ title, xLabel, xs, xScale = "linear", charts }: Cha
   );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11">`,
+    `<title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
     `<text x="${CHART.left}" y="20" font-size="14" font-weight="bold">${escaped(title)}</text>`,
     ...parts,
