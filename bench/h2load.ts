@@ -13,19 +13,22 @@ export interface Load {
   readonly connections: number;
   readonly inFlightOfEach: number;
   readonly seconds: number;
+  /** The number of requests, instead of a time. */
+  readonly calls?: number;
   /** The version of HTTP; 2 unless stated. */
   readonly http?: "1.1" | "2";
 }
 
 /**
- * Returns the requests per second that h2load measures. h2load leaves nearly all CPU time to the server. It checks only
+ * Returns the number of requests that h2load had answered. h2load leaves nearly all CPU time to the server. It checks only
  * the HTTP status, so the contents of responses need a separate check.
  */
 export async function h2load(load: Load): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
   try {
     const file = join(folder, "body");
-    const args = ["-D", String(load.seconds), "-c", String(load.connections)];
+    const amount = load.calls === undefined ? ["-D", String(load.seconds)] : ["-n", String(load.calls)];
+    const args = [...amount, "-c", String(load.connections)];
     args.push("-m", String(load.inFlightOfEach));
     if (load.http === "1.1") args.push("--h1");
     if (load.body.length > 0) {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { amount } from "../amount.ts";
+import { amount, turns } from "../amount.ts";
 import { type Apart, startApart } from "../apart.ts";
 import type { Benchmark } from "../bench.ts";
 import { inTurns, type Quotient } from "../turns.ts";
@@ -11,7 +11,7 @@ import type { Question } from "./peers/process.ts";
  * signatures alone. Each implementation has a process of its own. They take turns.
  */
 
-const ROUNDS = amount(11);
+const ROUNDS = turns(11);
 const ROUND_MS = amount(150, 20);
 
 export default async function benchmarks(): Promise<Benchmark[]> {

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, platform } from "node:os";
+import { PART } from "../amount.ts";
 import type { Result } from "../results.ts";
 
 /** The last results of each suite, as docs/performance/figures.json keeps them. */
@@ -11,6 +12,8 @@ export interface SuiteFigures {
   readonly machine: string;
   /** The number of processes that wanted a processor when the run began: the load of the last minute. */
   readonly load: number;
+  /** The divisor of amounts: 1 in a whole run. */
+  readonly part: number;
   readonly results: readonly Omit<Result, "suite">[];
 }
 
@@ -32,12 +35,13 @@ export function circumstances(): Omit<SuiteFigures, "results"> {
     day: new Date().toISOString().slice(0, 10),
     machine: `${more.length + 1} × ${first?.model ?? "unknown"}, ${platform()}, Node.js ${process.versions.node}`,
     load: Math.round((loadavg()[0] ?? 0) * 10) / 10,
+    part: PART,
   };
 }
 
 /**
  * Returns the figures with the results of a run. A result replaces the earlier results of its benchmark; other benchmarks
- * of the suite keep theirs.
+ * of the suite keep theirs. The suite then has the worse circumstances of both runs.
  */
 export function mergeFigures(
   figures: Figures,
@@ -49,7 +53,13 @@ export function mergeFigures(
     const own = results.filter((result) => result.suite === suite);
     const isNew = new Set(own.map(({ benchmark }) => benchmark));
     const kept = (figures[suite]?.results ?? []).filter(({ benchmark }) => !isNew.has(benchmark));
-    merged[suite] = { ...when, results: [...kept, ...own.map(({ suite: _, ...result }) => rounded(result))] };
+    const before = kept.length > 0 ? figures[suite] : undefined;
+    merged[suite] = {
+      ...when,
+      load: Math.max(when.load, before?.load ?? 0),
+      part: Math.max(when.part, before?.part ?? 1),
+      results: [...kept, ...own.map(({ suite: _, ...result }) => rounded(result))],
+    };
   }
   return merged;
 }

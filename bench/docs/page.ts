@@ -43,13 +43,14 @@ function ratioTable(figures: Figures): string {
 }
 
 function runTable(figures: Figures): string {
-  const rows = Object.entries(figures).map(([suite, { day, machine, load }]) => [
+  const rows = Object.entries(figures).map(([suite, { day, machine, load, part }]) => [
     `\`${suite}\``,
     day,
     machine,
     String(load),
+    part > 1 ? `1/${part}` : "all",
   ]);
-  return table(["suite", "day", "machine", "load at the start"], rows);
+  return table(["suite", "day", "machine", "highest load at a start", "amounts"], rows);
 }
 
 function shown({ value, unit, spread }: Shown): string {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { amount } from "../amount.ts";
+import { turns } from "../amount.ts";
 import { type Apart, startApart } from "../apart.ts";
 import type { Benchmark } from "../bench.ts";
 import { cpuOf, cpuPlayer } from "../rate-of-cpu.ts";
@@ -10,9 +10,8 @@ import { inTurns } from "../turns.ts";
  * and write the answer for each call. The wire also checks the request, and calls a service that reads its store.
  */
 
-const ROUNDS = amount(7);
+const ROUNDS = turns(7);
 const SECONDS = 1;
-const WARM_UP_SECONDS = amount(3);
 const CONNECTIONS = 32;
 const AGENT = "worker";
 
@@ -76,8 +75,8 @@ function compare(name: string, call: WireCall, platform: Apart<Started>, bare: A
     quotients: [{ name: "Depute, by bare node:http", of: names[1], by: names[0] }],
     start: async () => ({
       players: [
-        cpuPlayer(names[0], () => cpuOf(bare), loadOf(bare.started), WARM_UP_SECONDS),
-        cpuPlayer(names[1], () => cpuOf(platform), loadOf(platform.started), WARM_UP_SECONDS),
+        cpuPlayer(names[0], () => cpuOf(bare), loadOf(bare.started)),
+        cpuPlayer(names[1], () => cpuOf(platform), loadOf(platform.started)),
       ],
       stop: () => {},
     }),

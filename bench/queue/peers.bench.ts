@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freeSchema, ownPostgresForTests } from "@depute/store/testing";
-import { amount } from "../amount.ts";
+import { amount, turns } from "../amount.ts";
 import { type Apart, startApart } from "../apart.ts";
 import type { Benchmark } from "../bench.ts";
 import { startPlatform } from "../tasks/platform.ts";
@@ -18,7 +18,7 @@ import { NAMES, type Question } from "./jobs.ts";
 
 const IN_FLIGHT = 32;
 const JOBS = amount(500);
-const ROUNDS = amount(9);
+const ROUNDS = turns(9);
 const WARM_UP = amount(2_000);
 
 export default async function benchmarks(): Promise<Benchmark[]> {

@@ -1,4 +1,4 @@
-import { amount } from "../amount.ts";
+import { amount, turns } from "../amount.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 import { middleOf } from "../turns.ts";
 import { assertOk, type Call, type Kind, load, SECRET, type Served, serve } from "./load.ts";
@@ -13,9 +13,10 @@ const FRAME = new Uint8Array(5);
 /** A request with one empty text. It is needed because h2load sends no body of zero bytes. */
 const EMPTY_FIELD = Uint8Array.of(0x0a, 0);
 const KINDS: readonly Kind[] = ["grpc-js", "connect-node", "adapter", "fast"];
-const WARM_UP_S = amount(2);
+/** Calls that warm a server up. They are counted, because a busy machine answers few in a second. */
+const WARM_UP = amount(30_000, 300);
 const ROUND_S = 1;
-const ROUNDS = amount(9);
+const ROUNDS = turns(9);
 
 const NAMES: Record<Kind, string> = {
   "grpc-js": "@grpc/grpc-js",
@@ -96,7 +97,7 @@ async function measure(call: Call, kinds: readonly Kind[]): Promise<Map<Kind, nu
   try {
     for (const { port } of servers) {
       await assertOk(port, call);
-      await load(port, call, WARM_UP_S);
+      await load(port, call, { seconds: 0, calls: WARM_UP });
     }
     for (let round = 0; round < ROUNDS; round++) {
       for (const server of servers) rates.get(server.kind)?.push(await rate(server, call));
@@ -109,6 +110,6 @@ async function measure(call: Call, kinds: readonly Kind[]): Promise<Map<Kind, nu
 
 async function rate(server: Served, call: Call): Promise<number> {
   const before = await server.cpu();
-  const calls = await load(server.port, call, ROUND_S);
+  const calls = await load(server.port, call, { seconds: ROUND_S });
   return (calls / ((await server.cpu()) - before)) * 1e6;
 }

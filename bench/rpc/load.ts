@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
-import { assertAnswered, h2load } from "../h2load.ts";
+import { assertAnswered, h2load, type Load } from "../h2load.ts";
 import { PING_PATH } from "./contract.ts";
 
 /** The servers that are compared; see server.ts. */
@@ -59,13 +59,13 @@ function firstMessage<T>(child: ChildProcess): Promise<T> {
 const CONNECTIONS = 4;
 const IN_FLIGHT_OF_EACH = 16;
 
-/** Returns how many calls were answered in a number of seconds, with 64 calls always in flight. */
-export function load(port: number, call: Call, seconds: number): Promise<number> {
+/** Returns how many calls were answered, with 64 calls always in flight. */
+export function load(port: number, call: Call, amount: Pick<Load, "seconds" | "calls">): Promise<number> {
   return h2load({
     ...requestOf(port, call),
     connections: CONNECTIONS,
     inFlightOfEach: IN_FLIGHT_OF_EACH,
-    seconds,
+    ...amount,
   });
 }
 

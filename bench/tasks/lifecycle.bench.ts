@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openStore } from "@depute/store";
 import { startReference } from "../a2a/reference.ts";
 import { grpcSender } from "../a2a/senders.ts";
-import { amount } from "../amount.ts";
+import { amount, turns } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
 import { inTurns } from "../turns.ts";
@@ -23,7 +23,7 @@ import { createTask, type Platform, startPlatform } from "./platform.ts";
 
 const IN_FLIGHT = 32;
 const TASKS = amount(2_000);
-const ROUNDS = amount(5);
+const ROUNDS = turns(5);
 /** Number of warm-up tasks. The compiler needs some seconds to optimize hot code. */
 const WARM_UP = amount(12_000);
 const WARM_UP_CREATES = amount(8_000);

@@ -6,7 +6,7 @@ import {
 } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { compileSchema, fitsQuickly, readQuickSchema } from "@depute/wire/json-schema";
 import { Ajv } from "ajv";
-import { amount } from "../amount.ts";
+import { turns } from "../amount.ts";
 import { startApart } from "../apart.ts";
 import type { Benchmark } from "../bench.ts";
 import { envelope } from "../h2load.ts";
@@ -19,9 +19,8 @@ import { ITEMS, output4k, startVerifier } from "./client.ts";
  * whole call of the reference has no caller, no contract and no limits (ajv-server.ts).
  */
 
-const ROUNDS = amount(9);
+const ROUNDS = turns(9);
 const SECONDS = 1;
-const WARM_UP_SECONDS = amount(4);
 const CONNECTIONS = 4;
 const IN_FLIGHT = 32;
 const NAMES = ["bare Ajv behind @grpc/grpc-js", "Depute"] as const;
@@ -58,8 +57,8 @@ async function startBoth() {
   const cpuOfVerifier = async () => (await verifier.load()).cpuOfAll;
   return {
     players: [
-      cpuPlayer(NAMES[0], () => cpuOf(bare), loadOf(bare.started.url), WARM_UP_SECONDS),
-      cpuPlayer(NAMES[1], cpuOfVerifier, loadOf(verifier.url), WARM_UP_SECONDS),
+      cpuPlayer(NAMES[0], () => cpuOf(bare), loadOf(bare.started.url)),
+      cpuPlayer(NAMES[1], cpuOfVerifier, loadOf(verifier.url)),
     ],
     async stop() {
       await Promise.all([verifier.stop(), bare.stop()]);

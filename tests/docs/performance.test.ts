@@ -1,13 +1,15 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readFigures } from "../../bench/docs/figures.ts";
+import { mergeFigures, readFigures } from "../../bench/docs/figures.ts";
 import { GOALS } from "../../bench/docs/goals.ts";
 import { renderPage } from "../../bench/docs/page.ts";
 import { growthPlots } from "../../bench/docs/plots.ts";
 
 const page = readFileSync("docs/performance.md", "utf8");
 const figures = readFigures();
+/** The circumstances of a run. */
+const when = { day: "2026-01-01", machine: "m", load: 1, part: 1 };
 
 const suites = [
   ...new Set(globSync("*/*.bench.ts", { cwd: "bench" }).map((path) => path.split("/")[0] ?? "")),
@@ -47,8 +49,25 @@ test("each goal names a suite", () => {
   expect(GOALS.filter(({ suite }) => !suites.includes(suite))).toEqual([]);
 });
 
+test("a suite keeps the benchmarks that did not run, and the worse circumstances", () => {
+  const result = (benchmark: string, value: number) => ({
+    suite: "s",
+    benchmark,
+    name: "f",
+    unit: "us",
+    value,
+  });
+  const first = mergeFigures({}, [result("a", 1), result("b", 2)], { ...when, load: 9, part: 10 });
+  const second = mergeFigures(first, [result("b", 3)], when);
+  expect(second.s).toMatchObject({ load: 9, part: 10 });
+  expect(second.s?.results.map(({ benchmark, value }) => [benchmark, value])).toEqual([
+    ["a", 1],
+    ["b", 3],
+  ]);
+  expect(mergeFigures(second, [result("a", 4), result("b", 5)], when).s).toMatchObject({ load: 1, part: 1 });
+});
+
 const goal = { text: "It is fast", suite: "s", benchmark: "b", figure: "f" };
-const when = { day: "2026-01-01", machine: "m", load: 1 };
 const measured = (value: number) => ({
   s: { ...when, results: [{ benchmark: "b", name: "f", unit: "times", value, spread: 0.2 }] },
 });
