@@ -1,5 +1,5 @@
 import type { Result } from "../results.ts";
-import type { Figures } from "./figures.ts";
+import type { Figures, SuiteFigures } from "./figures.ts";
 import type { PageGoal } from "./goals.ts";
 
 type Shown = Omit<Result, "suite">;
@@ -28,9 +28,15 @@ function goalTable(figures: Figures, goals: readonly PageGoal[]): string {
     const limit = atMost !== undefined ? `≤ ${atMost}` : `≥ ${atLeast}`;
     if (result === undefined) return [text, limit, "not measured", "", `\`${suite}\``];
     const isMet = atMost !== undefined ? result.value <= atMost : result.value >= (atLeast ?? 0);
-    return [text, withUnit(limit, result), shown(result), isMet ? "met" : "**not met**", `\`${suite}\``];
+    const verdict = `${isMet ? "met" : "**not met**"}${isBusy(figures[suite]) ? ", preliminary" : ""}`;
+    return [text, withUnit(limit, result), shown(result), verdict, `\`${suite}\``];
   });
   return table(["goal", "limit", "measured", "", "suite"], rows);
+}
+
+/** Whether more processes wanted a processor than there are, so that the figures are preliminary. */
+function isBusy(figures: SuiteFigures | undefined): boolean {
+  return figures !== undefined && figures.load > Number.parseInt(figures.machine, 10);
 }
 
 function ratioTable(figures: Figures): string {

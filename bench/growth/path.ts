@@ -1,4 +1,4 @@
-import { isQuick } from "../amount.ts";
+import { isQuick, PART } from "../amount.ts";
 import type { Benchmark, Figure, Value } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
 import { middleOf } from "../turns.ts";
@@ -52,7 +52,7 @@ export function sizes(...all: number[]): number[] {
 }
 
 /** Returns a number of calls, in a quick run a fiftieth. */
-export const calls = (full: number): number => (isQuick ? Math.ceil(full / QUICK_PART) : full);
+export const calls = (full: number): number => Math.ceil(full / (isQuick ? QUICK_PART : PART));
 
 /** Returns the microseconds of one call, of several rounds, with a number of calls in flight. */
 export async function usEach(

@@ -1,4 +1,4 @@
-import { fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import * as grpc from "@grpc/grpc-js";
 import { Ajv } from "ajv";
@@ -32,10 +32,7 @@ server.addService(
   {
     check(call: { request: Request }, callback: grpc.sendUnaryData<unknown>) {
       const passed = fits(JSON.parse(call.request.outputJson));
-      callback(null, {
-        $typeName: "depute.verifier.v1.CheckOutputResponse",
-        result: { $typeName: "depute.verifier.v1.CheckResult", passed },
-      });
+      callback(null, create(output, { result: { passed } }));
     },
   },
 );

@@ -9,7 +9,7 @@ import { growthPlots } from "../../bench/docs/plots.ts";
 const page = readFileSync("docs/performance.md", "utf8");
 const figures = readFigures();
 /** The circumstances of a run. */
-const when = { day: "2026-01-01", machine: "m", load: 1, part: 1 };
+const when = { day: "2026-01-01", machine: "2 × m", load: 1, part: 1 };
 
 const suites = [
   ...new Set(globSync("*/*.bench.ts", { cwd: "bench" }).map((path) => path.split("/")[0] ?? "")),
@@ -76,6 +76,12 @@ test.each([
   ["a value at the limit", measured(2), { atMost: 2 }, "| It is fast | ≤ 2 | 2 ± 5 % | met | `s` |"],
   ["a value above it", measured(2.5), { atMost: 2 }, "| It is fast | ≤ 2 | 2.5 ± 4 % | **not met** | `s` |"],
   ["a value below it", measured(1.5), { atLeast: 2 }, "| It is fast | ≥ 2 | 1.5 ± 7 % | **not met** | `s` |"],
+  [
+    "a value of a busy machine",
+    { s: { ...measured(2).s, load: 2.1 } },
+    { atMost: 2 },
+    "| It is fast | ≤ 2 | 2 ± 5 % | met, preliminary | `s` |",
+  ],
   ["no value", {}, { atLeast: 2 }, "| It is fast | ≥ 2 | not measured |  | `s` |"],
 ])("the table of goals shows %s", (_, values, limit, row) => {
   const empty = "<!-- table: goals -->\n<!-- end -->";
