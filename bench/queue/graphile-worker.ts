@@ -16,8 +16,8 @@ interface Library {
  * wakes the worker. Its defaults hold, except for concurrency, connections and logs.
  */
 export async function graphileWorker(connectionString: string, connections: number): Promise<Jobs> {
-  const require = createRequire(join(onDemand("peers"), "graphile-worker/dist/index.js"));
-  const { run, Logger } = require("./index.js") as Library;
+  const file = join(onDemand("peers"), "graphile-worker/dist/index.js");
+  const { run, Logger } = createRequire(file)(file) as Library;
   const events = new EventEmitter();
   const waiting = new Map<string, () => void>();
   const early = new Set<string>();
