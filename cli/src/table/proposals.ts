@@ -55,7 +55,7 @@ export const PROPOSALS: readonly Command[] = [
     ],
     flags: { justification: JUSTIFICATION },
     example: "depute proposals authority example.com $KEY --justification 'our agents move there'",
-    notRun: "needs a key",
+    notRun: "needs the key of a principal",
     call: { service: "proposals", method: "createProposal", shown: proposal },
   },
   {
