@@ -33,7 +33,7 @@ export class HealthParts {
 
 /** Whether this process serves, as a whole and service by service. */
 export interface HealthState {
-  /** Sets the status of the services with these full names; without names, of all services. */
+  /** Sets the status of the named services (full names). Without names, sets the status of all services. */
   set(serving: boolean, ...services: string[]): void;
   /** Whether all services serve. */
   readonly serving: boolean;

@@ -39,8 +39,8 @@ export interface KeyFile {
 }
 
 /**
- * Reads a key file that only its owner may read (mode 0600), or creates the default one. A configured file is never
- * created: a mistyped path would start a service with a new identity.
+ * Reads a key file that only its owner may read (mode 0600). Creates the file if it is the default file and is missing.
+ * A configured file is never created: a mistyped path would start a service with a new identity.
  *
  * @param make returns the text of a new key
  * @throws SettingsError when the file is missing, cannot be read or written, or can be read by other users

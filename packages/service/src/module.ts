@@ -113,7 +113,7 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   readonly settings: Table;
   /**
    * Whether several processes may run the module on the same database. While `isReplicated` is true, such a module
-   * caches no rows, or compares cached rows with the store before each decision. Default false.
+   * caches no rows, or compares cached rows with the store before each decision. Default: false.
    */
   readonly isReplicable?: boolean;
   /** The migrations of the module's own stores, by the names that `storeAt` gets. */
@@ -159,7 +159,7 @@ export interface ServiceInstance {
   readonly rolesBySettings?: RolesBySettings;
   /** Records a call that is refused for its roles; absent for a module with an audit trail. */
   readonly onRoleDenied?: OnRoleDenied;
-  /** Additional ports, each with services of its own. */
+  /** Additional ports; each port serves only some RPCs of the module. */
   readonly ports?: readonly OwnPort[];
   /** Virtual hosts that clients may name, in the form of DEPUTE_ALLOWED_HOSTS. */
   readonly hosts?: () => readonly string[];

@@ -14,7 +14,8 @@ export interface CpuQuota {
 }
 
 /**
- * Returns the quota that pays for verification in the current call: that of the caller on whose behalf the call is made.
+ * Returns the quota that pays for verification in the current call: the quota of the caller on whose behalf the call is
+ * made.
  *
  * @param holder the principal that pays while the caller is not proven; empty for none
  * @returns undefined for work without a call, and for callers without quotas
@@ -53,7 +54,7 @@ export function countCpu<T>(step: () => T): T {
 }
 
 /**
- * Charges the processor time of the steps in the current call that nobody has paid.
+ * Charges the processor time that the current call has spent on verification and that no quota has counted yet.
  *
  * @param holder as for {@link cpuQuotaOf}
  */

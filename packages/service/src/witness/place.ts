@@ -15,14 +15,14 @@ export interface WitnessPlace {
 }
 
 export interface WitnessSettings {
-  /** DEPUTE_WITNESS: a folder, or an address; empty: none. */
+  /** DEPUTE_WITNESS: a folder or an address; empty for none. */
   readonly witness: string;
-  /** The bearer token for an address; empty: none. */
+  /** The bearer token for an address; empty for none. */
   readonly witnessToken: string;
   readonly dataDir: string;
 }
 
-/** Longest time of one request in milliseconds. */
+/** Maximum time of one request in milliseconds. */
 const TIMEOUT_MS = 10_000;
 /** Maximum size of a head in bytes. */
 const MAX_BYTES = 64 * 1024;
