@@ -17,7 +17,7 @@ export interface CallRule {
    * allowed.
    */
   readonly definition?: string;
-  /** Whether a tool's arguments must fit its input schema; always true for other requests. */
+  /** Whether a tool's arguments must fit the tool's input schema; always true for other requests. */
   readonly checkArguments: boolean;
   /** The limits of each principal's calls. */
   readonly limits: CallLimits;

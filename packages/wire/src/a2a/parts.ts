@@ -89,7 +89,7 @@ function artifactsIn(value: JsonValue): Artifact[] | undefined {
   return withIds(listIn(value, "artifacts", MAX_ARTIFACTS, read))?.map(({ artifact }) => artifact);
 }
 
-/** Returns the list if each artifact has an id of its own and they have at most MAX_PARTS parts; else undefined. */
+/** Returns the list if all artifacts have different ids and together at most MAX_PARTS parts; otherwise undefined. */
 function withIds<T extends { readonly artifact: Artifact }>(list: T[] | undefined): T[] | undefined {
   if (list === undefined) return undefined;
   const ids = new Set(list.map(({ artifact }) => artifact.artifactId));
@@ -134,7 +134,7 @@ function listIn<T>(
     const elements = list.flatMap((element: JsonValue) => read(element) ?? []);
     return elements.length === list.length ? elements : undefined;
   } catch {
-    // The object is no list in A2A's form, and only happens to have a member of this name.
+    // The object is no list in A2A's form. It only has a member with the same name.
     return undefined;
   }
 }
