@@ -73,7 +73,7 @@ export interface AuthorityBundle {
   readonly signer: string;
   /** The signer's Ed25519 signature over {@link authoritySigningDigest}, base64url. */
   readonly signature: string;
-  /** The serialized token, if the caller brought it. */
+  /** The serialized token; absent unless the caller presented a token. */
   readonly token?: string;
   readonly revocations: readonly RevocationEntry[];
   readonly attestation?: Record<string, unknown>;
@@ -255,7 +255,8 @@ function tokenFault(
     holder: "bearer",
     subContract: () => true,
   });
-  // The chain is checked before the budget. A chain with a budget of zero holds, although nothing may be spent under it.
+  // The chain is checked before the budget. A chain with a budget of zero is valid, although nothing may be spent under
+  // it.
   if (!result.ok && result.denial.type !== "budget_exceeded") return `token: ${result.denial.type}`;
   const ids = revocationIds(engine, parsed.token);
   const isSame =

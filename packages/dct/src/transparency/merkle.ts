@@ -28,7 +28,7 @@ export function nodeHash(sha256: Sha256, left: Uint8Array, right: Uint8Array): U
   return sha256(input);
 }
 
-/** A node over 2^level leaves, beginning at leaf index * 2^level. A node never changes. */
+/** A node that covers 2^level leaves, beginning at leaf index * 2^level. A node never changes. */
 export interface TreeNode {
   level: number;
   index: number;
