@@ -166,7 +166,9 @@ function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendCo
   return digest;
 }
 
-/** Checks that the message continues the session's hash chain, and the sequence number of its sender. */
+/**
+ * Checks that the message continues the session's hash chain, and that its sequence number is the sender's next one.
+ */
 function checkPlace(
   session: Session,
   { messageId, integrity, sequenceNumber }: Envelope,
@@ -239,7 +241,7 @@ function checkRecipient(session: Session, envelope: Envelope, body: MessageBody)
 
 /**
  * Checks a message against the constraints of the object that it answers: the allowed performatives, and the minimum
- * trust score.
+ * trust score of the sender.
  */
 function checkConstraints(
   performative: Performative,
