@@ -31,12 +31,12 @@ const CLOSE_LIMIT_MS = 1_000;
  * session, so that a stopped process does not block the other processes.
  */
 const IDLE_LIMIT_MS = 900;
-/** Milliseconds before a schema is opened again, after the database became unreachable while the schema was opened. */
+/** Milliseconds before a schema is opened again, after the connection broke while the schema was opened. */
 const REOPEN_MS = 250;
 
 /**
- * Opens a schema of a Postgres database: one connection that writes and a few that read. In a shared schema, a
- * transaction that writes waits for the turn of its process.
+ * Opens a schema of a Postgres database: one connection that writes, and READERS connections that read. In a shared
+ * schema, a transaction that writes waits for the turn of its process.
  *
  * @param url `postgres://user:password@host:port/database`
  * @param schema created when missing; lower-case letters, digits and _

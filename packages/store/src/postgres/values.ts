@@ -16,7 +16,7 @@ export function toPostgresValue(value: SqlValue): string | Buffer | null {
 }
 
 /**
- * Parsers of columns, whose results have the types of SqlValue. An integer becomes a number if the number is
+ * Parsers of column values. Their results have the types of SqlValue. An integer becomes a number if the number is
  * exact. Booleans do not occur.
  */
 export const valueTypes = {
