@@ -75,7 +75,7 @@ function presentation(findings: Findings): JsonObject {
   >;
 }
 
-/** The lines of an explanation: delegator, ancestors, authority, contract, outcome. */
+/** Returns the lines of an explanation: delegator, ancestors, authority, contract, outcome. */
 export function explanation({ task, lineage, authority, contract }: Findings): string[] {
   const status = enumName(String(task.status), "TASK_STATUS_");
   const above = lineage.filter(({ id }) => id !== task.id);

@@ -4,16 +4,16 @@
  */
 export type Status = "ok" | "warn" | "fail";
 
-/** A file of the deployment, as its process sees it. */
+/** A file of the deployment, as the process of the command sees it. */
 export interface FileFacts {
   readonly exists: boolean;
-  /** Whether other users of the machine may read it. */
+  /** Whether other users of the machine may read the file. */
   readonly isReadableByOthers: boolean;
 }
 
 /** A certificate of the deployment. */
 export interface CertificateFacts {
-  /** End of its validity, in milliseconds since the Unix epoch. */
+  /** End of the certificate's validity, in milliseconds since the Unix epoch. */
   readonly expireMs: number;
 }
 
@@ -34,16 +34,13 @@ export interface Facts {
   readonly isWithin: (path: string, folder: string) => boolean;
 }
 
-/**
- * The outcome of a check. The message states the finding in one sentence and, unless the status is `ok`, the
- * remedy.
- */
+/** The outcome of a check. The message states the result in one sentence and, unless the status is `ok`, the remedy. */
 export interface Finding {
   readonly status: Status;
   readonly message: string;
 }
 
-/** One line of the hardening list. The list in docs/security.md has the same lines. */
+/** One line of the hardening list. The list in docs/security.md contains the same lines. */
 export interface Check {
   readonly id: string;
   /** The security measure that the check verifies, as an instruction. */
