@@ -10,7 +10,7 @@ export interface GrowthCheck {
   readonly fault: string | undefined;
 }
 
-/** Merges the outcome of one more check into the log's state. A fault that was found once remains in the state. */
+/** Adds the outcome of one more check to the state. A fault, once found, remains in the state. */
 export function addedGrowth(before: GrowthCheck, found: GrowthCheck): GrowthCheck {
   return {
     proofs: before.proofs + found.proofs,

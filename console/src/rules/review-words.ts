@@ -28,7 +28,7 @@ export function reviewKind(kind: ReviewKind): string {
 }
 
 /**
- * The objects that a review's subject names: the task of an oversight, or the contract of an output.
+ * Returns the ids that a review's subject contains: the task of an oversight, or the contract of an output.
  *
  * @param subject the subject's text, as the service that created the review wrote it
  */
