@@ -340,7 +340,7 @@ function noAgent(): DeputeError {
 }
 
 /**
- * Parses the JSON in a `bytes` field, which on gRPC may contain anything.
+ * Parses the JSON in a `bytes` field, in which a gRPC client may send any bytes.
  *
  * @throws DeputeError MALFORMED_JSON, LIMIT_EXCEEDED
  */

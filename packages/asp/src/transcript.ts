@@ -107,7 +107,7 @@ export interface VerifyOptions {
 
 /**
  * Verifies a transcript from the first message on: every hash, signature, sequence number, role and transition. The
- * check is offline and keeps no state. It never throws for a transcript that satisfies the validation rules of its
+ * check is offline, and stores no state. It never throws for a transcript that satisfies the validation rules of its
  * protobuf contract.
  */
 export function verifyTranscript(transcript: Transcript, options: VerifyOptions): TranscriptVerdict {

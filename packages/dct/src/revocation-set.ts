@@ -133,7 +133,7 @@ class Shard {
     let slot = this.#home(place);
     for (;;) {
       const word = words[slot * WORDS];
-      // Comparing the first word is usually enough, because most ids differ there.
+      // A comparison of the first word is usually enough, because most ids differ in the first word.
       if (word === first && this.#isAt(id, slot)) return slot;
       if (word === 0 && this.#isEmpty(slot)) return slot;
       slot = this.#next(slot);

@@ -52,7 +52,9 @@ export class DeadlineLoop {
     else this.#sleepUntil(this.#options.clock.now() + afterMs);
   }
 
-  /** Starts a run now, at the replica that does the work. If a run is active there, one more follows it. */
+  /**
+   * Starts a run now, at the replica that holds the lease. If a run is active at that replica, another run follows it.
+   */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();

@@ -27,7 +27,7 @@ export interface KeyFile {
   readonly dataDir: string;
   /** Name of the key's file in the data folder. A missing file is created. */
   readonly name: string;
-  /** Path of a file elsewhere; absent or empty for the file in the data folder. */
+  /** Path of a configured file outside the data folder; absent or empty for the file in the data folder. */
   readonly configured?: string;
   /** The danger that an error or warning states when other users can read the file. */
   readonly danger: string;

@@ -27,7 +27,7 @@ export interface WriteConnection extends Executor {
   rollback(): Promise<void>;
   /** Sets a savepoint before the next function. */
   savepoint(): Promise<void>;
-  /** Keeps the changes since the savepoint, and removes it. */
+  /** Removes the savepoint. The changes since the savepoint stay. */
   release(): Promise<void>;
   /** Undoes the changes since the savepoint, and removes it. */
   rollbackToSavepoint(): Promise<void>;

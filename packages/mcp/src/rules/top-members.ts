@@ -40,7 +40,8 @@ export class TopMembers {
       if (!this.#inString) this.#structure(bytes[at] as number);
       else if (this.#idBytes !== undefined || this.#isEscaped) this.#string(bytes[at] as number);
       else {
-        // Searches for backslashes in large steps, because most of an oversized message is text that nobody stores.
+        // Searches for backslashes in large steps, because most of an oversized message is text that this class does
+        // not store.
         if (backslash < at) backslash = placeOf(BACKSLASH, bytes, at);
         at = Math.min(placeOf(QUOTE, bytes, at), backslash);
         if (at < bytes.length) this.#string(bytes[at] as number);

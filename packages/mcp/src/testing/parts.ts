@@ -66,7 +66,7 @@ export class FakeAuthoriser implements Authoriser {
   }
 }
 
-/** Keeps values in memory instead of encrypting them. It opens only values that it sealed itself. */
+/** Stores values in memory instead of encrypting them. It opens only values that it has sealed itself. */
 export class FakeSeal implements Seal {
   readonly #sealed = new Map<string, Uint8Array>();
 

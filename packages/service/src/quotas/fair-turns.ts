@@ -188,7 +188,7 @@ export class FairTurns {
       if (begin === undefined || !this.#hasRoom(line)) continue;
       this.#withdraw(line, begin);
       const turn = this.#begin(line);
-      // The caller goes to the end of the queue of callers. This loop may reach the caller again.
+      // The caller goes to the end of the queue of callers, and this loop continues with the next caller.
       if (this.#waiting.delete(line.key) && line.waiting.size > 0) this.#waiting.set(line.key, line);
       begin(turn);
     }

@@ -7,7 +7,10 @@ import type { SqliteConnection } from "./connection.ts";
 const INCREMENTAL = 2;
 /** Number of free pages that a file keeps for later rows: 4 MiB. */
 const KEPT_PAGES = 1_024;
-/** Minimum part of its pages that a file keeps free. Under a steady load, pages then do not move back and forth. */
+/**
+ * Part of its pages that a file keeps free, if this part is more than KEPT_PAGES. Under a steady load, pages then do
+ * not move back and forth.
+ */
 const KEPT_PART = 1 / 8;
 /** Number of pages that one step returns. A step of this size occupies the writer for about a millisecond. */
 const STEP_PAGES = 256;

@@ -115,7 +115,7 @@ export async function openSqliteFile(
     if (settings.keys !== undefined) recordKeys(writing, settings.keys);
     migrate(writing, migrations, settings.clock);
     writing.exec(probeTable("BLOB"));
-    // Keeps in memory the data from which SQLite restores a savepoint. In a file, this data would cost more than the
+    // Holds in memory the data from which SQLite restores a savepoint. In a file, this data would cost more than the
     // write itself.
     writing.exec("PRAGMA temp_store = MEMORY");
     const reading = new SqliteConnection(file, { readOnly: true, onFailure });
