@@ -6,7 +6,10 @@ import { pause } from "./stream-follower.ts";
 /** Maximum number of rows in one read. */
 const BATCH = 50;
 
-/** Milliseconds until a failed delivery is retried. The wait doubles each time, up to LONGEST_WAIT_MS. */
+/**
+ * Milliseconds until a failed delivery is retried. After each further failure, the wait is twice as long, up to
+ * LONGEST_WAIT_MS.
+ */
 const FIRST_WAIT_MS = 250;
 /** Maximum wait after a failed delivery, and maximum time between two reads of the rows, in milliseconds. */
 const LONGEST_WAIT_MS = 30_000;

@@ -66,7 +66,7 @@ export function chargeCpu(holder: string): void {
   values.set(cpuTallyKey, 0);
 }
 
-/** Whether any caller may have used its quota of processor time. */
+/** Whether at least one caller may have used up its quota of processor time. */
 export function isCpuScarce(): boolean {
   return currentRequest()?.contextValues.get(quotasKey)?.isScarce("verification_cpu_ms") === true;
 }

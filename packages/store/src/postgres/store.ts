@@ -27,7 +27,7 @@ const CONNECT_LIMIT_MS = 1_500;
 /** Maximum time in milliseconds for the database to end the connections. */
 const CLOSE_LIMIT_MS = 1_000;
 /**
- * Maximum milliseconds between two statements of a transaction in a shared schema. Postgres then ends the
+ * Maximum milliseconds between two statements of a transaction in a shared schema. After this time Postgres ends the
  * session, so that a stopped process does not block the other processes.
  */
 const IDLE_LIMIT_MS = 900;

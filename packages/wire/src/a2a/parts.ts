@@ -73,7 +73,8 @@ export interface ArtifactChunk {
 
 /**
  * Returns the artifacts of a preliminary result. In `{"artifacts": [...]}`, each artifact may also have the members
- * `append` and `lastChunk` of an artifact update. Without them it replaces an artifact with the same id.
+ * `append` and `lastChunk` of an artifact update. An artifact without these members replaces the artifact with the same
+ * id.
  */
 export function partialArtifacts(output: Value): ArtifactChunk[] {
   const chunks = withIds(listIn(toJson(ValueSchema, output), "artifacts", MAX_ARTIFACTS, readChunk));
