@@ -7,7 +7,10 @@ import { flagsOf } from "./table/commands.ts";
 const MAX_SUGGESTED = 64;
 /** A public key in base64url that begins with a hyphen. One key in 64 does. No flag has that length. */
 const KEY_LIKE_FLAG = /^-[A-Za-z0-9_-]{42}$/;
-/** The mark that precedes such a key while words are parsed. No word of a command line contains this character. */
+/**
+ * The mark that precedes a key with a leading hyphen while words are parsed. No word of a command line contains this
+ * character.
+ */
 const MARK = "\0";
 
 /**

@@ -75,8 +75,9 @@ function delegations(session: Session, staked: boolean): Outcome[] {
 }
 
 /**
- * Returns one outcome for each side, however many obligations the side has. One breach counts more than any number of
- * fulfilled obligations.
+ * Returns the outcomes of all commitments. For each commitment and side, at most one outcome is about obligations,
+ * however many the side has. One contested or overdue obligation makes this outcome `breached`. Released escrow adds
+ * the outcome `paid` for the author.
  */
 function fulfilments(session: Session, first: Party, second: Party): Outcome[] {
   const outcomes: Outcome[] = [];

@@ -31,7 +31,7 @@ export class HealthParts {
   }
 }
 
-/** Whether this process serves, as a whole and service by service. */
+/** The health of this process: the status of each service, and whether all services serve. */
 export interface HealthState {
   /** Sets the status of the named services (full names). Without names, sets the status of all services. */
   set(serving: boolean, ...services: string[]): void;

@@ -27,7 +27,7 @@ export interface Charge {
   end(): void;
 }
 
-/** Maximum number of principals and organizations that are counted. */
+/** Maximum number of principals and organizations whose use is counted at the same time. */
 const MAX_ACCOUNTS = 20_000;
 /** Milliseconds after which a caller without a free stream, or without a place for a task, may try again. */
 const PLACE_RETRY_MS = 1_000;

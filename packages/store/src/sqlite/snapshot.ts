@@ -53,8 +53,8 @@ function openForReading(file: string): DatabaseSync {
 }
 
 /**
- * Begins a read transaction on every file, so that no file changes between the first and the last begin. The monitors
- * detect commits in this period.
+ * Begins a read transaction on every file. Repeats this until no file has changed between the first and the last begin,
+ * which the monitors detect.
  */
 function pinInstant(sources: readonly DatabaseSync[], monitors: readonly DatabaseSync[]): void {
   for (let tries = 0; tries < MAX_TRIES; tries++) {

@@ -8,8 +8,8 @@ const INCREMENTAL = 2;
 /** Number of free pages that a file keeps for later rows: 4 MiB. */
 const KEPT_PAGES = 1_024;
 /**
- * Part of its pages that a file keeps free, if this part is more than KEPT_PAGES. Under a steady load, pages then do
- * not move back and forth.
+ * A file keeps free pages up to this part of its used pages, if that is more than KEPT_PAGES. Under a steady load,
+ * pages then do not move back and forth.
  */
 const KEPT_PART = 1 / 8;
 /** Number of pages that one step returns. A step of this size occupies the writer for about a millisecond. */
@@ -50,7 +50,7 @@ export interface FreeSpaceOptions {
 
 /**
  * Returns the pages of deleted rows to the file system, step by step between other writes. After the last step, a file
- * has at most {@link KEPT_PAGES} free pages, or {@link KEPT_PART} of its pages, whichever is more.
+ * has at most {@link KEPT_PAGES} free pages, or {@link KEPT_PART} of its used pages, whichever is more.
  */
 export class FreeSpace {
   readonly #options: FreeSpaceOptions;
