@@ -19,7 +19,9 @@ import { type Row, rowFor } from "./table.ts";
 import { advance, endSession } from "./time.ts";
 import { endOf, whyNotNow } from "./why.ts";
 
-/** The only supported version. ASP cannot negotiate versions, so any other is refused. (ASP specification) */
+/**
+ * The only supported version. ASP cannot negotiate versions, so append refuses every other version. (ASP specification)
+ */
 export const ASP_VERSION = "asp/0.1";
 
 export type Appended =

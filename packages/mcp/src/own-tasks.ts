@@ -20,7 +20,10 @@ import {
 } from "./rules/task-form.ts";
 import type { FollowedTasks } from "./task-streams.ts";
 
-/** The tasks that this process itself serves. All functions return undefined for a task that the caller may not see. */
+/**
+ * The tasks that this process itself serves. The functions for one task return undefined if the caller may not see the
+ * task.
+ */
 export interface OwnTasks<Call> {
   get(taskId: string, call: Call): Promise<McpTask | undefined>;
   /** Lists the tasks of the caller, the newest first. */
