@@ -1,6 +1,6 @@
 import type { LogHead } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 
-/** The state of a page's checks that the log only grows. */
+/** The combined result of a page's growth checks. Each check verifies that the log has only added leaves. */
 export interface GrowthCheck {
   /** The number of verified consistency proofs. */
   readonly proofs: number;

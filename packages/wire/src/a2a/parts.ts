@@ -20,9 +20,9 @@ export const MAX_ARTIFACTS = 64;
 export const MAX_PARTS = 1024;
 
 /**
- * Returns the value of parts. Text alone gives a string, and one data part alone gives its value. An empty list
- * of parts gives null. Every other list gives `{"parts": [...]}`, with the parts in their A2A form. {@link
- * partsIn} is the inverse.
+ * Returns the value of parts. If all parts are texts, the value is one string with one line for each part. A single
+ * data part gives its value. An empty list of parts gives null. Every other list gives `{"parts": [...]}`, with the
+ * parts in their A2A form. {@link partsIn} is the inverse.
  */
 export function valueOfParts(parts: readonly Part[]): JsonValue {
   const [only] = parts;
