@@ -13,7 +13,7 @@ type Json = Record<string, unknown>;
 
 /** A task to which a client listens. */
 export interface ListenedTask {
-  /** The id of the task towards the client. */
+  /** The id under which the client knows the task. */
   readonly id: string;
   readonly handle: TaskHandle;
 }

@@ -1,7 +1,7 @@
 import { isTaskMethod } from "./server-task.ts";
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
-/** How the proxy treats a client's request. */
+/** The proxy's treatment of a client's request. */
 export type Treatment =
   /** The request is allowed without a check, because it concerns only the connection. */
   | { readonly kind: "plain" }

@@ -23,7 +23,7 @@ export interface CallRule {
   readonly limits: CallLimits;
 }
 
-/** How the resource of a call is determined. */
+/** The way to determine the resource of a call. */
 export type ResourceRule =
   /** A fixed resource. `*` means every resource, which only a token for every resource grants. */
   | { readonly kind: "fixed"; readonly value: string }

@@ -12,7 +12,7 @@ const RETRY_MS = 5_000;
 export type Verdict =
   /** The log contains the head, or continues from it. */
   | "continued"
-  /** The log is shorter than the head, or differs from it. */
+  /** The log has fewer leaves than the head states, or other leaves. */
   | "older"
   /** Another platform signed the head, or the text is not a head. */
   | "foreign";
