@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 export interface Child {
   readonly name: string;
   readonly pid: number | undefined;
-  /** True once `stop` was called. */
+  /** True after the first call of `stop`. */
   readonly stopping: boolean;
   /** Resolves with the exit code or signal when the process has ended. */
   readonly exited: Promise<string>;

@@ -9,7 +9,7 @@ import type { WireCall } from "./wire-call.ts";
 /** The media types of routes that speak only JSON. */
 export const JSON_TYPES: readonly string[] = ["application/json"];
 
-/** A request body that was read completely. */
+/** A request body that the gateway has read completely. */
 export interface Body {
   readonly bytes: Buffer;
   /** The media type of the body, in lower case, without parameters. */

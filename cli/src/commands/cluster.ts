@@ -13,7 +13,7 @@ import { readConfigFile } from "../config/config-file.ts";
 import { platformSettings } from "../modules.ts";
 import { welcome } from "../welcome.ts";
 
-/** The settings that only this command has. */
+/** The settings that only `depute cluster` has. */
 const clusterSettings = defineSettings({
   replicas: {
     type: "int",

@@ -79,7 +79,7 @@ export const PLATFORM_SERVICES = {
     results: ResultService,
   },
   gateway: {
-    /** DelegateOS's exchange: delegate, complete, revoke. */
+    /** DelegateOS's requests: delegate, complete and revoke. */
     delegateos: DelegateosService,
   },
 } as const satisfies Record<string, Readonly<Record<string, DescService>>>;

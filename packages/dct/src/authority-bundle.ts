@@ -127,7 +127,7 @@ export interface BundleVerdict {
 
 /** The keys that the reader of a bundle trusts. */
 export interface TrustedKeys {
-  /** Principals whose statements and root blocks count. */
+  /** Principals whose statements and root blocks the check accepts. */
   readonly roots: ReadonlySet<string>;
   /** Principals of transparency logs. A log proof of another log fails. */
   readonly logs: ReadonlySet<string>;

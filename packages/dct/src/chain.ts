@@ -12,7 +12,7 @@ export interface WorkBudget {
   remainingSteps: number;
 }
 
-/** Returns a new budget for one token. */
+/** Returns a new budget for the checks of one token's patterns. */
 export function containmentBudget(): WorkBudget {
   return { remainingSteps: MAX_CONTAINMENT_WORK };
 }

@@ -121,7 +121,7 @@ export class HeldCall {
     return promise;
   }
 
-  /** Starts the timer for the server's own work. */
+  /** Starts the timer for the server's work. */
   #work(): void {
     this.#limit(this.#options.timeoutMs);
   }

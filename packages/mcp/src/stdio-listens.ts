@@ -32,7 +32,7 @@ interface Requested {
 /** An open request `subscriptions/listen`. */
 interface Open {
   readonly stop: AbortController;
-  /** Absent until the request is admitted. */
+  /** Absent until `#admit` has admitted the request. */
   admitted?: {
     readonly uris: readonly string[];
     readonly watched: WatchedResources;

@@ -176,7 +176,7 @@ class Followed {
     return this.#wake.promise;
   }
 
-  /** Returns the states that wait. */
+  /** Removes and returns the waiting states. */
   take(): Json[] {
     const states = [...this.#unsent.values()];
     this.#unsent.clear();

@@ -29,7 +29,7 @@ export class DeadlineLoop {
   readonly #options: DeadlineLoopOptions;
   readonly #closing = new AbortController();
   #cancel: () => void = () => {};
-  /** The time of the next run, epoch milliseconds. */
+  /** The time of the next run, in epoch milliseconds. */
   #wakeMs = Number.POSITIVE_INFINITY;
   /** The earliest deadline that was noticed during the current run, epoch milliseconds. */
   #noticedMs = Number.POSITIVE_INFINITY;

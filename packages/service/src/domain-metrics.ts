@@ -15,9 +15,9 @@ export interface MetricEntry {
 const STATES = "the states of a task (`TaskStatus`)";
 
 /**
- * The metrics of what the platform does. The table is their only definition: services register them by name, and
- * docs/metrics.md lists them. Names and units follow OpenTelemetry's rules in their Prometheus form. No label holds a
- * name of a principal or an organization.
+ * The metrics of the platform's work, such as the number of queued tasks. The table is their only definition: services
+ * register them by name, and docs/metrics.md lists them. Names and units follow OpenTelemetry's rules in their
+ * Prometheus form. No label holds a name of a principal or an organization.
  */
 export const DOMAIN_METRICS = {
   depute_tasks_queued: {

@@ -25,7 +25,7 @@ export class HealthParts {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls the listener after each change. */
+  /** Calls the listener after each change of a status. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }

@@ -90,7 +90,7 @@ export interface ServiceDeps {
    */
   witnessFor(name: string): WitnessPlace | undefined;
   readonly metrics: Registry;
-  /** Registers the metrics of what the service does. */
+  /** Registers the service's metrics of DOMAIN_METRICS. */
   readonly domainMetrics: DomainMetrics;
   /** Whether the service is healthy and takes calls; false before it listens. */
   readonly isServing: () => boolean;

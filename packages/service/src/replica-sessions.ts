@@ -10,7 +10,7 @@ const PROBE_INTERVAL_MS = 250;
 /** Milliseconds in which a replica must answer whether it is ready. */
 const PROBE_LIMIT_MS = 1_000;
 
-/** The library's interface of a connection. */
+/** The methods with which a Connect transport uses a connection. */
 export type Sessions = Pick<Http2SessionManager, "authority" | "request" | "notifyResponseByteRead">;
 
 interface Replica {

@@ -10,7 +10,7 @@ const REPORT_INTERVAL_MS = 2_000;
 const LOST_MS = 10_000;
 /** The table forgets a lost replica this many milliseconds after its last report. */
 const FORGET_MS = 3_600_000;
-/** Maximum number of replicas that are listed. */
+/** Maximum number of replicas in a list. */
 const MAX_LISTED = 1_000;
 
 /** The table of the replicas, in the schema `PREFIX_cluster`. */

@@ -155,7 +155,7 @@ interface Loaded {
   readonly text: string;
 }
 
-/** Returned by `load` if no file has changed. */
+/** The value that `load` returns if no file has changed. */
 const UNCHANGED = {} as Loaded;
 
 /**

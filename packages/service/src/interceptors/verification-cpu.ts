@@ -9,7 +9,7 @@ export interface CpuQuota {
   readonly hasRoom: boolean;
   /** @throws DeputeError LIMIT_EXCEEDED without room */
   assertRoom(): void;
-  /** Counts milliseconds of the processor. */
+  /** Counts milliseconds of processor time. */
   use(ms: number): void;
 }
 

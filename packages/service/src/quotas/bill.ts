@@ -47,7 +47,7 @@ export class Bill {
     this.#quotas.use("bytes", bytes, principal, organization);
   }
 
-  /** Counts milliseconds of the processor that verification used. */
+  /** Counts the milliseconds of processor time that verification used. */
   useCpu(ms: number): void {
     if (this.#payer === undefined || ms === 0) return;
     const { principal, organization } = this.#payer;

@@ -51,7 +51,7 @@ interface Line {
   running: number;
   /** Functions that begin the waiting calls, in order of arrival. */
   readonly waiting: Set<(turn: Turn) => void>;
-  /** The time of the last arrival. */
+  /** The time at which the caller's last call arrived. */
   activeMs: number;
 }
 

@@ -29,7 +29,7 @@ export interface CertificatesOptions {
 /** Options of a listener with TLS. */
 export interface ListenerTls {
   readonly secureContext: SecureContextOptions;
-  /** Whether clients are asked for a certificate. */
+  /** Whether the server asks clients for a certificate. */
   readonly requestCert: boolean;
   /** Whether a client without a valid certificate is refused. */
   readonly rejectUnauthorized: boolean;
