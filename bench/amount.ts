@@ -2,6 +2,8 @@
 export const isQuick = process.env.DEPUTE_BENCH_QUICK === "true";
 
 const QUICK_PART = 100;
+/** The divisor of amounts. A busy machine needs hours for whole ones; DEPUTE_BENCH_PART=10 measures a tenth. */
+export const PART = isQuick ? QUICK_PART : Number(process.env.DEPUTE_BENCH_PART ?? 1);
 
 /**
  * Returns the number of calls, rounds or records of a measurement; in a quick run a hundredth of it.
@@ -9,5 +11,8 @@ const QUICK_PART = 100;
  * @param least the smallest number with which the benchmark works
  */
 export function amount(full: number, least = 1): number {
-  return isQuick ? Math.max(least, Math.ceil(full / QUICK_PART)) : full;
+  return Math.max(least, Math.ceil(full / PART));
 }
+
+/** Returns the number of rounds that players take in turns; in a quick run 1. */
+export const turns = (full: number): number => (isQuick ? 1 : full);

@@ -19,14 +19,19 @@ export type Goal =
   | { readonly times: number; readonly as?: string }
   | { readonly within: number; readonly as?: string };
 
-/** A value that is measured once and is not a time, such as a number of bytes. */
+/** A value that is measured once or in rounds of its own, such as a number of bytes. */
 export interface Figure {
   readonly name: string;
   readonly unit: string;
-  readonly measure: () => number | Promise<number>;
+  readonly measure: () => Value | Promise<Value>;
+  /** The size at which the value is measured, such as a number of records. The suite growth plots values by size. */
+  readonly at?: number;
   readonly atMost?: number;
   readonly atLeast?: number;
 }
+
+/** A number; of several rounds the median, with the interquartile range. */
+export type Value = number | { readonly value: number; readonly spread: number };
 
 /** Contenders for the same operation. The first contender is the baseline. */
 export interface Benchmark {

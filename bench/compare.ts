@@ -6,7 +6,8 @@ const MIN_CHANGE = 0.05;
 const UNKNOWN_NOISE = 0.25;
 
 /** Identifies a value across runs. */
-export const keyOf = ({ suite, benchmark, name }: Result): string => `${suite}\n${benchmark}\n${name}`;
+export const keyOf = ({ suite, benchmark, name, at }: Result): string =>
+  `${suite}\n${benchmark}\n${name}\n${at ?? ""}`;
 
 /**
  * Returns the relative change from an earlier result to a later one, for example 0.2 for a rise of 20 %. Contenders are

@@ -1,10 +1,11 @@
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** One request over HTTP/2 that is sent repeatedly. */
+/** One request that is sent repeatedly: a GET if its body is empty, else a POST. */
 export interface Load {
   readonly url: string;
   readonly headers: readonly string[];
@@ -12,19 +13,28 @@ export interface Load {
   readonly connections: number;
   readonly inFlightOfEach: number;
   readonly seconds: number;
+  /** The number of requests, instead of a time. */
+  readonly calls?: number;
+  /** The version of HTTP; 2 unless stated. */
+  readonly http?: "1.1" | "2";
 }
 
 /**
- * Returns the requests per second that h2load measures. h2load leaves nearly all CPU time to the server. It checks only
+ * Returns the number of requests that h2load had answered. h2load leaves nearly all CPU time to the server. It checks only
  * the HTTP status, so the contents of responses need a separate check.
  */
 export async function h2load(load: Load): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
   try {
     const file = join(folder, "body");
-    writeFileSync(file, load.body);
-    const args = ["-D", String(load.seconds), "-c", String(load.connections)];
-    args.push("-m", String(load.inFlightOfEach), "-d", file);
+    const amount = load.calls === undefined ? ["-D", String(load.seconds)] : ["-n", String(load.calls)];
+    const args = [...amount, "-c", String(load.connections)];
+    args.push("-m", String(load.inFlightOfEach));
+    if (load.http === "1.1") args.push("--h1");
+    if (load.body.length > 0) {
+      writeFileSync(file, load.body);
+      args.push("-d", file);
+    }
     for (const header of load.headers) args.push("-H", header);
     const { stdout } = await run([...args, load.url]);
     const [, done, succeeded] = /(\d+) done, (\d+) succeeded/.exec(stdout) ?? [];
@@ -41,5 +51,42 @@ async function run(args: string[]): Promise<{ stdout: string }> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     throw new Error("h2load is not on the PATH (Debian: apt-get install nghttp2-client)");
+  }
+}
+
+/** Makes a gRPC frame: the flag for no compression, the length, and the message. */
+export function envelope(message: Uint8Array): Uint8Array {
+  const frame = Buffer.alloc(5 + message.length);
+  frame.writeUInt32BE(message.length, 1);
+  frame.set(message, 5);
+  return frame;
+}
+
+/**
+ * Makes one call over HTTP/2 by node:http2.
+ *
+ * @throws Error if the response has an error's HTTP status, or a status of gRPC other than 0
+ */
+export async function assertAnswered({ url, headers, body }: Pick<Load, "url" | "headers" | "body">) {
+  const { origin, pathname } = new URL(url);
+  const session = connect(origin);
+  try {
+    const pairs = headers.map((header) => header.split(/: (.*)/s).slice(0, 2) as [string, string]);
+    const request = session.request({ ":path": pathname, ":method": "POST", ...Object.fromEntries(pairs) });
+    let status: unknown;
+    let grpcStatus: unknown;
+    request.on("response", (response) => {
+      status = response[":status"];
+      grpcStatus = response["grpc-status"];
+    });
+    request.on("trailers", (trailers) => {
+      grpcStatus = trailers["grpc-status"];
+    });
+    request.end(body);
+    for await (const _ of request) void _;
+    if (status !== 200 || (grpcStatus !== undefined && grpcStatus !== "0"))
+      throw new Error(`${url}: HTTP status ${status}, gRPC status ${grpcStatus}`);
+  } finally {
+    session.close();
   }
 }

@@ -2,13 +2,20 @@
  * `npm run bench`: runs every suite, each in a process of its own, prints one table, and writes bench/results/*.json.
  * `npm run bench -- SUITE [PART]`: runs the benchmarks of bench/SUITE whose name contains PART, and prints their results.
  * `--quick` measures a hundredth, to show that the benchmarks work; its values mean nothing.
+ * `--write-docs` writes the results into docs/performance.md and docs/performance/. Suites that do not run keep theirs.
+ * With `--only-page` no suite runs: the page and its plots are written again from docs/performance/figures.json.
  */
 import { existsSync, globSync } from "node:fs";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
+import type { Result } from "./results.ts";
 
 const { values, positionals } = parseArgs({
-  options: { quick: { type: "boolean", default: false } },
+  options: {
+    quick: { type: "boolean", default: false },
+    "write-docs": { type: "boolean", default: false },
+    "only-page": { type: "boolean", default: false },
+  },
   allowPositionals: true,
 });
 const [suite, part = ""] = positionals;
@@ -20,14 +27,27 @@ const suites = globSync("*/*.bench.ts", { cwd: import.meta.dirname })
   .filter((name, index, all) => all.indexOf(name) === index)
   .sort();
 
-if (suite === undefined) {
+/** Writes the documentation, if the options say so. A quick run has no values to write. */
+const { writeDocs } = await import("./docs/write.ts");
+const { circumstances } = await import("./docs/figures.ts");
+const when = circumstances();
+const toDocs = (results: readonly Result[]) => {
+  if (values["write-docs"] && !values.quick) writeDocs(results, when);
+};
+
+if (values["only-page"]) {
+  writeDocs([], when);
+} else if (suite === undefined) {
   const { runAll } = await import("./run-all.ts");
-  process.exitCode = await runAll(suites);
+  process.exitCode = await runAll(suites, toDocs);
 } else if (/^[a-z0-9-]+$/.test(suite) && existsSync(join(import.meta.dirname, suite))) {
   const { runSuite } = await import("./run-suite.ts");
   const results = await runSuite(suite, part);
+  toDocs(results);
   process.send?.(results);
 } else {
-  console.error(`usage: npm run bench -- [suite] [part of a name] [--quick]; suites: ${suites.join(", ")}`);
+  console.error(
+    `usage: npm run bench -- [suite] [part of a name] [--quick] [--write-docs]; suites: ${suites.join(", ")}`,
+  );
   process.exitCode = 2;
 }

@@ -1,5 +1,5 @@
 import { isQuick } from "./amount.ts";
-import type { Figure, Goal } from "./bench.ts";
+import type { Figure, Goal, Value } from "./bench.ts";
 import type { Measured } from "./measure.ts";
 import type { Result } from "./results.ts";
 
@@ -39,8 +39,15 @@ export function timeRows(measured: readonly Measured[]): Row[] {
 }
 
 /** Returns the result of a figure. */
-export function figureResult({ name, unit, atMost, atLeast }: Figure, value: number): OwnResult {
-  const result = { name, value, unit };
+export function figureResult({ name, unit, atMost, atLeast, at }: Figure, measured: Value): OwnResult {
+  const { value, spread } = typeof measured === "number" ? { value: measured, spread: undefined } : measured;
+  const result = {
+    name,
+    value,
+    unit,
+    ...(spread !== undefined && { spread }),
+    ...(at !== undefined && { at }),
+  };
   const [isMet, limit] =
     atMost !== undefined
       ? [value <= atMost, `at most ${atMost}`]
@@ -50,10 +57,11 @@ export function figureResult({ name, unit, atMost, atLeast }: Figure, value: num
 }
 
 /** Returns the table line of a figure: its name, its value, and whether the value meets the goal. */
-export function figureRow(figure: Figure, measured: number): Row {
-  const { name, value, unit, goal } = figureResult(figure, measured);
+export function figureRow(figure: Figure, measured: Value): Row {
+  const { name, value, unit, spread, goal } = figureResult(figure, measured);
   const shown = `${value.toPrecision(4)} ${unit}`;
-  return goal === undefined ? [name, shown] : [name, shown, goal.text];
+  const noise = spread === undefined ? "" : `+-${((spread / value / 2) * 100).toFixed(0)} %`;
+  return [name, shown, noise, goal?.text ?? ""];
 }
 
 /** Prints lines as a table. */

@@ -13,6 +13,8 @@ export interface Result {
   readonly spread?: number;
   /** For a contender: its speed as a multiple of the first contender's in the same run. */
   readonly ratio?: number;
+  /** The size at which the value was measured. */
+  readonly at?: number;
   readonly goal?: { readonly text: string; readonly isMet: boolean };
 }
 

@@ -15,16 +15,22 @@ const NOT_QUICK = ["start"];
 /**
  * Runs suites one after the other, prints one table of all results, and saves them. A quick run saves nothing.
  *
+ * @param toDocs gets the results of each suite after its end, so that a later suite's failure loses none
  * @returns the exit status: 1 if a suite failed
  */
-export async function runAll(suites: readonly string[]): Promise<number> {
+export async function runAll(
+  suites: readonly string[],
+  toDocs: (results: readonly Result[]) => void,
+): Promise<number> {
   const time = new Date().toISOString();
   const results: Result[] = [];
   const failed: Record<string, string> = {};
   for (const suite of suites.filter((name) => !isQuick || !NOT_QUICK.includes(name))) {
     console.log(`\n# ${suite}`);
     try {
-      results.push(...(await runApart(suite)));
+      const own = await runApart(suite);
+      results.push(...own);
+      toDocs(own);
     } catch (error) {
       failed[suite] = (error as Error).message;
       console.error(`the suite ${suite} failed: ${failed[suite]}`);

@@ -1,5 +1,5 @@
 /**
- * Installs third-party programs that only some tests need, when the first of these tests runs. So `npm ci` does not
+ * Installs third-party programs that only some tests and benchmarks need, when the first of them runs. So `npm ci` does not
  * install them. Each folder of tools/on-demand/ has a package.json and its lock file.
  */
 import { execFileSync } from "node:child_process";
@@ -16,7 +16,7 @@ const MAX_MS = 300_000;
  *
  * @throws Error when the packages cannot be fetched
  */
-export function onDemand(name: "mcp" | "packages"): string {
+export function onDemand(name: "mcp" | "packages" | "peers"): string {
   const source = join(ROOT, "tools/on-demand", name);
   const lock = createHash("sha256")
     .update(readFileSync(join(source, "package-lock.json")))

@@ -1,4 +1,11 @@
-import type { Capability, SerializedDCT, SignedJSONToken } from "@depute/dct";
+import type {
+  Attenuation,
+  Authority,
+  Capability,
+  SerializedDCT,
+  SignedJSONToken,
+  TokenSignature,
+} from "@depute/dct";
 import * as ed from "@noble/ed25519";
 import { sha512 } from "@noble/hashes/sha2.js";
 import { blake2b } from "blakejs";
@@ -97,6 +104,54 @@ export function verifyLiterally(dct: SerializedDCT, ctx: LiteralContext): object
     contractId: (attenuations.at(-1) ?? authority).contractId,
     delegationId: (attenuations.at(-1) ?? authority).delegationId,
   };
+}
+
+/** Signs an authority block as DelegateOS 3.3 states it. */
+export function mintLiterally(authority: Authority, seed: Uint8Array): SerializedDCT {
+  const format = "delegateos-sjt-v1";
+  return serialised({
+    format,
+    authority,
+    attenuations: [],
+    signatures: [signed({ authority }, authority.issuer, seed, "authority")],
+  });
+}
+
+/** Adds a block as DelegateOS 3.4 states it. The last signature covers all blocks. */
+export function attenuateLiterally(
+  { authority, attenuations, signatures }: SignedJSONToken,
+  block: Attenuation,
+  seed: Uint8Array,
+): SerializedDCT {
+  const last = attenuations.at(-1);
+  const capabilities = last?.allowedCapabilities ?? authority.capabilities;
+  for (const child of block.allowedCapabilities ?? []) {
+    if (!capabilities.some((parent) => isSubset(child, parent))) throw new Error("capability expansion");
+  }
+  const all = [...attenuations, block];
+  return serialised({
+    format: "delegateos-sjt-v1",
+    authority,
+    attenuations: all,
+    signatures: [
+      ...signatures,
+      signed({ authority, attenuations: all }, block.attenuator, seed, attenuations.length),
+    ],
+  });
+}
+
+function signed(
+  payload: object,
+  signer: string,
+  seed: Uint8Array,
+  covers: TokenSignature["covers"],
+): TokenSignature {
+  return { signer, signature: Buffer.from(ed.sign(hashOf(payload), seed)).toString("base64url"), covers };
+}
+
+function serialised(token: SignedJSONToken): SerializedDCT {
+  const text = Buffer.from(canonicalize(token) ?? "").toString("base64url");
+  return { token: text, format: "delegateos-sjt-v1" };
 }
 
 function hashOf(value: object): Uint8Array {

@@ -1,5 +1,7 @@
 import {
+  type AttenuateParams,
   attenuateToken,
+  type CreateParams,
   createToken,
   type Keypair,
   keypairFromSeed,
@@ -11,49 +13,60 @@ import {
 import { nativeEngine as engine } from "@depute/dct/native";
 
 const keypair = (n: number): Keypair => keypairFromSeed(engine, new Uint8Array(32).fill(n));
-const root = keypair(1);
-const holders = Array.from({ length: 7 }, (_, i) => keypair(i + 2));
+export const root = keypair(1);
+export const holders = Array.from({ length: 7 }, (_, i) => keypair(i + 2));
 
 export const NOW = Date.UTC(2026, 1, 17, 12);
 export const ROOT = root.principal.id;
 export const TOKENS = 64;
 export const REVOCATIONS = 100_000;
 
-/**
- * Makes token number `n`: 3 capabilities at the root, 2 in each further block, and each block with lower limits than
- * the one above.
- */
-function token(n: number, links: number): SignedJSONToken {
-  let chain = createToken(
-    engine,
-    {
-      delegatee: holders[0]?.principal.id ?? "",
-      capabilities: [
-        { namespace: "docs", action: "read", resource: `/project-${n}/**` },
-        { namespace: "docs", action: "write", resource: `/project-${n}/drafts/*` },
-        { namespace: "web", action: "fetch", resource: "https://example.com/**" },
-      ],
-      contractId: "ct_a1b2c3d4e5f6",
-      maxBudgetMicrocents: 1_000_000 + n,
-      maxChainDepth: 8,
-    },
-    root,
-    { now: NOW },
-  );
-  let path = `/project-${n}`;
-  for (let i = 0; i < links; i++) {
-    path += `/part-${i}`;
-    const params = {
-      delegatee: holders[i + 1]?.principal.id ?? "",
-      allowedCapabilities: [
-        { namespace: "docs", action: "read", resource: `${path}/**` },
-        { namespace: "web", action: "fetch", resource: "https://example.com/**" },
-      ],
-      maxBudgetMicrocents: 900_000 - i,
-      maxChainDepth: 6 - i,
-    };
-    chain = attenuateToken(engine, chain, params, holders[i] as Keypair);
-  }
+/** Returns what token number `n` grants: 3 capabilities. */
+export function authorityOf(n: number): CreateParams {
+  return {
+    delegatee: holders[0]?.principal.id ?? "",
+    capabilities: [
+      { namespace: "docs", action: "read", resource: `/project-${n}/**` },
+      { namespace: "docs", action: "write", resource: `/project-${n}/drafts/*` },
+      { namespace: "web", action: "fetch", resource: "https://example.com/**" },
+    ],
+    contractId: "ct_a1b2c3d4e5f6",
+    maxBudgetMicrocents: 1_000_000 + n,
+    maxChainDepth: 8,
+  };
+}
+
+/** Returns attenuation `i` of token number `n`: 2 capabilities, and lower limits than the block above. */
+export function attenuationOf(n: number, i: number): AttenuateParams {
+  return {
+    delegatee: holders[i + 1]?.principal.id ?? "",
+    allowedCapabilities: [
+      { namespace: "docs", action: "read", resource: `${pathOf(n, i + 1)}/**` },
+      { namespace: "web", action: "fetch", resource: "https://example.com/**" },
+    ],
+    maxBudgetMicrocents: 900_000 - i,
+    maxChainDepth: 6 - i,
+  };
+}
+
+/** Returns the path that token number `n` with a number of attenuations allows. */
+export function pathOf(n: number, links: number): string {
+  return `/project-${n}${Array.from({ length: links }, (_, i) => `/part-${i}`).join("")}`;
+}
+
+export function mint(n: number): SignedJSONToken {
+  return createToken(engine, authorityOf(n), root, { now: NOW });
+}
+
+/** Adds attenuation `i` to token number `n`. */
+export function attenuate(chain: SignedJSONToken, n: number, i: number): SignedJSONToken {
+  return attenuateToken(engine, chain, attenuationOf(n, i), holders[i] as Keypair);
+}
+
+/** Makes token number `n` with a number of attenuations. */
+export function token(n: number, links: number): SignedJSONToken {
+  let chain = mint(n);
+  for (let i = 0; i < links; i++) chain = attenuate(chain, n, i);
   return chain;
 }
 
@@ -66,7 +79,6 @@ export function tokens(links: number) {
   });
   let turn = 0;
   const holder = holders[links] as Keypair;
-  const path = Array.from({ length: links }, (_, i) => `/part-${i}`).join("");
   return {
     holder,
     /**
@@ -74,7 +86,7 @@ export function tokens(links: number) {
      */
     next: () => {
       const n = turn++ % TOKENS;
-      return { text: (texts[n] as Buffer).toString("latin1"), resource: `/project-${n}${path}/report.txt` };
+      return { text: (texts[n] as Buffer).toString("latin1"), resource: `${pathOf(n, links)}/report.txt` };
     },
   };
 }

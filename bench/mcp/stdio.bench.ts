@@ -92,6 +92,7 @@ function proxiedCall(
     upstream,
     seal: SealedSecrets.ofProcess(),
     authoriser: new PlatformAuthoriser({
+      server: "echo",
       tokens: platform.connect("tokens"),
       registry: platform.connect("registry"),
       clock: systemClock,

@@ -15,6 +15,8 @@ export interface Charts {
   readonly title: string;
   readonly xLabel: string;
   readonly xs: readonly number[];
+  /** The scale of the horizontal axis; linear unless stated. A logarithmic axis needs positive places. */
+  readonly xScale?: "linear" | "log";
   readonly charts: readonly LineChart[];
 }
 
@@ -26,13 +28,14 @@ const INNER = WIDTH - CHART.left - CHART.right;
 const X_LABELS = 12;
 
 /** Draws line charts as an SVG document. Each vertical axis begins at 0. */
-export function drawCharts({ title, xLabel, xs, charts }: Charts): string {
+export function drawCharts({ title, xLabel, xs, xScale = "linear", charts }: Charts): string {
   const height = CHART.top + charts.length * (CHART.height + CHART.gap) + 10;
   const parts = charts.map((chart, i) =>
-    drawChart(chart, xs, CHART.top + 26 + i * (CHART.height + CHART.gap)),
+    drawChart(chart, xs, xScale, CHART.top + 26 + i * (CHART.height + CHART.gap)),
   );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11">`,
+    `<title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
     `<text x="${CHART.left}" y="20" font-size="14" font-weight="bold">${escaped(title)}</text>`,
     ...parts,
@@ -42,11 +45,17 @@ export function drawCharts({ title, xLabel, xs, charts }: Charts): string {
   ].join("\n");
 }
 
-function drawChart({ title, unit, lines }: LineChart, xs: readonly number[], top: number): string {
+function drawChart(
+  { title, unit, lines }: LineChart,
+  xs: readonly number[],
+  xScale: "linear" | "log",
+  top: number,
+): string {
   const highest = ceilingOf(Math.max(0, ...lines.flatMap(({ values }) => values.filter(Number.isFinite))));
-  const [first = 0] = xs;
-  const span = (xs.at(-1) ?? first) - first || 1;
-  const x = (value: number) => round(CHART.left + ((value - first) / span) * INNER);
+  const place = (value: number) => (xScale === "log" ? Math.log10(value) : value);
+  const first = place(xs[0] ?? 1);
+  const span = place(xs.at(-1) ?? 1) - first || 1;
+  const x = (value: number) => round(CHART.left + ((place(value) - first) / span) * INNER);
   const y = (value: number) => round(top + CHART.height * (1 - value / highest));
   const grid = [0, 0.5, 1].map((part) => {
     const at = y(part * highest);
@@ -58,7 +67,10 @@ function drawChart({ title, unit, lines }: LineChart, xs: readonly number[], top
   const step = Math.max(1, Math.ceil(xs.length / X_LABELS));
   const labels = xs
     .filter((_, i) => i % step === 0)
-    .map((at) => `<text x="${x(at)}" y="${top + CHART.height + 15}" text-anchor="middle">${at}</text>`);
+    .map(
+      (at) =>
+        `<text x="${x(at)}" y="${top + CHART.height + 15}" text-anchor="middle">${xScale === "log" ? at.toLocaleString("en") : at}</text>`,
+    );
   const drawn = lines.map(({ values }, i) => {
     const points = xs.flatMap((at, j) => {
       const value = values[j] ?? Number.NaN;

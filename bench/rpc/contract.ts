@@ -4,6 +4,7 @@ import {
   FieldOptionsSchema,
   FileDescriptorProtoSchema,
   FieldDescriptorProto_Label as Label,
+  MethodOptionsSchema,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 import {
@@ -12,9 +13,14 @@ import {
   file_buf_validate_validate,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { ConnectRouter } from "@connectrpc/connect";
+import {
+  file_depute_rpc_v1_method_options,
+  Role,
+  roles,
+} from "@depute/contracts/depute/rpc/v1/method_options_pb";
 
 /**
- * Defines a service with one unary method, whose request has a validation rule. The contract is built here and
+ * Defines a service with one unary method, whose request has a validation rule. Every role may call it. The contract is built here and
  * not in `proto/`, so that it is not public.
  */
 
@@ -27,12 +33,15 @@ setExtension(
   create(FieldRulesSchema, { type: { case: "string", value: { maxLen: 20n } } }),
 );
 
+const methodOptions = create(MethodOptionsSchema);
+setExtension(methodOptions, roles, [Role.ANY]);
+
 const registry = createFileRegistry(
   create(FileDescriptorProtoSchema, {
     name: "depute/bench/ping.proto",
     package: "depute.bench",
     syntax: "proto3",
-    dependency: ["buf/validate/validate.proto"],
+    dependency: ["buf/validate/validate.proto", "depute/rpc/v1/method_options.proto"],
     messageType: [
       {
         name: "Ping",
@@ -51,11 +60,19 @@ const registry = createFileRegistry(
     service: [
       {
         name: "PingService",
-        method: [{ name: "Ping", inputType: ".depute.bench.Ping", outputType: ".depute.bench.Ping" }],
+        method: [
+          {
+            name: "Ping",
+            inputType: ".depute.bench.Ping",
+            outputType: ".depute.bench.Ping",
+            options: methodOptions,
+          },
+        ],
       },
     ],
   }),
-  () => file_buf_validate_validate,
+  (name) =>
+    name === "buf/validate/validate.proto" ? file_buf_validate_validate : file_depute_rpc_v1_method_options,
 );
 
 export const PingService = registry.getService("depute.bench.PingService") as unknown as GenService<{

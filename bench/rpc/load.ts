@@ -1,10 +1,13 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
-import { h2load } from "../h2load.ts";
+import { assertAnswered, h2load, type Load } from "../h2load.ts";
 import { PING_PATH } from "./contract.ts";
 
 /** The servers that are compared; see server.ts. */
-export type Kind = "grpc-js" | "adapter" | "fast";
+export type Kind = "grpc-js" | "connect-node" | "adapter" | "fast" | "known";
+
+/** The secret of the caller that the server `known` authenticates. */
+export const SECRET = "bench-secret";
 
 /** A server in a separate process. */
 export interface Served {
@@ -56,14 +59,21 @@ function firstMessage<T>(child: ChildProcess): Promise<T> {
 const CONNECTIONS = 4;
 const IN_FLIGHT_OF_EACH = 16;
 
-/** Returns how many calls were answered in a number of seconds, with 64 calls always in flight. */
-export function load(port: number, { headers, body }: Call, seconds: number): Promise<number> {
+/** Returns how many calls were answered, with 64 calls always in flight. */
+export function load(port: number, call: Call, amount: Pick<Load, "seconds" | "calls">): Promise<number> {
   return h2load({
-    url: `http://127.0.0.1:${port}${PING_PATH}`,
-    headers,
-    body,
+    ...requestOf(port, call),
     connections: CONNECTIONS,
     inFlightOfEach: IN_FLIGHT_OF_EACH,
-    seconds,
+    ...amount,
   });
+}
+
+/** Makes one call, and throws unless it succeeds. h2load sees no status of gRPC. */
+export function assertOk(port: number, call: Call): Promise<void> {
+  return assertAnswered(requestOf(port, call));
+}
+
+function requestOf(port: number, { headers, body }: Call) {
+  return { url: `http://127.0.0.1:${port}${PING_PATH}`, headers, body };
 }

@@ -1,4 +1,8 @@
+import { createHash } from "node:crypto";
+import { createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { systemClock, systemTimers } from "@depute/core";
 import {
   createFastPath,
@@ -12,6 +16,7 @@ import {
 } from "@depute/service";
 import * as grpc from "@grpc/grpc-js";
 import { PING_PATH, PingService, pingRoutes } from "./contract.ts";
+import { type Kind, SECRET } from "./load.ts";
 
 /**
  * Runs one of the compared servers in a separate process, so that its CPU time can be measured. The argument is the
@@ -20,8 +25,14 @@ import { PING_PATH, PingService, pingRoutes } from "./contract.ts";
 
 type Ping = MessageShape<typeof PingService.method.ping.input>;
 
-const kind = process.argv[2];
-const port = kind === "grpc-js" ? await startGrpcJs() : await startDepute(kind === "fast");
+const START: Record<Kind, () => Promise<number>> = {
+  "grpc-js": startGrpcJs,
+  "connect-node": startConnectNode,
+  adapter: () => startDepute({ fast: false }),
+  fast: () => startDepute({ fast: true }),
+  known: () => startDepute({ fast: true, credentials: credentialOf(SECRET) }),
+};
+const port = await START[process.argv[2] as Kind]();
 process.on("message", () => process.send?.({ cpu: process.cpuUsage() }));
 process.on("disconnect", () => process.exit());
 process.send?.({ port });
@@ -54,8 +65,25 @@ function startGrpcJs(): Promise<number> {
   });
 }
 
-/** Starts Depute's server with every interceptor of a service. As by default, calls that succeed are not logged. */
-async function startDepute(fast: boolean): Promise<number> {
+/** Starts a second reference: the unmodified adapter of connect-node, without interceptors. */
+function startConnectNode(): Promise<number> {
+  const server = createServer(connectNodeAdapter({ routes: pingRoutes }));
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+/** Returns the credentials file of one caller. */
+function credentialOf(secret: string): string {
+  return JSON.stringify([{ principal: "bench", sha256: createHash("sha256").update(secret).digest("hex") }]);
+}
+
+/**
+ * Starts Depute's server with every interceptor of a service. As by default, calls that succeed are not logged.
+ *
+ * @param credentials the credentials file; with it, every call has to present a secret
+ */
+async function startDepute({ fast, credentials }: { fast: boolean; credentials?: string }): Promise<number> {
   const log = createLogger({ level: "info", name: "bench" });
   const interceptors = serverInterceptors({
     log,
@@ -64,8 +92,8 @@ async function startDepute(fast: boolean): Promise<number> {
     timers: systemTimers,
     defaultDeadline: 30_000,
     maxDeadline: 300_000,
-    auth: "open",
-    credentials: parseCredentials("[]"),
+    auth: credentials === undefined ? "open" : "required",
+    credentials: parseCredentials(credentials ?? "[]"),
     internalSecrets: NO_INTERNAL_SECRETS,
     reach: { publicUrl: "http://127.0.0.1" },
     tracing: false,

@@ -8,6 +8,7 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import {
   type BatchCompleteAssignmentsResponse,
+  type Lease,
   type WatchAssignmentsResponse,
   WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
@@ -15,17 +16,19 @@ import { inFlight } from "../in-flight.ts";
 import { bareClient } from "./bare-client.ts";
 import { AGENT, type Platform } from "./platform.ts";
 
-const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
+/** The output of every task. */
+export const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
 
 /**
- * Runs tasks from creation to completion. The worker only completes tasks, in the same batches in which it receives
- * them.
+ * Runs tasks from creation to completion. The worker only completes tasks.
  *
  * @param handOver how the delegator creates tasks: one call for each task, or one batch for concurrent tasks
+ * @param handBack how the worker completes tasks: one call for each task, or one batch for concurrent tasks
  */
 export function taskRunner(
   { address }: Pick<Platform, "address">,
   handOver: "one by one" | "together" = "one by one",
+  handBack: "one by one" | "together" = "together",
 ) {
   const delegator = bareClient(TaskService, address);
   const worker = bareClient(WorkerService, address);
@@ -36,6 +39,9 @@ export function taskRunner(
   const createTask = async (request: Creation) =>
     handOver === "together" ? creations.add(request) : ((await createOne(request)).task?.id ?? "");
   const completions = new Completions(async (requests) => (await completeAll({ requests })).outcomes);
+  const completeOne = worker.unary<object>("CompleteAssignment");
+  const completeTask = (request: { lease: Lease; output: typeof OUTPUT }): Promise<unknown> =>
+    handBack === "together" ? completions.add(request) : completeOne(request);
   let creates = 0;
 
   /** @returns tasks per second */
@@ -47,7 +53,7 @@ export function taskRunner(
     stream.on("data", ({ assignment }: WatchAssignmentsResponse) => {
       const lease = assignment?.lease;
       if (lease === undefined) return;
-      void completions.add({ lease, output: OUTPUT }).then(() => {
+      void completeTask({ lease, output: OUTPUT }).then(() => {
         const resolve = waiting.get(lease.taskId);
         if (resolve === undefined) early.add(lease.taskId);
         else resolve();

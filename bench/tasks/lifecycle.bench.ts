@@ -1,14 +1,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { openStore } from "@depute/store";
 import { startReference } from "../a2a/reference.ts";
 import { grpcSender } from "../a2a/senders.ts";
-import { amount } from "../amount.ts";
+import { amount, turns } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
+import { inTurns } from "../turns.ts";
 import { taskRunner } from "./complete-tasks.ts";
+import { copyTask } from "./copy-task.ts";
 import { createTask, type Platform, startPlatform } from "./platform.ts";
 
 /**
@@ -21,19 +22,25 @@ import { createTask, type Platform, startPlatform } from "./platform.ts";
  */
 
 const IN_FLIGHT = 32;
-const TASKS = amount(5_000);
-const ROUNDS = amount(3);
+const TASKS = amount(2_000);
+const ROUNDS = turns(5);
 /** Number of warm-up tasks. The compiler needs some seconds to optimize hot code. */
-const WARM_UP = amount(24_000);
+const WARM_UP = amount(12_000);
 const WARM_UP_CREATES = amount(8_000);
-const COMMITS = amount(8_000);
+const COMMITS = amount(4_000);
 const COMMITS_PER_TASK = 2;
 const FINISHED = Number(process.env.DEPUTE_BENCH_TASKS ?? 100_000);
 const CREATES = amount(2_000);
 
+const NAMES = [
+  "tasks completed, created one by one",
+  "tasks completed, created together",
+  "messages of the A2A SDK",
+  "tasks that the store's commits alone allow",
+] as const;
+
 export default function benchmarks(): Benchmark[] {
   let platform: Platform | undefined;
-  let rates = { oneByOne: 0, together: 0, a2a: 0 };
   /**
    * Returns the platform. The first call starts the platform and completes some tasks, so that the code is
    * compiled before the measurement.
@@ -49,38 +56,18 @@ export default function benchmarks(): Benchmark[] {
   };
   let emptyUs = 0;
   return [
-    {
+    inTurns({
       name: `create to complete, ${IN_FLIGHT} in flight`,
-      figures: [
-        {
-          name: "tasks completed, created one by one",
-          unit: "a second",
-          async measure() {
-            rates = await compare(await warm());
-            return rates.oneByOne;
-          },
-        },
-        { name: "tasks completed, created together", unit: "a second", measure: () => rates.together },
-        { name: "messages of the A2A SDK", unit: "a second", measure: () => rates.a2a },
-        {
-          name: "one by one, against it",
-          unit: "%",
-          atLeast: 100,
-          measure: () => (100 * rates.oneByOne) / rates.a2a,
-        },
-        {
-          name: "together, against it",
-          unit: "%",
-          atLeast: 100,
-          measure: () => (100 * rates.together) / rates.a2a,
-        },
-        {
-          name: "of what the store's commits alone allow",
-          unit: "%",
-          measure: async () => (100 * rates.oneByOne) / ((await commitRate()) / COMMITS_PER_TASK),
-        },
+      unit: "a second",
+      rounds: ROUNDS,
+      names: NAMES,
+      quotients: [
+        { name: "one by one, by the A2A SDK", of: NAMES[0], by: NAMES[2], atLeast: 1 },
+        { name: "together, by the A2A SDK", of: NAMES[1], by: NAMES[2], atLeast: 1 },
+        { name: "one by one, by what the store's commits alone allow", of: NAMES[0], by: NAMES[3] },
       ],
-    },
+      start: async () => startContenders(await warm()),
+    }),
     {
       name: `create with ${FINISHED} finished tasks in the store`,
       figures: [
@@ -98,7 +85,9 @@ export default function benchmarks(): Benchmark[] {
           atMost: 125,
           async measure() {
             const { restart, dataDir } = await warm();
-            platform = await restart(() => fill(join(dataDir, "tasks.sqlite")));
+            platform = await restart(() =>
+              copyTask(join(dataDir, "tasks.sqlite"), { from: 0, to: FINISHED }),
+            );
             return (100 * (await createUs(platform))) / emptyUs;
           },
         },
@@ -108,31 +97,35 @@ export default function benchmarks(): Benchmark[] {
   ];
 }
 
-/** Measures each contender in some rounds, in turns, and returns the best round of each. */
-async function compare(platform: Platform) {
+/** Starts the reference, and completes some tasks of each contender, so that their code is compiled. */
+async function startContenders(platform: Platform) {
   const runner = taskRunner(platform);
   const together = taskRunner(platform, "together");
   const reference = await startReference();
   const a2a = grpcSender(reference.grpc);
-  const send = async () => {
+  const send = async (messages: number) => {
     const startMs = performance.now();
-    await inFlight(TASKS, IN_FLIGHT, () => a2a.send());
-    return (TASKS * 1000) / (performance.now() - startMs);
+    await inFlight(messages, IN_FLIGHT, () => a2a.send());
+    return (messages * 1000) / (performance.now() - startMs);
   };
-  await inFlight(WARM_UP, IN_FLIGHT, () => a2a.send());
+  await send(WARM_UP);
   await runner.run(WARM_UP, IN_FLIGHT);
   await together.run(WARM_UP, IN_FLIGHT);
-  const rates = { oneByOne: 0, together: 0, a2a: 0 };
-  for (let round = 0; round < ROUNDS; round++) {
-    rates.oneByOne = Math.max(rates.oneByOne, await runner.run(TASKS, IN_FLIGHT));
-    rates.together = Math.max(rates.together, await together.run(TASKS, IN_FLIGHT));
-    rates.a2a = Math.max(rates.a2a, await send());
-  }
-  runner.close();
-  together.close();
-  a2a.close();
-  await reference.close();
-  return rates;
+  const rounds = [
+    () => runner.run(TASKS, IN_FLIGHT),
+    () => together.run(TASKS, IN_FLIGHT),
+    () => send(TASKS),
+    async () => (await commitRate()) / COMMITS_PER_TASK,
+  ];
+  return {
+    players: NAMES.map((name, i) => ({ name, round: rounds[i] as () => Promise<number> })),
+    async stop() {
+      runner.close();
+      together.close();
+      a2a.close();
+      await reference.close();
+    },
+  };
 }
 
 /** Returns the commits per second of 32 writers on a separate store. Each commit is one small row. */
@@ -165,24 +158,4 @@ async function createUs(platform: Platform): Promise<number> {
   const us = ((performance.now() - startMs) * 1000) / CREATES;
   await inFlight(ids.length, IN_FLIGHT, (i) => platform.tasks.cancelTask({ taskId: ids[i] ?? "" }));
   return us;
-}
-
-/** Copies a finished task, with its events and its request, until the store has the required number of tasks. */
-function fill(file: string): void {
-  const db = new DatabaseSync(file);
-  const taskId = db.prepare("SELECT task_id FROM tasks WHERE status = 7 LIMIT 1").get()?.task_id as string;
-  db.exec("BEGIN");
-  for (const table of ["tasks", "task_events", "task_requests"]) {
-    const columns = db.prepare("SELECT name FROM pragma_table_info(?)").all(table) as { name: string }[];
-    const values = columns.map(({ name }) =>
-      name === "task_id" || name === "request_id" ? `${name} || '-' || n.i` : name,
-    );
-    db.prepare(
-      `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-       INSERT INTO ${table} (${columns.map(({ name }) => name).join(", ")})
-       SELECT ${values.join(", ")} FROM ${table}, n WHERE task_id = ?`,
-    ).run(FINISHED, taskId);
-  }
-  db.exec("COMMIT");
-  db.close();
 }

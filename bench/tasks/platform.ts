@@ -25,10 +25,12 @@ export interface Platform {
   close(): Promise<void>;
 }
 
+/** @param env further environment variables of the server, such as settings of its database */
 export async function startPlatform(
   dataDir = mkdtempSync(join(tmpdir(), "depute-bench-")),
+  env: NodeJS.ProcessEnv = {},
 ): Promise<Platform> {
-  const { child, addresses } = await startServer(dataDir);
+  const { child, addresses } = await startServer(dataDir, env);
   const transport = createGrpcJsTransport(addresses.tasks);
   const registry = createGrpcJsTransport(addresses.registry ?? "");
   await createClient(AgentService, registry).registerAgent({ requestId: "bench", agent: { id: AGENT } });
@@ -46,7 +48,7 @@ export async function startPlatform(
     async restart(whileDown) {
       await stop();
       whileDown();
-      return startPlatform(dataDir);
+      return startPlatform(dataDir, env);
     },
     async close() {
       await stop();
@@ -55,12 +57,13 @@ export async function startPlatform(
   };
 }
 
-/** Starts the reference: a bare Connect server stream. */
+/** Starts the reference: bare Connect server streams. */
 export async function startBare() {
   const { child, addresses } = await startServer("bare");
   const transport = createGrpcJsTransport(addresses.tasks);
   return {
     tasks: createClient(TaskService, transport),
+    workers: createClient(WorkerService, transport),
     close() {
       transport.close();
       return ended(child);
@@ -68,8 +71,11 @@ export async function startBare() {
   };
 }
 
-function startServer(folder: string) {
-  const child = fork(join(import.meta.dirname, "server.ts"), [folder], { execArgv: ["--expose-gc"] });
+function startServer(folder: string, env: NodeJS.ProcessEnv = {}) {
+  const child = fork(join(import.meta.dirname, "server.ts"), [folder], {
+    execArgv: ["--expose-gc"],
+    env: { ...process.env, ...env },
+  });
   return new Promise<{ child: ChildProcess; addresses: { tasks: string; registry?: string } }>(
     (resolve, reject) => {
       child.once("message", (addresses) => resolve({ child, addresses: addresses as { tasks: string } }));

@@ -1,7 +1,9 @@
+import { EventEmitter, on } from "node:events";
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { startPlatform } from "depute";
 import { eventOf } from "./events.ts";
 
@@ -30,14 +32,28 @@ async function startDepute() {
   return { registry: new URL(registry).host, tasks: new URL(tasks).host };
 }
 
-/** Starts a plain Connect server that streams the same messages to every client, without store, checks or order. */
+/**
+ * Starts a plain Connect server that streams the same messages to every client, without store, checks or order. A
+ * watcher of no task gets `afterSequence` events at once. A watcher of a task gets an event for each report.
+ */
 function startBare(): Promise<{ tasks: string }> {
+  const reports = new EventEmitter();
   const server = createServer(
     connectNodeAdapter({
       routes(router) {
         router.service(TaskService, {
-          async *watchTask({ afterSequence }) {
+          async *watchTask({ taskId, afterSequence }, { signal }) {
             for (let i = 1; i <= Number(afterSequence); i++) yield { taskEvent: eventOf(i) };
+            if (afterSequence > 0n) return;
+            for await (const [processed] of on(reports, taskId, { signal })) {
+              yield { taskEvent: eventOf(processed as number) };
+            }
+          },
+        });
+        router.service(WorkerService, {
+          reportProgress({ lease, progress }) {
+            reports.emit(lease?.taskId ?? "", progress?.processed ?? 0);
+            return {};
           },
         });
       },

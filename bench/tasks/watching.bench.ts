@@ -1,9 +1,15 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Client } from "@connectrpc/connect";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { amount } from "../amount.ts";
+import { openStore } from "@depute/store";
+import { amount, turns } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
+import { inTurns, type Player } from "../turns.ts";
+import { appendP99, reportDelayP99 } from "./delay.ts";
 import { REPORT } from "./events.ts";
 import { createTask, type Platform, startBare, startPlatform, takeWork } from "./platform.ts";
 
@@ -17,8 +23,12 @@ const EVENTS = amount(300);
 const REPORTS_IN_FLIGHT = 32;
 const TASKS = 4;
 const A_SECOND = 1_000;
-const WARM_UP_SECONDS = amount(3);
-const SECONDS = amount(5);
+const DELAY_ROUNDS = turns(5);
+const PACE = { perSecond: A_SECOND, seconds: amount(300) / 100, warmUpSeconds: amount(100) / 100 };
+const BARE = "a bare Connect stream";
+const APPEND = "one flushed append";
+const BOTH = "both together";
+const OURS = "Depute, stored and in order";
 const IDLE = amount(5_000);
 const MIB = 1024 * 1024;
 
@@ -49,12 +59,16 @@ export default async function benchmarks(): Promise<Benchmark[]> {
           },
         },
       ],
+    },
+    inTurns({
+      name: `from worker to watcher, p99, ${A_SECOND} events a second of ${TASKS} tasks`,
+      unit: "ms",
+      rounds: DELAY_ROUNDS,
+      names: [BARE, APPEND, BOTH, OURS],
+      quotients: [{ name: "Depute, by both", of: OURS, by: BOTH, atMost: 2 }],
+      start: () => startDelays(platform, bare),
       close: () => bare.close(),
-    },
-    {
-      name: `from worker to watcher, ${A_SECOND} events a second of ${TASKS} tasks`,
-      figures: [{ name: "p99", unit: "ms", atMost: 20, measure: () => progressP99(platform) }],
-    },
+    }),
     {
       name: `${IDLE} idle watchers`,
       figures: [
@@ -104,46 +118,52 @@ async function begin(platform: Platform, tasks: number): Promise<Lease[]> {
   return leases;
 }
 
-/**
- * Returns the 99th percentile of the time in milliseconds from a report's call to its arrival at the watcher, after
- * warm-up. Measured objects stay referenced, because a garbage collection in this process would add to the time.
- */
-async function progressP99(platform: Platform): Promise<number> {
-  const leases = await begin(platform, TASKS);
-  const reports = A_SECOND * (WARM_UP_SECONDS + SECONDS);
-  const sentMs = new Float64Array(reports);
-  const tookMs = new Float64Array(reports);
-  const watching = leases.map(async ({ taskId }) => {
-    for await (const { taskEvent: event } of platform.tasks.watchTask({ taskId })) {
-      if (event?.payload.case !== "progress") continue;
-      const { processed } = event.payload.value;
-      tookMs[processed] = performance.now() - (sentMs[processed] ?? 0);
-    }
+/** Plays the bare stream, one flushed append, and the platform in turns, at the same pace. */
+async function startDelays(platform: Platform, bare: Awaited<ReturnType<typeof startBare>>) {
+  const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
+  const sql = "CREATE TABLE rows (id INTEGER PRIMARY KEY, value BLOB NOT NULL)";
+  const store = await openStore({
+    file: join(folder, "bench.sqlite"),
+    migrations: [{ id: 1, name: "rows", sql }],
+    onError: console.error,
   });
-  let open = 0;
-  const failed: unknown[] = [];
-  const report = (processed: number) => {
-    open++;
-    sentMs[processed] = performance.now();
-    const lease = leases[processed % TASKS] as Lease;
-    platform.workers
-      .reportProgress({ lease, progress: { processed, message: REPORT } })
-      .catch((error: unknown) => failed.push(error))
-      .finally(() => open--);
+  const bareLeases = Array.from({ length: TASKS }, (_, i) => ({ taskId: `task-${i}`, epoch: 1n }));
+  const last = { bare: Number.NaN, append: Number.NaN };
+  const players: Player[] = [
+    {
+      name: BARE,
+      async round() {
+        last.bare = await reportDelayP99({ ...bare, leases: bareLeases }, PACE);
+        return last.bare;
+      },
+    },
+    {
+      name: APPEND,
+      async round() {
+        last.append = await appendP99(store, PACE);
+        return last.append;
+      },
+    },
+    { name: BOTH, round: async () => last.bare + last.append },
+    {
+      name: OURS,
+      async round() {
+        const leases = await begin(platform, TASKS);
+        const p99 = await reportDelayP99({ ...platform, leases }, PACE);
+        for (const lease of leases)
+          await platform.workers.failAssignment({ lease, failure: { reason: "DONE" } });
+        return p99;
+      },
+    },
+  ];
+  return {
+    players,
+    async stop() {
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
-  const startMs = performance.now();
-  for (let sent = 0; sent < reports || open > 0; await pause()) {
-    const due = Math.min(reports, Math.floor(((performance.now() - startMs) * A_SECOND) / 1000));
-    while (sent < due) report(sent++);
-  }
-  if (failed.length > 0) throw failed[0];
-  for (const lease of leases) await platform.workers.failAssignment({ lease, failure: { reason: "DONE" } });
-  await Promise.all(watching);
-  const counted = tookMs.slice(A_SECOND * WARM_UP_SECONDS).sort();
-  return counted[Math.floor(counted.length * 0.99)] ?? Number.NaN;
 }
-
-const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
 
 /** Returns the MiB that the watchers add to an otherwise idle server, after garbage collection. */
 async function idleMemory(): Promise<number> {

@@ -5,7 +5,7 @@ import {
 } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { amount } from "../amount.ts";
 import type { Benchmarks } from "../bench.ts";
-import { h2load } from "../h2load.ts";
+import { envelope, h2load } from "../h2load.ts";
 import {
   asCaller,
   hostileSchema,
@@ -145,11 +145,3 @@ const benchmarks: Benchmarks = async () => {
   ];
 };
 export default benchmarks;
-
-/** Makes a gRPC frame: the flag for no compression, the length, and the message. */
-function envelope(message: Uint8Array): Uint8Array {
-  const frame = Buffer.alloc(5 + message.length);
-  frame.writeUInt32BE(message.length, 1);
-  frame.set(message, 5);
-  return frame;
-}

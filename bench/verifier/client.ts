@@ -21,13 +21,20 @@ export const issuer = generateKeypair(engine);
 /** Callers with credentials. Each caller's credential is its name. */
 export const CALLERS = ["friend", "foe"] as const;
 
-/** Starts a verifier in a separate process, with @grpc/grpc-js clients. */
-export async function startVerifier() {
+/**
+ * Starts a verifier in a separate process, with @grpc/grpc-js clients.
+ *
+ * @param dataDir a folder that is kept; absent for a folder that the process deletes
+ */
+export async function startVerifier(dataDir?: string) {
   const credentials = CALLERS.map((principal) => ({
     principal,
     sha256: createHash("sha256").update(principal).digest("hex"),
   }));
-  const child = fork(join(import.meta.dirname, "server.ts"), [JSON.stringify(credentials)]);
+  const child = fork(join(import.meta.dirname, "server.ts"), [
+    JSON.stringify(credentials),
+    ...(dataDir === undefined ? [] : [dataDir]),
+  ]);
   const [{ url }] = (await once(child, "message")) as [{ url: string }];
   const transport = createGrpcJsTransport(new URL(url).host);
   const contracts = createClient(ContractService, transport);
@@ -63,6 +70,8 @@ export interface Load {
   waited: number;
   /** The CPU time so far, in microseconds. */
   cpu: number;
+  /** The CPU time of all threads of the process so far, in microseconds. */
+  cpuOfAll: number;
 }
 
 export const asCaller = (caller: (typeof CALLERS)[number]) => ({

@@ -1,21 +1,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { canonicalJson, systemClock } from "@depute/core";
-import {
-  foldNodes,
-  leafHash,
-  logEntryBytes,
-  nodeHash,
-  nodesOf,
-  verifyInclusion,
-} from "@depute/dct/transparency";
+import { leafHash, verifyInclusion } from "@depute/dct/transparency";
 import { openStore } from "@depute/store";
 import { migrations, TransparencyLog } from "@depute/verifier/testing";
 import { amount } from "../amount.ts";
 import type { Benchmarks } from "../bench.ts";
 import { engine, issuer } from "./client.ts";
+import { bytesOf, fillLog } from "./fill-log.ts";
 
 const LEAVES = amount(1_000_000);
 
@@ -25,7 +18,7 @@ const benchmarks: Benchmarks = async () => {
   const file = join(folder, "verifier.sqlite");
   const onError = (error: unknown) => console.error(error);
   await (await openStore({ file, migrations, onError })).close();
-  const root = fill(file);
+  const root = fillLog(file, LEAVES);
   const store = await openStore({ file, migrations, onError });
   const log = new TransparencyLog(engine, issuer, systemClock);
   let at = 0;
@@ -88,48 +81,3 @@ const benchmarks: Benchmarks = async () => {
   ];
 };
 export default benchmarks;
-
-function bytesOf(index: number): Uint8Array {
-  return logEntryBytes({ kind: "attestation", digest: digestOf(index), time: index });
-}
-
-function digestOf(index: number): Uint8Array {
-  return engine.sha256(new TextEncoder().encode(`leaf ${index}`));
-}
-
-/** Writes the same rows as a million separate appends to the log, but in one transaction. Returns the root hash. */
-function fill(file: string): Uint8Array {
-  const database = new DatabaseSync(file);
-  database.exec("PRAGMA synchronous = OFF; BEGIN");
-  const entry = database.prepare(
-    "INSERT INTO log_entries (log_index, kind, digest, append_ms) VALUES (?, 'attestation', ?, ?)",
-  );
-  const node = database.prepare("INSERT INTO log_nodes (position, hash) VALUES (?, ?)");
-  let hashes: Uint8Array[] = [];
-  for (let i = 0; i < LEAVES; i++) {
-    entry.run(i, digestOf(i), i);
-    const hash = leafHash(engine.sha256, bytesOf(i));
-    node.run(i, hash);
-    hashes.push(hash);
-  }
-  const levels = [hashes];
-  for (let level = 1; hashes.length > 1; level++) {
-    const above: Uint8Array[] = [];
-    for (let i = 0; i + 1 < hashes.length; i += 2) {
-      const hash = nodeHash(engine.sha256, hashes[i] as Uint8Array, hashes[i + 1] as Uint8Array);
-      node.run(level * 2 ** 40 + i / 2, hash);
-      above.push(hash);
-    }
-    levels.push(above);
-    hashes = above;
-  }
-  const frontier = nodesOf({ begin: 0, end: LEAVES }).map(
-    ({ level, index }) => levels[level]?.[index] as Uint8Array,
-  );
-  database
-    .prepare("INSERT INTO log_state (id, size, frontier) VALUES (1, ?, ?)")
-    .run(LEAVES, Buffer.concat(frontier));
-  database.exec("COMMIT");
-  database.close();
-  return foldNodes(engine.sha256, frontier);
-}

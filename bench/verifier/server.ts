@@ -9,13 +9,14 @@ import { verifier } from "@depute/verifier";
 
 /**
  * Runs the verifier and the tokens service in a separate process, so that the client's work is not measured. The
- * argument is the content of the credentials file. The process reports its port and answers each message with its Load
+ * arguments are the content of the credentials file, and optionally a data folder that is kept. The process reports its port and answers each message with its Load
  * since the previous message.
  */
 const TICK_MS = 2;
-const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));
+const [credentials = "[]", givenDir] = process.argv.slice(2);
+const dataDir = givenDir ?? mkdtempSync(join(tmpdir(), "depute-bench-"));
 const credentialsFile = join(dataDir, "credentials.json");
-writeFileSync(credentialsFile, process.argv[2] ?? "[]");
+writeFileSync(credentialsFile, credentials);
 const program = { name: "bench" };
 const bus = createBus({ onError: (error) => console.error(error) });
 const log = createLogger({ level: "fatal", name: "bench" });
@@ -46,14 +47,15 @@ setInterval(() => {
   last = now;
 }, TICK_MS).unref();
 process.on("message", () => {
-  process.send?.({ held: longestHold, waited, cpu: cpuOf(process.threadCpuUsage()) });
+  const cpu = cpuOf(process.threadCpuUsage());
+  process.send?.({ held: longestHold, waited, cpu, cpuOfAll: cpuOf(process.cpuUsage()) });
   longestHold = 0;
   waited = 0;
 });
 process.on("disconnect", async () => {
   await host.stop();
   await bus.close();
-  rmSync(dataDir, { recursive: true, force: true });
+  if (givenDir === undefined) rmSync(dataDir, { recursive: true, force: true });
   process.exit();
 });
 process.send?.({ url: host.urls.verifier });

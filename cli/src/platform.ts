@@ -1,4 +1,5 @@
-import { createBus } from "@depute/bus";
+import { createBus, openSharedMemory } from "@depute/bus";
+import { systemClock, systemTimers } from "@depute/core";
 import {
   type CommonSettings,
   commonSettings,
@@ -68,18 +69,27 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   if (settings.socketDir === "")
     for (const module of listen) await requireFree(settings.host, portOf(settings, module), `${module}Port`);
   const log = createLogger({ level: settings.logLevel, name });
+  const redisCa = readAuthorities(settings);
+  const onBusError = (err: unknown, what: string) => log.warn({ err }, what);
   const bus = createBus({
     redisUrl: settings.redisUrl === "" ? undefined : settings.redisUrl,
-    redisCa: readAuthorities(settings),
+    redisCa,
     ...(settings.replicated && {
       postgres: { url: settings.postgresUrl, namespace: settings.postgresSchemaPrefix },
     }),
-    onError: (err, what) => log.warn({ err }, what),
+    onError: onBusError,
   });
   const host = await hostServices({
     modules: loaded.map((module) => ({ module, settings, listen: listen.includes(module.name) })),
     common: settings,
     bus,
+    ...(settings.redisUrl !== "" && {
+      sharedMemory: (namespace) =>
+        openSharedMemory({
+          ...{ url: settings.redisUrl, ca: redisCa, namespace, onError: onBusError },
+          ...{ clock: systemClock, timers: systemTimers },
+        }),
+    }),
     log,
     name,
     version: version(),

@@ -24,6 +24,7 @@ export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
   createToken: async () => (await import("./client/token-create.ts")).createToken,
   inspectToken: async () => (await import("./client/token-inspect.ts")).inspectToken,
   revokeToken: async () => (await import("./client/token-revoke.ts")).revokeToken,
+  purgeOrganization: async () => (await import("./client/purge-organization.ts")).purgeOrganization,
   exportAudit: async () => (await import("./client/audit.ts")).exportAudit,
   verifyAudit: async () => (await import("./client/audit.ts")).verifyAudit,
   newKey: async () => (await import("./client/key-new.ts")).newKey,

@@ -1,5 +1,5 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { holderHeaders } from "@depute/client";
+import { connect, holderHeaders } from "@depute/client";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -8,11 +8,12 @@ import { BUYER, introduceAll, marketAt, offerOf, requestOf, SELLER } from "./mar
 
 let platform: TestPlatform;
 const keypair = generateKeypair(engine);
+const seller = generateKeypair(engine);
 const REQUESTS = "/agenta/execution_requests";
 
 beforeAll(async () => {
   platform = await startPlatform();
-  await introduceAll(platform, { [BUYER]: keypair.principal.id });
+  await introduceAll(platform, { [BUYER]: keypair.principal.id, [SELLER]: seller.principal.id });
 });
 afterAll(() => platform.stop());
 
@@ -71,6 +72,26 @@ test.each([
   const path = `${REQUESTS}/${id}`;
   const headers = holderHeaders({ engine, keypair, publicUrl: platform.url }, path, method);
   expect((await fetch(`${platform.url}${path}`, { method: "HEAD", headers })).status).toBe(status);
+});
+
+test("an execution is found by its receipt, and shows the blocks of its token to the buyer alone", async () => {
+  const offer = await marketAt(platform.url).publish(offerOf());
+  const token = await tokenFor(`${SELLER}/${String(offer.offer_id)}`);
+  const { receipt_id: value } = await asHolder(REQUESTS, "POST", token).request(requestOf(offer));
+  const read = async (key: typeof keypair) => {
+    const depute = connect(platform.url, { key });
+    const name = { case: "receiptId", value } as const;
+    const { execution } = await depute.services.executions.getExecution({ name });
+    depute.close();
+    return execution;
+  };
+  const own = await read(keypair);
+  expect(own).toMatchObject({ buyerPrincipal: keypair.principal.id, authorityKnown: true });
+  expect(own?.authorityRevocationIds).toEqual([expect.stringMatching(/^[\w-]{43}$/)]);
+  expect(await read(seller)).toMatchObject({
+    ...{ buyerPrincipal: "", authorityKnown: false, authorityRevocationIds: [] },
+  });
+  await expect(read(generateKeypair(engine))).rejects.toThrow(/not_found/);
 });
 
 test("under a token it buys only within the token's capabilities", async () => {

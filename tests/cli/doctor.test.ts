@@ -16,7 +16,7 @@ describe("the command", () => {
     expect(out).toContain(
       "FAIL  credentials: calls without credentials are served; set DEPUTE_AUTH=required",
     );
-    expect(out.trim().split("\n")).toHaveLength(15);
+    expect(out.trim().split("\n")).toHaveLength(16);
   });
 
   test("passes a deployment with real files, and prints JSON", async () => {

@@ -95,4 +95,26 @@ describe.skipIf(!hasBrowser())("reviews in a browser", () => {
     const { review } = await platform.clients.reviews.getReview({ reviewId });
     expect(review?.reason).toBe("wrong color");
   });
+
+  test("a proposed grant states what an approval does, and is granted", async () => {
+    const { page, open } = opened;
+    const { proposal } = await platform.clients.proposals.createProposal({
+      ...{ requestId: crypto.randomUUID(), justification: "she maintains its agents" },
+      grant: { case: "organizationProof", value: { organization: "acme", principal: "ada" } },
+    });
+    await open("#/reviews");
+    await page.getByRole("link", { name: "ada acts for the organization acme" }).click();
+    await page.getByRole("heading", { name: "Proposal" }).waitFor();
+    await page.getByText("Proposed grant").waitFor();
+    await page.getByText("she maintains its agents").waitFor();
+    await page.getByRole("button", { name: "Approve" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("The platform makes the grant in your name.").waitFor();
+    await dialog.getByRole("button", { name: "Approve" }).click();
+    await page.locator(".page-head .tag", { hasText: "Approved" }).waitFor();
+    const id = proposal?.id ?? "";
+    const stateOf = async () =>
+      (await platform.clients.proposals.getProposal({ proposalId: id })).proposal?.state;
+    await expect.poll(stateOf, { timeout: 10_000 }).toBe(2);
+  });
 });

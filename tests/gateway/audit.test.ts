@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { generateKeypair } from "@depute/dct";
+import { createProof, generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { call, type Json, startApart, startPlatform, type TestPlatform } from "./platform.ts";
@@ -82,6 +82,54 @@ describe.each([
     expect(await recorded({ requestId: "request-a2a", source: "tasks" })).toMatchObject({
       ...{ caller: GLOBEX, wire: "a2a", address: "127.0.0.1", decision: "AUDIT_DECISION_ALLOWED" },
     });
+  });
+
+  test("has one request id for the decisions of every service on one call", async () => {
+    const key = generateKeypair(engine);
+    const path = "/depute.registry.v1.AgentService/RegisterAgent";
+    const proof = createProof(engine, key, { htm: "POST", htu: `${platform.url}${path}` });
+    const agent = { id: "of-two", version: "1", principal: key.principal.id };
+    const headers = { dpop: proof, "depute-request-id": "request-of-two" };
+    expect((await post(path, { requestId: "of-two", agent }, headers)).status).toBe(200);
+    const filter = { requestId: "request-of-two" };
+    const [proven, decided] = [
+      await recorded({ ...filter, source: "tokens" }),
+      await recorded({ ...filter, source: "registry" }),
+    ];
+    expect(proven).toMatchObject({ kind: "verify_proof", principal: key.principal.id });
+    expect(decided).toMatchObject({ kind: "call", caller: key.principal.id });
+  });
+
+  test("has nothing that counts as a credential, and no payload", async () => {
+    const key = generateKeypair(engine);
+    const path = "/depute.registry.v1.AgentService/RegisterAgent";
+    const proof = createProof(engine, key, { htm: "POST", htu: `${platform.url}${path}` });
+    const forged = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${"p".repeat(40)}.`;
+    const payload = "a-text-of-the-payload";
+    const agent = { id: "quiet", version: "1", description: payload, principal: GLOBEX };
+    const body = { requestId: "no-secret", agent };
+    const attempts: Record<string, string>[] = [
+      { dpop: proof },
+      { authorization: `Bearer ${forged}` },
+      { authorization: `DPoP ${"t".repeat(200)}`, dpop: proof },
+      { "x-api-key": "an-unknown-key-of-the-test" },
+      as("globex"),
+    ];
+    for (const headers of attempts) await post(path, body, headers);
+    const last = { requestId: "still-none", agent: { ...agent, id: "quiet-too" } };
+    const again = await post(path, last, as("globex", "request-after-secrets"));
+    expect(again.status).toBe(200);
+    await recorded({ requestId: "request-after-secrets" });
+    const answer = await post(
+      "/depute.tokens.v1.AuditService/ListAuditRecords",
+      { pageSize: 1000 },
+      as("auditor"),
+    );
+    const log = await answer.text();
+    expect(log).toContain("request-after-secrets");
+    const secrets = [...Object.values(SECRETS), ...attempts.flatMap((one) => Object.values(one)), payload];
+    for (const secret of secrets.flatMap((text) => text.split(" ")).filter((text) => text.length > 10))
+      expect(log.includes(secret), secret).toBe(false);
   });
 
   test("has the denied read of a caller that may not read it", async () => {

@@ -94,22 +94,24 @@ test("two organizations do not disturb each other", async () => {
 
 const message = (id: string) => ({ messageId: id, role: "ROLE_USER", parts: [{ text: "count" }] });
 const configuration = { returnImmediately: true };
+const work = (id: string) => ({ task: { id, desc: "x", timeout_ms: 60_000 } });
 test.each([
-  ["a2a", "/a2a/worker", (id: string) => call("SendMessage", { message: message(id), configuration })],
-  [
-    "nekte",
-    "/nekte/worker",
-    (id: string) => call("nekte.delegate", { task: { id, desc: "x", timeout_ms: 60_000 } }),
-  ],
-])("the wire %s refuses in its own form", async (name, path, body) => {
-  const headers = { authorization: authorization(name), "a2a-version": "1.0" };
-  const first = await fetch(`${platform.url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify(body("first")),
-  });
+  {
+    wire: "a2a",
+    path: "/a2a/worker",
+    body: (id: string) => call("SendMessage", { message: message(id), configuration }),
+    refusal: '"metadata":{"limit":"principal_open_tasks","max":"1","retry_after_ms":"1000"}',
+  },
+  {
+    wire: "nekte",
+    path: "/nekte/worker",
+    body: (id: string) => call("nekte.delegate", work(id)),
+    refusal: "the principal has used its quota of 1 open tasks; call again in 1000 ms",
+  },
+])("the wire $wire refuses in its own form", async ({ wire, path, body, refusal }) => {
+  const headers = { authorization: authorization(wire), "a2a-version": "1.0" };
+  const first = await platform.post(path, body("first"), headers);
   expect(first.status).toBe(200);
   await first.body?.cancel();
-  const text = await (await platform.post(path, body("second"), headers)).text();
-  expect(text).toContain("the principal has used its quota of 1 open tasks; call again in 1000 ms");
+  expect(await (await platform.post(path, body("second"), headers)).text()).toContain(refusal);
 });

@@ -7,7 +7,7 @@ import { nativeEngine as engine } from "@depute/dct/native";
 import { fromConnectError } from "@depute/service";
 import { startTestIssuer, type TestIssuer } from "@depute/service/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startApart, startPlatform } from "../gateway/platform.ts";
+import { startApart, startPlatform, value } from "../gateway/platform.ts";
 
 const worker = generateKeypair(engine).principal.id;
 
@@ -122,5 +122,22 @@ describe.each([
       return all.records.map(({ organization }) => organization);
     };
     await expect.poll(organizations, { timeout: 10_000 }).toContain("globex");
+  });
+
+  test("as auditor of an organization explains its tasks; to it the others do not exist", async () => {
+    const { tasks, delegations } = platform.clients;
+    const created = async (sub: string) => {
+      const draft = { agentId: "clerk", description: "copy a page", input: value({}) };
+      return (await tasks.createTask({ requestId: requestId(), draft }, await as(sub))).task?.id ?? "";
+    };
+    const explained = async (taskId: string, sub: string) =>
+      delegations
+        .explainAuthority({ subject: { case: "taskId", value: taskId } }, await as(sub))
+        .then(({ explanation }) => explanation?.principal ?? "")
+        .catch((thrown: unknown) => ConnectError.from(thrown).rawMessage);
+    const [own, other] = [await created("ann"), await created("gus")];
+    expect(await explained(own, "ada")).toBe("ann@acme");
+    expect(await explained(other, "ada")).toBe(await explained("no-such-task", "ada"));
+    expect(await explained(own, "gus")).toBe("no such task");
   });
 });

@@ -23,6 +23,7 @@ const NAMES = {
   minter: Role.MINTER,
   auditor: Role.AUDITOR,
   operator: Role.OPERATOR,
+  platform: Role.PLATFORM,
 } as const;
 type Name = keyof typeof NAMES;
 

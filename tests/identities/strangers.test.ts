@@ -55,6 +55,7 @@ const UNKNOWN: Record<string, string> = {
   revocation: "A".repeat(43),
   key: "019f0000-0000-7000-8000-000000000007",
   review: "019f0000-0000-7000-8000-000000000008",
+  proposal: "019f0000-0000-7000-8000-000000000009",
   digest: digestOf("no such evidence"),
   organization: "absent organization",
   principal: generateKeypair(engine).principal.id,
@@ -119,6 +120,11 @@ const READINGS: Readonly<Record<string, readonly Reading[]>> = {
     { list: {} },
     agent((sellerAgentId) => ({ sellerAgentId })),
     { of: "organization", request: (organizationId) => ({ organizationId }) },
+  ],
+  "registry.v1.ProposalService/GetProposal": [{ of: "proposal", request: (proposalId) => ({ proposalId }) }],
+  "registry.v1.ProposalService/ListProposals": [
+    { list: {} },
+    { of: "principal", request: (proposer) => ({ proposer }) },
   ],
   "registry.v1.TrustService/GetTrust": [agent((agentId) => ({ agentId }))],
   "registry.v1.TrustService/ExplainTrust": [agent((agentId) => ({ agentId }))],
@@ -236,6 +242,10 @@ const READINGS: Readonly<Record<string, readonly Reading[]>> = {
   "verifier.v1.LogService/GetInclusionProof": [{ open: "the log is public" }],
   "verifier.v1.LogService/GetConsistencyProof": [{ open: "the log is public" }],
   "verifier.v1.LogService/ListLogEntries": [{ list: {} }],
+  "verifier.v1.WitnessService/GetWitnessedPlatform": [
+    { of: "principal", request: (platform) => ({ platform }) },
+  ],
+  "verifier.v1.WitnessService/ListWitnessedPlatforms": [{ list: {} }],
   "verifier.v1.ReviewService/GetReview": [{ of: "review", request: (reviewId) => ({ reviewId }) }],
   "verifier.v1.ReviewService/ListReviews": [
     { list: {} },
@@ -304,6 +314,10 @@ async function createRecords(): Promise<void> {
   await post("acme", "registry.v1.OrganizationService/AdmitMember", {
     organization: ORGANIZATION,
     principal: PRINCIPALS.seller,
+  });
+  const { proposal } = await post("acme", "registry.v1.ProposalService/CreateProposal", {
+    ...{ requestId: requestId(), justification: WORD },
+    organizationProof: { organization: ORGANIZATION },
   });
   await post("seller", "registry.v1.AgentService/RegisterAgent", {
     requestId: requestId(),
@@ -391,7 +405,7 @@ async function createRecords(): Promise<void> {
     ...{ delegation: minted.delegationId, revocation: minted.revocationId, key: key.key.id },
     ...{ review: (await reviews()).reviews[0].id, digest: stored.digest, organization: ORGANIZATION },
     ...{ principal: PRINCIPALS.acme, offer: offer.offer_id, receipt: execution.request_id },
-    authority: "acme-hidden.example",
+    ...{ authority: "acme-hidden.example", proposal: proposal.id },
   });
 }
 

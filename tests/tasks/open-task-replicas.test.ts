@@ -33,9 +33,7 @@ describe.skipIf(postgres === undefined)("two replicas of the tasks service", () 
   test("grant the places of a principal once, and a task that ends at one frees its place at the other", async () => {
     const agentId = await stage.agent();
     const create = (n: number): Promise<Json> =>
-      stage
-        .at(n)
-        .call(`${TASKS}/CreateTask`, { requestId: crypto.randomUUID(), draft: { agentId } }, ada);
+      stage.at(n).call(`${TASKS}/CreateTask`, { requestId: crypto.randomUUID(), draft: { agentId } }, ada);
     const answers = await Promise.all(Array.from({ length: 5 * PLACES }, (_, n) => create(n)));
     const created = answers.filter(({ code }) => code === undefined);
     expect(created).toHaveLength(PLACES);
@@ -43,7 +41,7 @@ describe.skipIf(postgres === undefined)("two replicas of the tasks service", () 
       expect(code).toBe("resource_exhausted");
       expect(message).toContain(`its quota of ${PLACES} open tasks`);
     }
-    const { id: taskId } = created[0]?.task as TaskJson;
+    const { id: taskId } = (created[0]?.task ?? {}) as TaskJson;
     await stage.at(0).call(`${TASKS}/CancelTask`, { taskId }, ada);
     expect((await create(1)).code).toBeUndefined();
     expect((await create(0)).code).toBe("resource_exhausted");

@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), "depute-explain-"));
 beforeAll(async () => {
   platform = await startPlatform();
   await introduce(platform, "idle", [["count"]], worker.principal.id);
-});
+}, 180_000);
 afterAll(async () => {
   await platform.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -165,7 +165,7 @@ test.runIf(hasPython)(
     const { ok, checks } = verifyAuthorityBundle(engine, bundle, trusted);
     expect({ ok, names: checks.map(({ name }) => name) }).toEqual({
       ok: true,
-      names: ["signature", "blocks", "revocations", "attestation", "log"],
+      names: ["signature", "proofs", "blocks", "revocations", "attestation", "log"],
     });
     expect(byPython(bundle, ...keys)).toEqual({ status: 0, out: "valid" });
     expect(byPython(bundle.replace('"words":3', '"words":4'), ...keys)).toMatchObject({ status: 1 });

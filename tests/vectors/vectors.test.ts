@@ -6,6 +6,7 @@ import { agentaDigestOperations } from "./platform/agenta-digests.ts";
 import type { Operations } from "./platform/answer.ts";
 import { aspEnvelopeOperations } from "./platform/asp-envelopes.ts";
 import { attestationOperations } from "./platform/attestations.ts";
+import { authorityBundleOperations } from "./platform/authority-bundles.ts";
 import { canonicalJsonOperations } from "./platform/canonical-json.ts";
 import { dsseOperations } from "./platform/dsse.ts";
 import { holderProofOperations } from "./platform/holder-proofs.ts";
@@ -20,6 +21,7 @@ const PLATFORM: Readonly<Record<string, Operations>> = {
   "keys-and-principals": keyOperations,
   tokens: tokenOperations,
   transcripts: transcriptOperations,
+  "authority-bundles": authorityBundleOperations,
   "agenta-digests": agentaDigestOperations,
   "holder-proofs": holderProofOperations,
   "holder-sessions": holderSessionOperations,

@@ -1,6 +1,7 @@
 import { agentaDigestVectors } from "./agenta-digests.ts";
 import { aspEnvelopeVectors } from "./asp-envelopes.ts";
 import { attestationVectors } from "./attestations.ts";
+import { authorityBundleVectors } from "./authority-bundles.ts";
 import { canonicalJsonVectors } from "./canonical-json.ts";
 import { dsseVectors } from "./dsse.ts";
 import { holderProofVectors } from "./holder-proofs.ts";
@@ -23,6 +24,7 @@ export const FAMILIES: Readonly<Record<string, () => VectorFile>> = {
   attestations: attestationVectors,
   dsse: dsseVectors,
   transcripts: transcriptVectors,
+  "authority-bundles": authorityBundleVectors,
   "agenta-digests": agentaDigestVectors,
 };
 

@@ -18,6 +18,7 @@ import attestations
 import dsse
 import transcripts
 import agenta_digests
+import authority_bundle
 import tokens
 from refusal import Refusal
 
@@ -32,6 +33,7 @@ CHECKS = {
     "attestations": attestations.OPERATIONS,
     "dsse": dsse.OPERATIONS,
     "transcripts": transcripts.OPERATIONS,
+    "authority-bundles": authority_bundle.OPERATIONS,
     "agenta-digests": agenta_digests.OPERATIONS,
 }
 

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type CommonSettings, mergeSettings, readWithSources, type SettingsTable } from "@depute/service";
 import { snapshotFiles } from "@depute/store/maintenance";
@@ -7,7 +7,9 @@ import { CommandError, EXIT } from "../exit-codes.ts";
 import { platformSettings } from "../modules.ts";
 import { version } from "../version.ts";
 import { copyInto, emptyFolder, namesOf, syncFolder, writeDurably } from "./files.ts";
-import { described, FORMAT, MANIFEST, type Manifest } from "./manifest.ts";
+import { readSealer } from "./key-secrets.ts";
+import { described, describedContent, FORMAT, MANIFEST, type Manifest } from "./manifest.ts";
+import { SEALED_KEYS, type Sealer, sealKeys } from "./sealed-keys.ts";
 
 const OWN_SETTINGS = {
   to: { type: "string", default: "", help: "new folder of the backup", group: "Backup" },
@@ -17,10 +19,30 @@ const OWN_SETTINGS = {
     help: "new folder of the keys, which belong to another place than the records; empty: keys are not copied",
     group: "Backup",
   },
+  keys: {
+    type: "bool",
+    default: false,
+    help: "whether the backup has the keys too, sealed by a passphrase or for a recipient",
+    group: "Backup",
+  },
+  keysPassphraseFile: {
+    type: "string",
+    default: "",
+    help: "file with the passphrase of sealed keys, of at least 12 characters; keep it apart from the backup",
+    group: "Backup",
+  },
+  keysRecipientFile: {
+    type: "string",
+    default: "",
+    help: "PEM file with the X25519 public key for which keys are sealed, so that this machine cannot open them",
+    group: "Backup",
+  },
 } as const satisfies SettingsTable;
 
 const DATABASE = ".sqlite";
 const KEY = ".key";
+/** Files that a backup makes itself. */
+const OWN_FILES: ReadonlySet<string> = new Set([MANIFEST, SEALED_KEYS]);
 
 /**
  * `depute backup`: copies the records of a data folder, even while the platform runs. All copied records show the state
@@ -40,6 +62,7 @@ export async function backup(args: readonly string[]): Promise<number> {
   );
   const { dataDir, postgresUrl } = settings as unknown as CommonSettings;
   const { to, keysTo } = settings as { to: string; keysTo: string };
+  const sealer = sealerOf(settings as unknown as KeySettings);
   if (postgresUrl !== "")
     throw new CommandError(
       "the records are in Postgres; use pg_dump as docs/operations.md says, which copies all schemas at one instant",
@@ -54,6 +77,9 @@ export async function backup(args: readonly string[]): Promise<number> {
   if (databases.length === 0)
     throw new CommandError(`${dataDir} has no records; name the data folder with --data-dir`);
   const advice = "name a new folder";
+  const keys = names.filter((name) => name.endsWith(KEY));
+  if (sealer !== undefined && keys.length === 0)
+    throw new CommandError(`${dataDir} has no keys; they are at the places of the settings, so omit --keys`);
   emptyFolder(to, advice);
   if (keysTo !== "") emptyFolder(keysTo, advice);
 
@@ -61,8 +87,9 @@ export async function backup(args: readonly string[]): Promise<number> {
   // newer than the copied log. Otherwise the service would take a restored store for an old store.
   const beside = names.filter((name) => isBeside(name, databases));
   for (const name of beside) copyInto(join(dataDir, name), to, name);
-  const keys = names.filter((name) => name.endsWith(KEY));
   if (keysTo !== "") for (const name of keys) copyInto(join(dataDir, name), keysTo, name);
+  const contents = keys.map((name) => ({ name, content: readFileSync(join(dataDir, name)) }));
+  if (sealer !== undefined) writeDurably(join(to, SEALED_KEYS), sealKeys(contents, sealer));
   await snapshotFiles(databases.map((name) => ({ source: join(dataDir, name), target: join(to, name) })));
 
   const manifest: Manifest = {
@@ -70,19 +97,44 @@ export async function backup(args: readonly string[]): Promise<number> {
     version: version(),
     createTime: new Date().toISOString(),
     files: await Promise.all([...databases, ...beside].map((name) => described(name, join(to, name)))),
-    keys: await Promise.all(keys.map((name) => described(name, join(dataDir, name)))),
+    keys: contents.map(({ name, content }) => describedContent(name, content)),
+    ...(sealer !== undefined && { sealedKeys: await described(SEALED_KEYS, join(to, SEALED_KEYS)) }),
     settings: shownSettings(table, settings, sourceOf),
   };
   writeDurably(join(to, MANIFEST), `${JSON.stringify(manifest, undefined, 2)}\n`);
   for (const folder of keysTo === "" ? [to] : [to, keysTo]) syncFolder(folder);
   const bytes = manifest.files.reduce((sum, each) => sum + each.bytes, 0);
   console.log(`${to} has ${databases.length} databases and ${beside.length} other files, ${bytes} bytes`);
-  console.log(
-    keysTo === ""
-      ? `the keys ${keys.join(", ")} are not in it; copy them with --keys-to, to another place`
-      : `${keysTo} has the keys ${keys.join(", ")}; keep it apart from the records`,
-  );
+  const listed = keys.join(", ");
+  if (sealer !== undefined) console.log(`${join(to, SEALED_KEYS)} has the keys ${listed}, sealed`);
+  if (keysTo !== "") console.log(`${keysTo} has the keys ${listed}; keep it apart from the records`);
+  if (sealer === undefined && keysTo === "")
+    console.log(
+      `the keys ${listed} are not in it; seal them into it with --keys, or copy them with --keys-to`,
+    );
   return EXIT.ok;
+}
+
+interface KeySettings {
+  readonly keys: boolean;
+  readonly keysPassphraseFile: string;
+  readonly keysRecipientFile: string;
+}
+
+/**
+ * Returns what seals the keys; undefined where the backup has none.
+ *
+ * @throws CommandError for keys without a secret, and for a secret without keys
+ */
+function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings): Sealer | undefined {
+  const sealer = readSealer(keysPassphraseFile, keysRecipientFile);
+  if (keys && sealer === undefined)
+    throw new CommandError(
+      "--keys needs a secret: name the file of a passphrase with --keys-passphrase-file, or of a public key with --keys-recipient-file",
+    );
+  if (!keys && sealer !== undefined)
+    throw new CommandError("a secret for keys is named and --keys is not; add --keys, or omit the secret");
+  return sealer;
 }
 
 /**
@@ -90,7 +142,7 @@ export async function backup(args: readonly string[]): Promise<number> {
  * not included, and neither are drafts.
  */
 function isBeside(name: string, databases: readonly string[]): boolean {
-  if (name.endsWith(DATABASE) || name.endsWith(KEY) || name.endsWith(".new") || name === MANIFEST)
+  if (name.endsWith(DATABASE) || name.endsWith(KEY) || name.endsWith(".new") || OWN_FILES.has(name))
     return false;
   return !databases.some((database) => name.startsWith(`${database}-`));
 }

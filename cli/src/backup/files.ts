@@ -36,8 +36,8 @@ export function copyInto(source: string, folder: string, name: string): void {
 }
 
 /** Writes a file durably, with the mode 0600. */
-export function writeDurably(path: string, text: string): void {
-  writeFileSync(path, text, { mode: 0o600, flag: "wx" });
+export function writeDurably(path: string, content: string | Uint8Array): void {
+  writeFileSync(path, content, { mode: 0o600, flag: "wx" });
   syncPath(path, "r+");
 }
 

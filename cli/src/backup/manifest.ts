@@ -32,6 +32,8 @@ export interface Manifest {
    * does not reveal it.
    */
   readonly keys: readonly BackupFile[];
+  /** The file of the backup that has these keys, sealed; absent for a backup without keys. */
+  readonly sealedKeys?: BackupFile;
   /** The settings that differ from their defaults, without secrets. A secret is "set". */
   readonly settings: Readonly<Record<string, unknown>>;
 }
@@ -47,6 +49,11 @@ export async function described(name: string, path: string): Promise<BackupFile>
     }
   });
   return { name, bytes, sha256: hash.digest("hex") };
+}
+
+/** Returns size and digest of a content. */
+export function describedContent(name: string, content: Uint8Array): BackupFile {
+  return { name, bytes: content.length, sha256: createHash("sha256").update(content).digest("hex") };
 }
 
 /**
@@ -65,6 +72,8 @@ export function parseManifest(text: string): Manifest {
   for (const list of [value.files, value.keys]) {
     if (!Array.isArray(list) || !list.every(isFile)) throw new Error("its list of files is malformed");
   }
+  if (value.sealedKeys !== undefined && !isFile(value.sealedKeys))
+    throw new Error("its sealed keys are malformed");
   return value as Manifest;
 }
 

@@ -5,15 +5,43 @@ import { checkFile } from "@depute/store/maintenance";
 import { readConfigFile } from "../config/config-file.ts";
 import { CommandError, EXIT } from "../exit-codes.ts";
 import { platformSettings } from "../modules.ts";
-import { copyInto, emptyFolder, syncFolder } from "./files.ts";
-import { type BackupFile, described, MANIFEST, type Manifest, parseManifest } from "./manifest.ts";
+import { copyInto, emptyFolder, syncFolder, writeDurably } from "./files.ts";
+import { readOpener } from "./key-secrets.ts";
+import {
+  type BackupFile,
+  described,
+  describedContent,
+  MANIFEST,
+  type Manifest,
+  parseManifest,
+} from "./manifest.ts";
+import {
+  type KeyContent,
+  MAX_SEALED_BYTES,
+  type Opener,
+  openKeys,
+  SEALED_KEYS,
+  SealedKeysError,
+} from "./sealed-keys.ts";
 
 const OWN_SETTINGS = {
   from: { type: "string", default: "", help: "folder of the backup", group: "Restore" },
   keysFrom: {
     type: "string",
     default: "",
-    help: "folder of the keys; empty: keys are elsewhere, by settings such as --root-key-file",
+    help: "folder of the keys; empty: keys are sealed in the backup, or elsewhere, by settings such as --root-key-file",
+    group: "Restore",
+  },
+  keysPassphraseFile: {
+    type: "string",
+    default: "",
+    help: "file with the passphrase that opens the backup's sealed keys",
+    group: "Restore",
+  },
+  keysIdentityFile: {
+    type: "string",
+    default: "",
+    help: "PEM file with the X25519 private key that opens the backup's sealed keys",
     group: "Restore",
   },
 } as const satisfies SettingsTable;
@@ -31,7 +59,8 @@ export async function restore(args: readonly string[]): Promise<number> {
     await readConfigFile(args, table),
   );
   const { dataDir, postgresUrl } = settings as unknown as CommonSettings;
-  const { from, keysFrom } = settings as { from: string; keysFrom: string };
+  const { from, keysFrom, ...secrets } = settings as unknown as RestoreSettings;
+  const opener = readOpener(secrets.keysPassphraseFile, secrets.keysIdentityFile);
   if (postgresUrl !== "")
     throw new CommandError(
       "the records belong to Postgres; restore them with pg_restore as docs/operations.md says",
@@ -40,6 +69,10 @@ export async function restore(args: readonly string[]): Promise<number> {
   const manifest = readManifest(from);
   await checkFiles(from, manifest.files);
   if (keysFrom !== "") await checkFiles(keysFrom, manifest.keys);
+  if (manifest.sealedKeys !== undefined) await checkFiles(from, [manifest.sealedKeys]);
+  if (opener !== undefined && keysFrom !== "")
+    throw new CommandError("--keys-from and a secret of sealed keys exclude one another; name one of both");
+  const opened = opener === undefined ? [] : openSealed(from, manifest, opener);
   emptyFolder(dataDir, "name a new folder with --data-dir, or move the old one away");
 
   const draft = `${resolve(dataDir)}.restoring`;
@@ -48,6 +81,7 @@ export async function restore(args: readonly string[]): Promise<number> {
   try {
     for (const { name } of manifest.files) copyInto(join(from, name), draft, name);
     if (keysFrom !== "") for (const { name } of manifest.keys) copyInto(join(keysFrom, name), draft, name);
+    for (const { name, content } of opened) writeDurably(join(draft, name), content);
     for (const { name } of manifest.files) if (name.endsWith(".sqlite")) checkFile(join(draft, name));
     syncFolder(draft);
     renameSync(draft, dataDir);
@@ -58,13 +92,48 @@ export async function restore(args: readonly string[]): Promise<number> {
   }
   console.log(`${dataDir} has the records of ${manifest.createTime}, made by version ${manifest.version}`);
   const keys = manifest.keys.map(({ name }) => name).join(", ");
-  if (keysFrom === "" && keys !== "")
-    console.log(`put the keys ${keys} into it, or name them by their settings, before the start`);
+  if (keysFrom === "" && opener === undefined && keys !== "")
+    console.log(
+      manifest.sealedKeys === undefined
+        ? `put the keys ${keys} into it, or name them by their settings, before the start`
+        : `it has no keys: ${keys} are sealed in ${join(from, SEALED_KEYS)}; restore again with their secret, or name them by their settings`,
+    );
   const names = Object.keys(manifest.settings);
   if (names.length > 0)
     console.log(`the platform had these settings: ${names.join(", ")}; see ${join(from, MANIFEST)}`);
   return EXIT.ok;
 }
+
+interface RestoreSettings {
+  readonly from: string;
+  readonly keysFrom: string;
+  readonly keysPassphraseFile: string;
+  readonly keysIdentityFile: string;
+}
+
+/**
+ * Opens the sealed keys of a backup, and compares them with its manifest.
+ *
+ * @throws CommandError for another secret, for a changed file, and for a backup without keys
+ */
+function openSealed(folder: string, manifest: Manifest, opener: Opener): readonly KeyContent[] {
+  const path = join(folder, SEALED_KEYS);
+  if (manifest.sealedKeys === undefined)
+    throw new CommandError(`${folder} has no sealed keys; omit the secret, or use a backup made with --keys`);
+  if (manifest.sealedKeys.bytes > MAX_SEALED_BYTES)
+    throw new CommandError(`${path} is larger than ${MAX_SEALED_BYTES} bytes; use another backup`);
+  try {
+    const opened = openKeys(readFileSync(path, "utf8"), opener);
+    const found = opened.map(({ name, content }) => describedContent(name, content));
+    if (JSON.stringify(found) === JSON.stringify(manifest.keys.map(plain))) return opened;
+  } catch (error) {
+    if (error instanceof SealedKeysError) throw new CommandError(`${path}: ${error.message}`);
+    throw error;
+  }
+  throw new CommandError(`${path} has other keys than the manifest names; use another backup`);
+}
+
+const plain = ({ name, bytes, sha256 }: BackupFile): BackupFile => ({ name, bytes, sha256 });
 
 function readManifest(folder: string): Manifest {
   const path = join(folder, MANIFEST);

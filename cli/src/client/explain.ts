@@ -21,9 +21,37 @@ interface Findings {
   readonly contract: JsonObject | undefined;
 }
 
-/** `depute explain TASK`. */
+/** `depute explain [TASK | --receipt ID | --call ID]`. */
 export async function explain(invocation: Invocation): Promise<void> {
-  const taskId = String(invocation.values.TASK);
+  const { TASK: task, receipt, call } = invocation.values;
+  const given = [task, receipt, call].filter((value) => value !== undefined);
+  if (given.length !== 1) {
+    throw new CommandError("name one of TASK, --receipt and --call", EXIT.usage);
+  }
+  return task === undefined ? explainUse(invocation) : explainTask(invocation, String(task));
+}
+
+/** Tells the authority of a purchase or of a tool call. */
+async function explainUse(invocation: Invocation): Promise<void> {
+  const { receipt, call, sequence, output, bundle: file } = invocation.values;
+  const subject: JsonObject =
+    receipt === undefined
+      ? { toolCall: { requestId: String(call), sequence: String(sequence ?? 0) } }
+      : { receiptId: String(receipt) };
+  const { explanation: authority, bundle } = await connected(invocation, (connection) =>
+    connection.call("delegations", "explainAuthority", subject),
+  );
+  if (typeof file === "string") writeFileSync(file, String(bundle), { mode: 0o600 });
+  if (isDocument(output as Form)) await printDocument(output as Form, { authority: authority ?? {} });
+  else
+    write(
+      useLines(authority as JsonObject)
+        .map(oneLine)
+        .join("\n"),
+    );
+}
+
+async function explainTask(invocation: Invocation, taskId: string): Promise<void> {
   const form = invocation.values.output as Form;
   const { bundle, ...findings } = await connected(invocation, (connection) => read(connection, taskId));
   const { bundle: file } = invocation.values;
@@ -97,14 +125,54 @@ function authorityLines(task: JsonObject, authority: JsonObject | undefined): st
   if (authority === undefined) {
     return [`Authority: the delegation ${task.delegationId}, whose chain you do not see.`];
   }
+  return chainLines(authority, "when the task was created");
+}
+
+/** The lines of a chain: the person behind it, its blocks, its validity. */
+function chainLines(authority: JsonObject, then: string): string[] {
   const { onBehalfOf, blocks = [] } = authority as { onBehalfOf?: JsonObject; blocks?: JsonObject[] };
   return [
     ...(onBehalfOf === undefined
       ? []
       : [`On behalf of: ${onBehalfOf.subject} of ${onBehalfOf.issuer} (${onBehalfOf.principal}).`]),
     ...blocks.map(blockLine),
-    `The authority was ${authority.validThen ? "valid" : "not valid"} when the task was created; it is ${authority.validNow ? "valid" : "not valid"} now.`,
+    `The authority was ${authority.validThen ? "valid" : "not valid"} ${then}; it is ${authority.validNow ? "valid" : "not valid"} now.`,
   ];
+}
+
+/** The lines of an explanation of a receipt or of a tool call. */
+export function useLines(authority: JsonObject): string[] {
+  const {
+    subjectId,
+    principal,
+    receipt,
+    toolCall,
+    blocks = [],
+  } = authority as {
+    subjectId: string;
+    principal?: string;
+    receipt?: JsonObject;
+    toolCall?: { resource?: string; isAllowed?: boolean; decisions?: JsonObject[] };
+    blocks?: JsonObject[];
+  };
+  const subject =
+    receipt === undefined
+      ? `Tool call ${subjectId} of ${toolCall?.resource ?? ""}: ${toolCall?.isAllowed ? "allowed" : "denied"}.`
+      : `Receipt ${subjectId}: number ${receipt.sequence ?? 1} of the request ${receipt.requestId ?? ""}.`;
+  return [
+    subject,
+    ...(toolCall?.decisions ?? []).map(decisionLine),
+    `Authority of: ${principal || "no proven principal"}.`,
+    ...(blocks.length === 0
+      ? ["Authority: no token; the platform knew the caller by other credentials."]
+      : []),
+    ...chainLines(authority, `at ${authority.time ?? ""}`),
+  ];
+}
+
+function decisionLine({ sequence, source, time, isAllowed, reason }: JsonObject): string {
+  const outcome = isAllowed === true ? "allowed" : "denied";
+  return `Decision ${sequence ?? 0} of ${source ?? ""} at ${time ?? ""}: ${outcome}${reason ? `, ${reason}` : ""}.`;
 }
 
 function blockLine(block: JsonObject, index: number): string {

@@ -24,6 +24,8 @@ const LOADERS: Readonly<Record<ServiceName, () => Promise<DescService>>> = {
   organizations: async () =>
     (await import("@depute/contracts/depute/registry/v1/organization_service_pb")).OrganizationService,
   policy: async () => (await import("@depute/contracts/depute/registry/v1/policy_service_pb")).PolicyService,
+  proposals: async () =>
+    (await import("@depute/contracts/depute/registry/v1/proposal_service_pb")).ProposalService,
   reviews: async () => (await import("@depute/contracts/depute/verifier/v1/review_service_pb")).ReviewService,
   revocations: async () =>
     (await import("@depute/contracts/depute/tokens/v1/revocation_service_pb")).RevocationService,
@@ -31,6 +33,8 @@ const LOADERS: Readonly<Record<ServiceName, () => Promise<DescService>>> = {
   tasks: async () => (await import("@depute/contracts/depute/tasks/v1/task_service_pb")).TaskService,
   tokens: async () => (await import("@depute/contracts/depute/tokens/v1/token_service_pb")).TokenService,
   trust: async () => (await import("@depute/contracts/depute/registry/v1/trust_service_pb")).TrustService,
+  witness: async () =>
+    (await import("@depute/contracts/depute/verifier/v1/witness_service_pb")).WitnessService,
 };
 
 /** Loads the contract of a service. */

@@ -27,6 +27,17 @@ function statementLines({ ok, statement }: BundleVerdict): string[] {
   return authorityLines(statement);
 }
 
+/** The lines about the receipt, or about the tool call, of a statement. */
+function useLines({ receipt, toolCall }: Pick<AuthorityStatement, "receipt" | "toolCall">): string[] {
+  if (receipt !== undefined) return [`Receipt ${receipt.sequence} of the request ${receipt.requestId}.`];
+  if (toolCall === undefined) return [];
+  const { resource, allowed, decisions } = toolCall;
+  return [
+    `The call of ${resource} was ${allowed ? "allowed" : "denied"}.`,
+    ...decisions.map((one) => `Decision ${one.sequence} of ${one.source} at ${one.time}: ${one.reason}.`),
+  ];
+}
+
 function authorityLines({ kind, subjectId, principal, ...stated }: AuthorityStatement): string[] {
   const { onBehalfOf, blocks, time, explainTime, validThen, validNow } = stated;
   return [
@@ -34,6 +45,7 @@ function authorityLines({ kind, subjectId, principal, ...stated }: AuthorityStat
     ...(onBehalfOf === undefined
       ? []
       : [`On behalf of ${onBehalfOf.subject} of ${onBehalfOf.issuer} (${onBehalfOf.principal}).`]),
+    ...useLines(stated),
     ...blocks.map(({ delegator, delegatee, validityThen, validityNow, expireTime }, i) => {
       return `Block ${i}: ${delegator} to ${delegatee}, until ${expireTime}; then ${validityThen}, now ${validityNow}.`;
     }),

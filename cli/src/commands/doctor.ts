@@ -1,9 +1,16 @@
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, relative, resolve } from "node:path";
-import { envName, mergeSettings, readSettings, type SettingsTable } from "@depute/service";
+import {
+  envName,
+  fileOfSecret,
+  mergeSettings,
+  readSettings,
+  type SettingsTable,
+  secretFileVariable,
+} from "@depute/service";
 import { readConfigFile } from "../config/config-file.ts";
-import { CHECKS, type Facts, type FileFacts, type Status } from "../doctor/checks.ts";
+import { type CertificateFacts, CHECKS, type Facts, type FileFacts, type Status } from "../doctor/checks.ts";
 import { EXIT } from "../exit-codes.ts";
 import { platformSettings } from "../modules.ts";
 import { escapeControls } from "../print/safe-text.ts";
@@ -43,11 +50,14 @@ function factsOf(table: SettingsTable, settings: Readonly<Record<string, unknown
     settings,
     variableOf: envName,
     secretVariables: secrets.map(envName).filter((name) => (process.env[name] ?? "") !== ""),
+    secretFiles: secrets
+      .map((name) => ({ variable: secretFileVariable(name), path: fileOfSecret(name) }))
+      .filter(({ path }) => path !== ""),
     nowMs: Date.now(),
     file: fileFacts,
     certificate(path) {
       try {
-        return { expireMs: Date.parse(new X509Certificate(readFileSync(path)).validTo) };
+        return factsOfCertificate(new X509Certificate(readFileSync(path)));
       } catch {
         return undefined;
       }
@@ -55,6 +65,20 @@ function factsOf(table: SettingsTable, settings: Readonly<Record<string, unknown
     isWithin(path, folder) {
       const way = relative(resolve(folder), resolve(path));
       return !way.startsWith("..") && !isAbsolute(way);
+    },
+  };
+}
+
+function factsOfCertificate(certificate: X509Certificate): CertificateFacts {
+  return {
+    expireMs: Date.parse(certificate.validTo),
+    isFor: (host) => (certificate.checkHost(host) ?? certificate.checkIP(host)) !== undefined,
+    hasKey(path) {
+      try {
+        return certificate.checkPrivateKey(createPrivateKey(readFileSync(path)));
+      } catch {
+        return false;
+      }
     },
   };
 }

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { systemClock, systemTimers } from "@depute/core";
 import {
+  currentRequest,
   heldToken,
   holderKey,
   McpProxy,
@@ -15,6 +16,7 @@ import {
   createServiceTransport,
   defineSettings,
   fromConnectError,
+  REQUEST_ID_HEADER,
   readSettings,
   SealedSecrets,
   SettingsError,
@@ -80,14 +82,20 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
     onResourceChanged: (uri) => face.resourceChanged(uri),
     onTaskStatus: (task, connection) => proxy.taskChanged(task, connection),
   });
-  const callOptions = () =>
-    secret === undefined ? {} : { headers: { authorization: `Bearer ${secret() ?? ""}` } };
+  const callOptions = () => {
+    const headers = new Headers();
+    const { requestId = "" } = currentRequest() ?? {};
+    if (requestId !== "") headers.set(REQUEST_ID_HEADER, requestId);
+    if (secret !== undefined) headers.set("authorization", `Bearer ${secret() ?? ""}`);
+    return { headers };
+  };
   const proxy = new McpProxy({
     config,
     upstream,
     // The MCP server's tasks end together with the server. So a key that only this process has is enough.
     seal: SealedSecrets.ofProcess(),
     authoriser: new PlatformAuthoriser({
+      server: config.name,
       tokens: transport,
       registry: transport,
       clock: systemClock,

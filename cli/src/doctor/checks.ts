@@ -15,6 +15,17 @@ export interface FileFacts {
 export interface CertificateFacts {
   /** End of the certificate's validity, in milliseconds since the Unix epoch. */
   readonly expireMs: number;
+  /** Whether the certificate is for a host: a name or an IP address. */
+  readonly isFor: (host: string) => boolean;
+  /** Whether a file has the private key of the certificate. */
+  readonly hasKey: (path: string) => boolean;
+}
+
+/** A file that a secret is read from. */
+export interface SecretFile {
+  /** The environment variable that names the file. */
+  readonly variable: string;
+  readonly path: string;
 }
 
 /** The facts about a deployment that the checks use. */
@@ -25,6 +36,8 @@ export interface Facts {
   readonly variableOf: (name: string) => string;
   /** The settings whose secret is in the environment itself, and not in a file. */
   readonly secretVariables: readonly string[];
+  /** The files that the environment names for secrets. */
+  readonly secretFiles: readonly SecretFile[];
   readonly nowMs: number;
   /** Returns the facts of a file; a path may also name a folder. */
   readonly file: (path: string) => FileFacts;
@@ -109,21 +122,28 @@ export const CHECKS: readonly Check[] = [
   {
     id: "client-certificates",
     measure: "require client certificates between processes",
-    run: ({ settings }) =>
-      settings.tlsClientCaFile === ""
-        ? warn(
-            "listeners ask for no client certificate; set DEPUTE_TLS_CLIENT_CA_FILE where services run apart",
-          )
-        : ok("listeners ask for client certificates"),
+    run({ settings }) {
+      if (settings.tlsClientCaFile === "") {
+        return warn(
+          "listeners ask for no client certificate; set DEPUTE_TLS_CLIENT_CA_FILE where services run apart",
+        );
+      }
+      return settings.tlsClientAuth === "required"
+        ? ok("listeners require client certificates")
+        : warn("clients may leave out their certificate; set DEPUTE_TLS_CLIENT_AUTH=required");
+    },
   },
   {
     id: "internal-secret",
     measure: "give processes a secret of 32 random bytes",
     run({ settings }) {
-      const { length } = String(settings.internalSecret);
-      if (length === 0)
+      // During a change of the secret, the setting has one secret for each line.
+      const secrets = String(settings.internalSecret)
+        .split(/\s+/)
+        .filter((secret) => secret !== "");
+      if (secrets.length === 0)
         return warn("processes share no secret; set DEPUTE_INTERNAL_SECRET_FILE where services run apart");
-      return length < MIN_SECRET
+      return secrets.some(({ length }) => length < MIN_SECRET)
         ? fail("the internal secret is short; write 32 random bytes in base64url to its file")
         : ok("processes prove a secret to one another");
     },
@@ -147,8 +167,8 @@ export const CHECKS: readonly Check[] = [
   {
     id: "metrics",
     measure: "protect the metrics",
-    run: ({ settings }) =>
-      settings.metricsPort === 0 && settings.metricsToken === ""
+    run: ({ settings: { metricsPort, metricsToken } }) =>
+      metricsPort === 0 && metricsToken === ""
         ? fail("everybody can read the metrics; set DEPUTE_METRICS_PORT or DEPUTE_METRICS_TOKEN")
         : ok("metrics have a port or a token of their own"),
   },
@@ -157,6 +177,12 @@ export const CHECKS: readonly Check[] = [
     measure: "name the principals with special rights, and no others",
     run({ settings, variableOf }) {
       const names = ["minters", "auditors", "trustOperators", "boundsOperators", "aspAuthorityOperators"];
+      const open = names.filter((name) => listOf(settings[name]).includes("local"));
+      if (open.length > 0) {
+        return fail(
+          `${open.map(variableOf).join(", ")} names local, which is every caller without credentials; name keys`,
+        );
+      }
       const empty = names.filter((name) => listOf(settings[name]).length === 0);
       return empty.length === 0
         ? ok("each special right has its principals")
@@ -168,7 +194,7 @@ export const CHECKS: readonly Check[] = [
     measure: "list the hosts that the platform may call",
     run({ settings }) {
       const hosts = Object.entries(settings)
-        .filter(([name]) => /(?:Outbound|Webhook|Callback|Evidence|Authority)Hosts$/.test(name))
+        .filter(([name]) => name.endsWith("Hosts") && name !== "allowedHosts")
         .flatMap(([, hosts]) => listOf(hosts));
       const inner = hosts.filter((host) => host.startsWith("private:"));
       if (inner.length === 0) return ok(`${hosts.length} hosts are listed, and none is private`);
@@ -191,6 +217,18 @@ export const CHECKS: readonly Check[] = [
     run: databases,
   },
   {
+    id: "witness",
+    measure: "keep the heads of the logs outside the data folder, against old copies of it",
+    run({ settings, isWithin }) {
+      const place = String(settings.witness);
+      if (place === "") return warn("an old copy of the data folder starts; set DEPUTE_WITNESS");
+      if (place.startsWith("http:")) return fail("the witness is asked without TLS; name an https address");
+      return !place.startsWith("https:") && isWithin(place, String(settings.dataDir))
+        ? fail("the folder of DEPUTE_WITNESS lies in the data folder; name another one")
+        : ok("the heads of the logs are kept outside the data folder");
+    },
+  },
+  {
     id: "data-folder",
     measure: "keep several copies of `revocations.checkpoint` apart from the store",
     run({ settings, file }) {
@@ -207,7 +245,19 @@ export const CHECKS: readonly Check[] = [
   },
 ];
 
-function tls({ settings, certificate, nowMs }: Facts): Finding {
+/** The settings with the addresses of the platform's own services. */
+const SERVICE_URLS = ["registryUrl", "tasksUrl", "tokensUrl", "verifierUrl"];
+
+function tls(facts: Facts): Finding {
+  const { settings, certificate, nowMs, variableOf } = facts;
+  const plain = SERVICE_URLS.filter((name) =>
+    listOf(settings[name]).some((url) => url.startsWith("http:") && !isLocal(url)),
+  );
+  if (plain.length > 0) {
+    return fail(
+      `${plain.map(variableOf).join(", ")} names a service of another machine without TLS; write https`,
+    );
+  }
   const path = String(settings.tlsCertFile);
   if (path === "") {
     if (settings.socketDir !== "" || listOf(settings.trustedProxies).length > 0) {
@@ -217,19 +267,40 @@ function tls({ settings, certificate, nowMs }: Facts): Finding {
   }
   const found = certificate(path);
   if (found === undefined) return fail(`${path} has no certificate in PEM; check the file`);
+  if (!found.hasKey(String(settings.tlsKeyFile))) {
+    return fail("DEPUTE_TLS_KEY_FILE has not the certificate's key; name the file of its key");
+  }
   const days = Math.floor((found.expireMs - nowMs) / DAY_MS);
   if (days < 0) return fail("the certificate has expired; replace the file, which needs no restart");
   if (days < EXPIRY_DAYS)
     return warn(`the certificate expires in ${days} days; replace the file, which needs no restart`);
+  const host = hostOf(String(settings.publicUrl));
+  if (host !== undefined && listOf(settings.trustedProxies).length === 0 && !found.isFor(host)) {
+    return warn(`the certificate is not for ${host}; get one with the name of DEPUTE_PUBLIC_URL`);
+  }
+  if (!isReadable(facts, "tlsCaFile")) {
+    return fail("the file of DEPUTE_TLS_CA_FILE cannot be read; check the path and the rights");
+  }
   return settings.tlsMinVersion === "1.3"
     ? ok(`listeners have TLS; the certificate holds for ${days} days`)
     : warn("TLS 1.2 is accepted; set DEPUTE_TLS_MIN_VERSION=1.3 if all clients can");
 }
 
-function secretFiles({ settings, secretVariables, file }: Facts): Finding {
-  const paths = ["credentialsFile", "identitiesFile", "masterKeyFile", "tlsKeyFile"]
-    .map((name) => String(settings[name]))
-    .filter((path) => path !== "");
+/** Whether the file of a setting exists, or the setting names none. */
+function isReadable({ settings, file }: Facts, name: string): boolean {
+  const path = String(settings[name] ?? "");
+  return path === "" || file(path).exists;
+}
+
+/** The settings that name files with secrets, and with what callers may do. */
+const OWN_FILES = [
+  ...["credentialsFile", "identitiesFile", "masterKeyFile", "tlsKeyFile"],
+  ...["rootKeyFile", "verifierKeyFile", "configFile"],
+];
+
+function secretFiles({ settings, secretVariables, secretFiles: named, file }: Facts): Finding {
+  const own = OWN_FILES.map((name) => String(settings[name] ?? "")).filter((path) => path !== "");
+  const paths = [...own, ...named.map(({ path }) => path)];
   const missing = paths.filter((path) => !file(path).exists);
   if (missing.length > 0) return fail(`${missing.join(", ")} cannot be read; check the paths and the rights`);
   const shared = paths.filter((path) => file(path).isReadableByOthers);
@@ -254,7 +325,29 @@ function databases({ settings }: Facts): Finding {
       `${open.join(" and ")} has no verified TLS; use sslmode=verify-full for Postgres and rediss: for Redis`,
     );
   }
+  const shared = [
+    ["DEPUTE_POSTGRES_URL", String(settings.postgresUrl), ["", "postgres"]],
+    ["DEPUTE_REDIS_URL", String(settings.redisUrl), ["", "default"]],
+  ] as const;
+  const unnamed = shared
+    .filter(([, url, users]) => url !== "" && !isLocal(url) && isUserOf(url, users))
+    .map(([name]) => name);
+  if (unnamed.length > 0) {
+    return warn(
+      `${unnamed.join(" and ")} names no user of the platform's own; create one with its rights alone`,
+    );
+  }
   return ok("no database is reached over a network without TLS");
+}
+
+/** Whether the URL of a database has one of these users. */
+function isUserOf(url: string, users: readonly string[]): boolean {
+  return users.includes(decodeURIComponent(new URL(url).username));
+}
+
+/** The host of a URL, without the brackets of an IPv6 address; undefined for no URL. */
+function hostOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : undefined;
 }
 
 /** Whether the URL of a database names this machine. */

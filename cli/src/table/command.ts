@@ -119,12 +119,14 @@ export type ServiceName =
   | "offers"
   | "organizations"
   | "policy"
+  | "proposals"
   | "reviews"
   | "revocations"
   | "sessions"
   | "tasks"
   | "tokens"
-  | "trust";
+  | "trust"
+  | "witness";
 
 /** A parsed command line. It is the input of the command's program. */
 export interface Invocation {

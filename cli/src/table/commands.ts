@@ -4,6 +4,7 @@ import { EXCHANGE } from "./exchange.ts";
 import { GRANTS } from "./grants.ts";
 import { LOCAL } from "./local.ts";
 import { HELP_FLAG, LIST_FLAGS, REMOTE_FLAGS, WATCH_FLAG } from "./parameters.ts";
+import { PROPOSALS } from "./proposals.ts";
 import { REGISTRY } from "./registry.ts";
 import { TASKS } from "./tasks.ts";
 import { VERIFIER } from "./verifier.ts";
@@ -14,6 +15,7 @@ export const COMMANDS: readonly Command[] = [
   ...REGISTRY,
   ...AUTHORITY,
   ...GRANTS,
+  ...PROPOSALS,
   ...VERIFIER,
   ...EXCHANGE,
   ...LOCAL,

@@ -78,28 +78,21 @@ export const GRANTS: readonly Command[] = [
   },
   {
     path: "organizations purge",
-    summary:
-      "Cancels an organization's tasks, and deletes them with contexts, messages and settled executions",
+    summary: "Deletes an organization's data in all services, and cancels its tasks",
     details:
-      "One call deletes a bounded number of records. Repeat it while MORE is true. docs/operations.md says what remains.",
+      "It calls the tasks, verifier, tokens and registry services until none has more to delete. A repeated run deletes what is left. docs/operations.md says what remains, and why.",
     remote: true,
     args: [ORGANIZATION],
     flags: {
       reason: text("reason", "reason of the cancellation, for workers"),
-      max: { type: "int", field: "maxCount", help: "largest number of records of each kind; default 100" },
-    },
-    example: "depute organizations purge acme --reason 'on request'",
-    call: {
-      service: "tasks",
-      method: "purgeOrganization",
-      shown: {
-        item: "",
-        columns: [
-          ["DELETED", "deletedCount", "number"],
-          ["MORE", "more", "flag"],
-        ],
+      max: {
+        type: "int",
+        field: "maxCount",
+        help: "largest number of records that one call deletes, of each kind in the tasks service; default 100",
       },
     },
+    example: "depute organizations purge acme --reason 'on request'",
+    program: "purgeOrganization",
   },
   {
     path: "authorities list",

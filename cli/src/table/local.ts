@@ -68,8 +68,8 @@ export const LOCAL: readonly Command[] = [
     group: "platform",
     summary: "Copies the records of a data folder, also while the platform runs",
     details:
-      "All files show one instant. A manifest has their digests, and names keys and settings. It takes the settings of `depute start`, and `--to`, `--keys-to`. SQLite only.",
-    example: "depute backup --to backup-1 --keys-to keys-1",
+      "All files show one instant. A manifest has their digests, and names keys and settings. It takes the settings of `depute start`, and `--to`, `--keys-to`, `--keys`, `--keys-passphrase-file`, `--keys-recipient-file`. SQLite only.",
+    example: "depute backup --to backup-1 --keys --keys-passphrase-file passphrase",
     notRun: "needs the data folder of a platform",
     ownWords: "backup",
   },
@@ -77,8 +77,9 @@ export const LOCAL: readonly Command[] = [
     path: "restore",
     group: "platform",
     summary: "Checks a backup, and copies it to a new data folder",
-    details: "It takes the settings of `depute start`, and `--from`, `--keys-from`. SQLite only.",
-    example: "depute restore --from backup-1 --keys-from keys-1 --data-dir data",
+    details:
+      "It takes the settings of `depute start`, and `--from`, `--keys-from`, `--keys-passphrase-file`, `--keys-identity-file`. SQLite only.",
+    example: "depute restore --from backup-1 --keys-passphrase-file passphrase --data-dir data",
     notRun: "needs a backup of a platform",
     ownWords: "restore",
   },

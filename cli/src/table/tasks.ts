@@ -187,12 +187,21 @@ export const TASKS: readonly Command[] = [
   {
     path: "explain",
     group: "work",
-    summary: "Tells who delegated a task, under which authority, and what became of it",
+    summary: "Tells who authorized a task, a purchase or a tool call, and what became of it",
     details:
-      "It reads the task, the tasks above it, its authority and its contract, as far as the caller sees them. The bundle has the proofs of the authority; `depute verify-authority` checks it offline.",
+      "Of a task it reads the task, the tasks above it, its authority and its contract, as far as the caller sees them. With --receipt or --call in place of TASK it tells the authority of a purchase or of a call through the MCP proxy. The bundle has the proofs of the authority; `depute verify-authority` checks it offline.",
     remote: true,
-    args: [TASK],
-    flags: { bundle: { type: "file", help: "file that receives the proofs of the authority" } },
+    args: [{ ...TASK, required: false }],
+    flags: {
+      receipt: { type: "string", help: "receipt_id of an execution, in place of TASK" },
+      call: { type: "string", help: "request id of a tool call through the MCP proxy, in place of TASK" },
+      sequence: {
+        type: "int",
+        default: "0",
+        help: "audit record of the call, if several calls have the request id",
+      },
+      bundle: { type: "file", help: "file that receives the proofs of the authority" },
+    },
     example: "depute explain $TASK",
     program: "explain",
   },

@@ -27,7 +27,26 @@ const REVIEW_WIDE: readonly Column[] = [
 ];
 const review = { item: "review", columns: REVIEW_COLUMNS, wide: REVIEW_WIDE };
 const REVIEW = arg("REVIEW", "reviewId", "id of the review");
-const KIND = oneOf("kind", "REVIEW_KIND_", ["human-review", "oversight", "start-approval"], "kind of review");
+const KIND = oneOf(
+  "kind",
+  "REVIEW_KIND_",
+  ["human-review", "oversight", "start-approval", "grant"],
+  "kind of review",
+);
+
+const WITNESSED_COLUMNS: readonly Column[] = [
+  ["PLATFORM", "platform"],
+  ["LOG-SIZE", "logHead.treeSize"],
+  ["LOG-AGE", "logHeadTime", "age"],
+  ["REVOCATIONS", "revocationCheckpoint.sequence"],
+  ["REVOCATIONS-AGE", "revocationCheckpointTime", "age"],
+];
+const WITNESSED_WIDE: readonly Column[] = [
+  ["LOG", "logHead.log"],
+  ["ROOT", "revocationCheckpoint.signer"],
+];
+const witnessed = { item: "platform", columns: WITNESSED_COLUMNS, wide: WITNESSED_WIDE };
+const WITNESSED = arg("PLATFORM", "platform", "principal of the platform");
 
 export const VERIFIER: readonly Command[] = [
   {
@@ -220,6 +239,41 @@ export const VERIFIER: readonly Command[] = [
           ["SIZE", "treeSize"],
         ],
       },
+    },
+  },
+  {
+    path: "witness list",
+    summary: "Lists the platforms whose logs' heads this platform keeps as their witness",
+    details: "It needs the role auditor or operator.",
+    remote: true,
+    example: "depute witness list",
+    call: {
+      service: "witness",
+      method: "listWitnessedPlatforms",
+      list: true,
+      shown: { ...witnessed, item: "platforms" },
+    },
+  },
+  {
+    path: "witness describe",
+    summary: "Shows the heads of a platform's logs",
+    remote: true,
+    args: [WITNESSED],
+    example: "depute witness describe platform-1 -o json",
+    notRun: "needs a platform that publishes here",
+    call: { service: "witness", method: "getWitnessedPlatform", describe: true, shown: witnessed },
+  },
+  {
+    path: "witness delete",
+    summary: "Deletes the record of a platform, which can then start with older data",
+    details: "It needs the role operator.",
+    remote: true,
+    args: [WITNESSED],
+    example: "depute witness delete platform-1",
+    call: {
+      service: "witness",
+      method: "deleteWitnessedPlatform",
+      shown: { item: "", columns: [["DELETED", "deleted"]] },
     },
   },
 ];

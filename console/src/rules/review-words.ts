@@ -16,11 +16,40 @@ const KINDS: Readonly<Record<ReviewKind, string>> = {
   [ReviewKind.HUMAN_REVIEW]: "Output against its contract",
   [ReviewKind.OVERSIGHT]: "Result of a task",
   [ReviewKind.START_APPROVAL]: "Start of work",
+  [ReviewKind.GRANT]: "Proposed grant",
 };
 
 export function reviewState(state: ReviewState): { readonly label: string; readonly tone: Tone } {
   const [label, tone] = STATES[state] ?? STATES[ReviewState.UNSPECIFIED];
   return { label, tone };
+}
+
+/** The heading of the content of a review. */
+export function contentTitle(kind: ReviewKind): string {
+  if (kind === ReviewKind.GRANT) return "Proposal";
+  return kind === ReviewKind.START_APPROVAL ? "Request" : "Result";
+}
+
+/** What the verdicts on a review cause. */
+export interface VerdictEffects {
+  readonly APPROVED: string;
+  readonly CHANGES_REQUESTED: string;
+  readonly REJECTED: string;
+}
+
+const OF_WORK: VerdictEffects = {
+  APPROVED: "The work continues, and its result goes to the delegator.",
+  CHANGES_REQUESTED: "The work is done again, with your reason.",
+  REJECTED: "The work ends without a result.",
+};
+const OF_GRANT: VerdictEffects = {
+  APPROVED: "The platform makes the grant in your name.",
+  CHANGES_REQUESTED: "Nothing is granted. The proposer reads your reason and may propose again.",
+  REJECTED: "Nothing is granted. The proposer reads your reason.",
+};
+
+export function verdictEffects(kind: ReviewKind): VerdictEffects {
+  return kind === ReviewKind.GRANT ? OF_GRANT : OF_WORK;
 }
 
 export function reviewKind(kind: ReviewKind): string {

@@ -1,4 +1,4 @@
-import type { CallDecision } from "@depute/mcp";
+import { type CallDecision, currentRequest } from "@depute/mcp";
 import type { ServiceDeps } from "@depute/service";
 
 /** Maximum length of each text in an audit record, in characters. */
@@ -11,20 +11,22 @@ const MAX_TEXT = 256;
  * @param audit the trail of the gateway
  */
 export function auditedBy(audit: ServiceDeps["audit"]) {
-  return (server: string, { method, name, principal, isAllowed, reason }: CallDecision): void => {
+  return (server: string, decided: CallDecision): void => {
+    const { method, name, principal, login = "", blocks, isAllowed, reason } = decided;
+    const { requestId = "", address = "" } = currentRequest() ?? {};
     if (audit === undefined) return;
     audit.assertRoom();
     audit.add({
       kind: "call_tool",
       call: {
-        ...{ caller: principal, organization: "", address: "", wire: "mcp", rpc: cut(method) },
-        ...{ onBehalfOf: "", requestId: "", traceId: "" },
+        ...{ caller: principal || login, organization: "", address, wire: "mcp", rpc: cut(method) },
+        ...{ onBehalfOf: "", requestId, traceId: "" },
         credential: principal === "" ? "" : "delegation_token",
       },
       resource: cut(`mcp/${server}/${name}`),
       decision: isAllowed ? "allowed" : "denied",
       reason: cut(reason.toLowerCase()),
-      blocks: [],
+      blocks,
     });
   };
 }

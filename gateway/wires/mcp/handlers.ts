@@ -1,6 +1,13 @@
 import { createClient } from "@connectrpc/connect";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
-import { PlatformAuthoriser, platformSchemaCheck, type Seal } from "@depute/mcp";
+import {
+  currentRequest,
+  inRequest,
+  PlatformAuthoriser,
+  platformSchemaCheck,
+  type RequestOrigin,
+  type Seal,
+} from "@depute/mcp";
 import {
   fromConnectError,
   type HealthParts,
@@ -59,7 +66,11 @@ export function startMcp(options: McpHandlersOptions): McpHandlers {
   const { clock, timers, log } = deps;
   const tokens = connect("tokens");
   const registry = connect("registry");
-  const callOptions = () => ({ headers: ownHeaders("") });
+  const callOptions = () => ({ headers: ownHeaders(currentRequest()?.requestId ?? "") });
+  const originOf = ({ call, received }: WebWireRequest): RequestOrigin => ({
+    requestId: call.requestId,
+    address: deps.addresses.ofRequest(received),
+  });
   const schemaCheck = platformSchemaCheck({
     verifier: connect("verifier"),
     callOptions,
@@ -70,8 +81,9 @@ export function startMcp(options: McpHandlersOptions): McpHandlers {
     seal,
     observer: mcpObservers(metrics, parts),
     onDecision: auditedBy(audit),
-    decisions: ({ timeoutMs: longestCallMs }) => ({
+    decisions: ({ name: server, timeoutMs: longestCallMs }) => ({
       authoriser: new PlatformAuthoriser({
+        server,
         tokens,
         registry,
         clock,
@@ -102,7 +114,9 @@ export function startMcp(options: McpHandlersOptions): McpHandlers {
     answerMessage: (name, wireRequest) => {
       const { received, web } = wireRequest;
       return answerMcp(wireRequest, (body) =>
-        answerMessage(servers.proxies, name, body, received, web, web.url),
+        inRequest(originOf(wireRequest), () =>
+          answerMessage(servers.proxies, name, body, received, web, web.url),
+        ),
       );
     },
     answerServer: async (name, wireRequest) => {
@@ -111,9 +125,10 @@ export function startMcp(options: McpHandlersOptions): McpHandlers {
       const face = servers.face(name);
       if (face === undefined) throw unknownPath(new URL(web.url).pathname);
       return answerMcp(wireRequest, async (body) => {
-        if (!needsLogin) return face.answer(web, body, presentedBy(received, web.url));
+        const origin = originOf(wireRequest);
+        if (!needsLogin) return face.answer(web, body, presentedBy(received, web.url), "", origin);
         const login = await loginOrChallenge(`/mcp/${name}`, wireRequest, idOf(body), deps);
-        return login instanceof Response ? login : face.answer(web, body, undefined, login);
+        return login instanceof Response ? login : face.answer(web, body, undefined, login, origin);
       });
     },
     close: async () => {

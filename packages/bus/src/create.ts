@@ -1,7 +1,9 @@
 import type { Bus, OnError } from "./bus.ts";
 import { InProcessBus } from "./in-process.ts";
+import type { SharedMemory } from "./memory.ts";
 import { PostgresBus } from "./postgres.ts";
 import { RedisBus } from "./redis.ts";
+import { RedisMemory, type RedisMemoryOptions } from "./redis-memory.ts";
 
 export interface BusOptions {
   /** URL of the Redis that the processes share. */
@@ -27,9 +29,22 @@ export function createBus({ redisUrl, redisCa, postgres, ...options }: BusOption
   if (redisUrl === undefined) {
     return postgres === undefined ? new InProcessBus(options) : new PostgresBus({ ...options, ...postgres });
   }
-  const { protocol } = new URL(redisUrl);
-  if (protocol !== "redis:" && protocol !== "rediss:") {
-    throw new TypeError(`the Redis address begins with ${protocol}//; write redis:// or rediss://`);
-  }
+  requireRedis(redisUrl);
   return new RedisBus({ ...options, url: redisUrl, ...(redisCa !== undefined && { ca: redisCa }) });
+}
+
+/**
+ * Opens the memory that processes share over Redis. It returns at once; the memory connects when Redis becomes reachable.
+ *
+ * @throws TypeError unless `url` is a redis: or rediss: URL
+ */
+export function openSharedMemory(options: RedisMemoryOptions): SharedMemory {
+  requireRedis(options.url);
+  return new RedisMemory(options);
+}
+
+function requireRedis(url: string): void {
+  const { protocol } = new URL(url);
+  if (protocol === "redis:" || protocol === "rediss:") return;
+  throw new TypeError(`the Redis address begins with ${protocol}//; write redis:// or rediss://`);
 }

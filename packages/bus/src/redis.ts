@@ -148,7 +148,17 @@ export class RedisBus implements Bus {
   }
 }
 
-function connect(options: RedisBusOptions, role: string): Redis {
+/** The parts of a connection that its user chooses. */
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly ca?: string | undefined;
+  readonly onError: OnError;
+  /** Milliseconds to wait for an answer. */
+  readonly commandLimitMs?: number;
+}
+
+/** Opens a connection that connects again after each loss. It queues no command while it is not ready. */
+export function connect(options: ConnectionOptions, role: string): Redis {
   const settings = {
     connectionName: `depute-bus-${role}`,
     retryStrategy: (attempt: number) => {
@@ -160,7 +170,7 @@ function connect(options: RedisBusOptions, role: string): Redis {
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
-    commandTimeout: COMMAND_LIMIT_MS,
+    commandTimeout: options.commandLimitMs ?? COMMAND_LIMIT_MS,
     // Disconnecting happens after the last send has ended, so a short wait is enough.
     disconnectTimeout: 200,
     ...(options.ca !== undefined && options.url.startsWith("rediss:") && { tls: { ca: options.ca } }),
@@ -178,7 +188,7 @@ function connect(options: RedisBusOptions, role: string): Redis {
   return redis;
 }
 
-async function disconnect(redis: Redis): Promise<void> {
+export async function disconnect(redis: Redis): Promise<void> {
   const connected = redis.status === "ready" || redis.status === "connect";
   const ended = connected ? new Promise((resolve) => redis.once("end", resolve)) : undefined;
   redis.disconnect();

@@ -19,6 +19,7 @@ export * from "./ids.ts";
 export * from "./independence.ts";
 export * from "./json.ts";
 export * from "./json-formats.ts";
+export * from "./organization-data.ts";
 export * from "./ownership.ts";
 export * from "./page-token.ts";
 export { type BrokenRule, brokenRulesByProtovalidate } from "./protovalidate-rules.ts";

@@ -7,6 +7,7 @@ import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { ProposalService } from "@depute/contracts/depute/registry/v1/proposal_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
@@ -29,6 +30,7 @@ import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb"
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { WitnessService } from "@depute/contracts/depute/verifier/v1/witness_service_pb";
 
 /**
  * The only list of the platform's RPC services, by module, under the names that clients use. The modules' descriptors,
@@ -44,6 +46,8 @@ export const PLATFORM_SERVICES = {
     organizations: OrganizationService,
     policy: PolicyService,
     offers: OfferService,
+    /** Proposals of grants, which the review queue decides. */
+    proposals: ProposalService,
     trust: TrustService,
   },
   tasks: {
@@ -77,6 +81,8 @@ export const PLATFORM_SERVICES = {
     log: LogService,
     reviews: ReviewService,
     results: ResultService,
+    /** Heads of other platforms' logs. */
+    witness: WitnessService,
   },
   gateway: {
     /** DelegateOS's requests: delegate, complete and revoke. */

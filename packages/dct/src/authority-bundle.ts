@@ -1,15 +1,6 @@
-import { canonicalBytes, decodeBase64Url, encodeBase64Url, isObject } from "@depute/core";
+import { canonicalBytes, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "./engine.ts";
-import { revocationId, revocationIds } from "./payload.ts";
-import { parsePrincipal } from "./principal.ts";
-import { parseToken } from "./serialise.ts";
-import { verifyObject } from "./signed-object.ts";
-import { parseTime } from "./time.ts";
-import { type LogEntryKind, logEntryBytes } from "./transparency/log-entry.ts";
-import { verifyLogHead } from "./transparency/log-head.ts";
-import { leafHash, verifyInclusion } from "./transparency/merkle.ts";
-import { type Attenuation, type Authority, type Keypair, type RevocationEntry, SJT_FORMAT } from "./types.ts";
-import { verifyToken } from "./verify.ts";
+import type { Attenuation, Authority, Keypair, RevocationEntry } from "./types.ts";
 
 /** The form of an authority bundle. */
 export const AUTHORITY_BUNDLE_FORMAT = "depute-authority-bundle/1";
@@ -35,9 +26,42 @@ export interface StatedBlock {
   readonly block?: Authority | Attenuation;
 }
 
+/** The facts of a receipt that a statement has. The bundle contains the receipt itself. */
+export interface StatedReceipt {
+  readonly requestId: string;
+  /** The position of the receipt among the receipts of its request, from 1. */
+  readonly sequence: number;
+  /** The principal of the buyer. */
+  readonly buyer: string;
+  /** The organization that owns the execution; empty for none. */
+  readonly organization: string;
+}
+
+/** One recorded decision on a tool call. */
+export interface StatedDecision {
+  /** The sequence of the audit record. */
+  readonly sequence: number;
+  readonly source: string;
+  readonly caller: string;
+  readonly time: string;
+  readonly allowed: boolean;
+  readonly reason: string;
+}
+
+/** The facts of a tool call, as the audit log recorded them. */
+export interface StatedToolCall {
+  /** The server and the tool, e.g. `mcp/files/read_text_file`. */
+  readonly resource: string;
+  /** Whether every decision allowed the call. */
+  readonly allowed: boolean;
+  readonly decisions: readonly StatedDecision[];
+  /** The ids of the blocks of the presented token, the authority's first. */
+  readonly revocationIds: readonly string[];
+}
+
 /** The platform's statement about the authority of a subject. */
 export interface AuthorityStatement {
-  readonly kind: "delegation" | "task" | "token" | "attestation";
+  readonly kind: "delegation" | "task" | "token" | "attestation" | "receipt" | "tool_call";
   readonly subjectId: string;
   readonly principal: string;
   readonly onBehalfOf?: { readonly issuer: string; readonly subject: string; readonly principal: string };
@@ -50,6 +74,12 @@ export interface AuthorityStatement {
   readonly revocationLog: { readonly sequence: number; readonly head: string };
   /** Decisions of the audit log on these blocks, for callers that may read the log. */
   readonly audit?: readonly unknown[];
+  /** Present for the kind `receipt`. */
+  readonly receipt?: StatedReceipt;
+  /** Present for the kind `tool_call`. */
+  readonly toolCall?: StatedToolCall;
+  /** The digest of the bundle's proofs; see {@link proofsDigest}. Absent in statements of earlier versions. */
+  readonly proofs?: string;
 }
 
 /** The place of a document in the transparency log (RFC 6962 2.1.1, 3.5). Bytes are base64url. */
@@ -78,6 +108,8 @@ export interface AuthorityBundle {
   readonly revocations: readonly RevocationEntry[];
   readonly attestation?: Record<string, unknown>;
   readonly attestationProof?: LogProof;
+  /** The receipt of a statement of the kind `receipt`, as the protocol Agenta writes it. */
+  readonly receipt?: Record<string, unknown>;
 }
 
 const TAG = new TextEncoder().encode("delegateos-authoritystatement-v1\0");
@@ -91,12 +123,21 @@ export function authoritySigningDigest(engine: CryptoEngine, statement: Authorit
   return engine.blake2b256(bytes);
 }
 
-/** Returns a signed bundle. */
+/** The members of a bundle that are proofs. */
+type Proofs = Omit<AuthorityBundle, "format" | "statement" | "signer" | "signature">;
+
+/** Returns the digest of a bundle's proofs: base64url of the BLAKE2b-256 of their canonical JSON. */
+export function proofsDigest(engine: CryptoEngine, proofs: Proofs): string {
+  return encodeBase64Url(engine.blake2b256(canonicalBytes(proofs)));
+}
+
+/** Returns a signed bundle. The statement gets the digest of the proofs. */
 export function signAuthorityBundle(
   engine: CryptoEngine,
-  { statement, ...proofs }: Omit<AuthorityBundle, "format" | "signer" | "signature">,
+  { statement: unbound, ...proofs }: Omit<AuthorityBundle, "format" | "signer" | "signature">,
   signer: Keypair,
 ): AuthorityBundle {
+  const statement = { ...unbound, proofs: proofsDigest(engine, proofs) };
   const signature = encodeBase64Url(
     engine.sign(authoritySigningDigest(engine, statement), signer.privateKey),
   );
@@ -107,224 +148,4 @@ export function signAuthorityBundle(
     signature,
     ...proofs,
   };
-}
-
-/** One check of a bundle. */
-export interface BundleCheck {
-  readonly name: "form" | "signature" | "blocks" | "token" | "revocations" | "attestation" | "log";
-  readonly ok: boolean;
-  /** A text for people. It names the faulty member. */
-  readonly detail: string;
-}
-
-export interface BundleVerdict {
-  /** Whether every check passed. */
-  readonly ok: boolean;
-  readonly checks: readonly BundleCheck[];
-  /** The statement of a bundle that has the right form. Trust it only if `ok` is true. */
-  readonly statement?: AuthorityStatement;
-}
-
-/** The keys that the reader of a bundle trusts. */
-export interface TrustedKeys {
-  /** Principals whose statements and root blocks the check accepts. */
-  readonly roots: ReadonlySet<string>;
-  /** Principals of transparency logs. A log proof of another log fails. */
-  readonly logs: ReadonlySet<string>;
-}
-
-/**
- * Verifies a bundle offline: the platform's signature, the links and digests of the blocks, and each proof in the
- * bundle. Returns a verdict for every text and never throws.
- */
-export function verifyAuthorityBundle(
-  engine: CryptoEngine,
-  text: string,
-  trusted: TrustedKeys,
-): BundleVerdict {
-  const bundle = readBundle(text);
-  if (bundle === undefined) return failed("form", `the text is no ${AUTHORITY_BUNDLE_FORMAT}`);
-  try {
-    const checks = [
-      check("signature", signatureFault(engine, bundle, trusted), `signed by ${bundle.signer}`),
-      check("blocks", blocksFault(engine, bundle), `${bundle.statement.blocks.length} blocks`),
-      ...(bundle.token === undefined
-        ? []
-        : [check("token", tokenFault(engine, bundle, trusted), "each block is signed by its delegator")]),
-      check(
-        "revocations",
-        revocationsFault(engine, bundle),
-        `${bundle.revocations.length} signed revocations`,
-      ),
-      ...attestationChecks(engine, bundle, trusted),
-    ];
-    return { ok: checks.every(({ ok }) => ok), checks, statement: bundle.statement };
-  } catch {
-    // A member has no canonical form, or its type is not the type that the form requires.
-    return failed("form", "a member has the wrong type");
-  }
-}
-
-function failed(name: BundleCheck["name"], detail: string): BundleVerdict {
-  return { ok: false, checks: [{ name, ok: false, detail }] };
-}
-
-function check(name: BundleCheck["name"], fault: string | undefined, fine: string): BundleCheck {
-  return { name, ok: fault === undefined, detail: fault ?? fine };
-}
-
-function readBundle(text: string): AuthorityBundle | undefined {
-  if (text.length > MAX_AUTHORITY_BUNDLE) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (!isObject(value) || value.format !== AUTHORITY_BUNDLE_FORMAT) return undefined;
-  const { statement, signer, signature, revocations } = value;
-  const isWhole =
-    isObject(statement) &&
-    Array.isArray(statement.blocks) &&
-    statement.blocks.every(isObject) &&
-    typeof statement.time === "string" &&
-    typeof statement.explainTime === "string" &&
-    typeof signer === "string" &&
-    typeof signature === "string" &&
-    Array.isArray(revocations);
-  return isWhole ? (value as unknown as AuthorityBundle) : undefined;
-}
-
-function signatureFault(
-  engine: CryptoEngine,
-  { statement, signer, signature }: AuthorityBundle,
-  { roots }: TrustedKeys,
-): string | undefined {
-  if (!roots.has(signer)) return "signer: not a trusted root";
-  const key = parsePrincipal(signer);
-  const bytes = decodeBase64Url(signature);
-  const holds =
-    key !== undefined &&
-    bytes !== undefined &&
-    engine.verify(bytes, authoritySigningDigest(engine, statement), key);
-  return holds ? undefined : "signature: not the signer's";
-}
-
-function blocksFault(engine: CryptoEngine, { statement }: AuthorityBundle): string | undefined {
-  const { blocks, validThen, validNow, principal } = statement;
-  for (const [i, { block, ...stated }] of blocks.entries()) {
-    const above = blocks[i - 1];
-    if (above !== undefined && stated.delegator !== above.delegatee) return `blocks[${i}].delegator`;
-    if (above !== undefined && stated.depth !== above.depth + 1) return `blocks[${i}].depth`;
-    if (above !== undefined && !atMost(stated.expireTime, above.expireTime)) return `blocks[${i}].expireTime`;
-    if (block === undefined) continue;
-    if (revocationId(engine, block) !== stated.revocationId) return `blocks[${i}].revocationId`;
-    const signer = "issuer" in block ? block.issuer : block.attenuator;
-    if (
-      signer !== stated.delegator ||
-      block.delegatee !== stated.delegatee ||
-      block.delegationId !== stated.delegationId ||
-      block.contractId !== stated.contractId
-    ) {
-      return `blocks[${i}].block`;
-    }
-  }
-  if (blocks.length > 0 && blocks.at(-1)?.delegatee !== principal) return "principal";
-  if (validThen !== blocks.every(({ validityThen }) => validityThen === "valid")) return "validThen";
-  if (validNow !== blocks.every(({ validityNow }) => validityNow === "valid")) return "validNow";
-  return undefined;
-}
-
-/**
- * Returns the fault of the bundle's token; undefined if the token is valid and matches the statement. The reader's own
- * roots must accept the token. Lineages of contracts are not checked, because the platform's signature covers them.
- */
-function tokenFault(
-  engine: CryptoEngine,
-  { token = "", statement }: AuthorityBundle,
-  { roots }: TrustedKeys,
-): string | undefined {
-  const input = { token, format: SJT_FORMAT } as const;
-  const parsed = parseToken(input);
-  if (!parsed.ok) return `token: ${parsed.denial.type}`;
-  const result = verifyToken(engine, input, {
-    trustedRoots: roots,
-    revocations: { isRevoked: () => false },
-    now: parseTime(parsed.token.authority.issuedAt) ?? 0,
-    spentMicrocents: 0,
-    holder: "bearer",
-    subContract: () => true,
-  });
-  // The chain is checked before the budget. A chain with a budget of zero is valid, although nothing may be spent under
-  // it.
-  if (!result.ok && result.denial.type !== "budget_exceeded") return `token: ${result.denial.type}`;
-  const ids = revocationIds(engine, parsed.token);
-  const isSame =
-    ids.length === statement.blocks.length && ids.every((id, i) => id === statement.blocks[i]?.revocationId);
-  return isSame ? undefined : "token: other blocks than the statement";
-}
-
-function revocationsFault(
-  engine: CryptoEngine,
-  { revocations, statement }: AuthorityBundle,
-): string | undefined {
-  for (const [i, entry] of revocations.entries()) {
-    const checked = verifyObject(engine, "revocation", entry);
-    if (!checked.ok) return `revocations[${i}]: ${checked.refusal.detail}`;
-    const level = statement.blocks.findIndex((block) => block.revocationId === entry.revocationId);
-    const block = statement.blocks[level];
-    if (block === undefined) return `revocations[${i}].revocationId: no block of the statement`;
-    const rightful = [...statement.blocks.slice(0, level + 1).map((one) => one.delegator), block.delegatee];
-    if (!rightful.includes(entry.revokedBy)) return `revocations[${i}].revokedBy: no rightful revoker`;
-    if (block.validityNow !== "revoked")
-      return `blocks[${level}].validityNow: revoked, and stated as ${block.validityNow}`;
-  }
-  return undefined;
-}
-
-function attestationChecks(
-  engine: CryptoEngine,
-  { attestation, attestationProof, statement }: AuthorityBundle,
-  { logs }: TrustedKeys,
-): BundleCheck[] {
-  if (attestation === undefined) return [];
-  const checked = verifyObject(engine, "attestation", attestation);
-  const last = statement.blocks.at(-1);
-  const fault = !checked.ok
-    ? checked.refusal.detail
-    : checked.object.principal !== last?.delegatee || checked.object.delegationId !== last.delegationId
-      ? "attestation: not by the delegatee of the last block"
-      : undefined;
-  const checks = [check("attestation", fault, "signed by the last delegatee")];
-  if (attestationProof === undefined) return checks;
-  return [...checks, check("log", logFault(engine, attestation, attestationProof, logs), "in the log")];
-}
-
-const ATTESTATION_LEAF: LogEntryKind = "attestation";
-
-function logFault(
-  engine: CryptoEngine,
-  document: unknown,
-  { index, time, hashes, head }: LogProof,
-  logs: ReadonlySet<string>,
-): string | undefined {
-  if (!logs.has(head.log)) return "head.log: not a trusted log";
-  const digest = engine.sha256(canonicalBytes(document));
-  const root = decodeBase64Url(head.rootHash);
-  const signature = decodeBase64Url(head.signature);
-  const proof = hashes.map((text) => decodeBase64Url(text) ?? new Uint8Array());
-  if (root === undefined || signature === undefined) return "head: malformed";
-  const { log, treeSize, time: headTime } = head;
-  if (!verifyLogHead(engine, { log, treeSize, rootHash: root, time: headTime }, signature)) {
-    return "head.signature: not the log's";
-  }
-  const sha256 = (bytes: Uint8Array) => engine.sha256(bytes);
-  const leaf = leafHash(sha256, logEntryBytes({ kind: ATTESTATION_LEAF, digest, time }));
-  return verifyInclusion(sha256, { index, treeSize, leaf, root, proof })
-    ? undefined
-    : "hashes: the log does not contain the attestation";
-}
-
-function atMost(time: string, limit: string): boolean {
-  return (parseTime(time) ?? Number.NaN) <= (parseTime(limit) ?? Number.NaN);
 }

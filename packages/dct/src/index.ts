@@ -1,5 +1,20 @@
 export * from "./attenuate.ts";
-export * from "./authority-bundle.ts";
+export {
+  AUTHORITY_BUNDLE_FORMAT,
+  type AuthorityBundle,
+  type AuthorityStatement,
+  authoritySigningDigest,
+  type BlockValidity,
+  type LogProof,
+  MAX_AUTHORITY_BUNDLE,
+  type StatedBlock,
+  type StatedDecision,
+  type StatedReceipt,
+  type StatedToolCall,
+  signAuthorityBundle,
+} from "./authority-bundle.ts";
+export type { BundleCheck } from "./authority-subject.ts";
+export * from "./authority-verdict.ts";
 export { allows, contains, isSubset, type Level, type SubContractRule, walkChain } from "./chain.ts";
 export type { Presentation, RevocationView, VerificationContext } from "./context.ts";
 export * from "./create.ts";

@@ -1,7 +1,7 @@
 import { admitRights, type GateOptions, neededRights } from "./gate.ts";
 import type { ListenRequest } from "./listen-request.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
-import { gatedRequestOf, SUBSCRIBE } from "./rules/methods.ts";
+import { gatedRequestOf, LISTEN, SUBSCRIBE } from "./rules/methods.ts";
 import { strip } from "./rules/strip.ts";
 import type { ToolMap } from "./rules/tool-map.ts";
 import type { ServerTasks } from "./server-tasks.ts";
@@ -40,6 +40,7 @@ export async function admitListen(
       ? []
       : await neededRights(gate, gatedRequestOf(SUBSCRIBE, { uri: uris }, map), presentation);
   const rights = [...read, ...listened.flatMap(({ handle }) => handle.rights)];
-  const principal = await admitRights(gate, rights, proved, presentation);
+  const holder = await admitRights(gate, { rights, proved, name: LISTEN }, presentation);
+  const principal = holder?.principal;
   return { presentation, tasks: await tasks.follow(listened, { presentation, declared, principal }) };
 }

@@ -19,7 +19,13 @@ export interface Proof {
 
 /** A decision about the authority of one call. */
 export type Verdict =
-  | { readonly ok: true; readonly principal: string; readonly scope: AuthorizedScope }
+  | {
+      readonly ok: true;
+      readonly principal: string;
+      readonly scope: AuthorizedScope;
+      /** The revocation ids of the token's blocks, the authority's first. */
+      readonly blocks: readonly string[];
+    }
   | { readonly ok: false; readonly denial: DenialReason };
 
 /** The result of a reservation: the reservation's id, or the reason of the refusal. */
@@ -45,8 +51,15 @@ export interface Authoriser {
   /**
    * Checks in one call whether the token grants its holder all of these permissions now. A valid proof then counts as
    * used.
+   *
+   * @param name the tool that is called, or the method of any other request
    */
-  verify(presented: Presented, rights: readonly Right[], argumentsDigest: string): Promise<Verdict>;
+  verify(
+    presented: Presented,
+    rights: readonly Right[],
+    argumentsDigest: string,
+    name: string,
+  ): Promise<Verdict>;
   /**
    * Reserves an amount (microcents, at least 1) on every block of the token. A repeated request id does not reserve
    * again.

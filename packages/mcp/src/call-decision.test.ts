@@ -6,6 +6,7 @@ const about = { method: "tools/call", name: "read" };
 /** Decides as a verified token does. */
 const verified = async (facts: DecisionFacts) => {
   facts.principal = "p";
+  facts.blocks = ["b"];
   return "admitted";
 };
 
@@ -17,7 +18,7 @@ function reporting() {
 it("reports an allowed call with the token's holder, before the call is made", async () => {
   const { decisions, report } = reporting();
   expect(await decided(about, report, verified)).toBe("admitted");
-  expect(decisions).toEqual([{ ...about, principal: "p", isAllowed: true, reason: "" }]);
+  expect(decisions).toEqual([{ ...about, principal: "p", blocks: ["b"], isAllowed: true, reason: "" }]);
 });
 
 it("reports a denial with its type, also after the token was verified", async () => {
@@ -28,7 +29,7 @@ it("reports a denial with its type, also after the token was verified", async ()
   });
   await expect(denying).rejects.toThrow(Refusal);
   expect(decisions).toEqual([
-    { ...about, principal: "p", isAllowed: false, reason: "capability_not_granted" },
+    { ...about, principal: "p", blocks: ["b"], isAllowed: false, reason: "capability_not_granted" },
   ]);
 });
 
@@ -54,7 +55,7 @@ it("reports the name that the decision found", async () => {
     facts.name = "read";
   });
   expect(decisions).toEqual([
-    { method: "tasks/cancel", name: "read", principal: "", isAllowed: true, reason: "" },
+    { method: "tasks/cancel", name: "read", principal: "", blocks: [], isAllowed: true, reason: "" },
   ]);
 });
 

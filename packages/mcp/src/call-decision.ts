@@ -8,6 +8,10 @@ export interface CallDecision {
   readonly name: string;
   /** The principal that holds the token; empty without a proven token. */
   readonly principal: string;
+  /** The revocation ids of the token's blocks, the authority's first; empty without a proven token. */
+  readonly blocks: readonly string[];
+  /** The principal of the request's login; absent where the server needs none. */
+  readonly login?: string;
   readonly isAllowed: boolean;
   /** The reason of a denial; empty for an allowed call. */
   readonly reason: string;
@@ -19,8 +23,17 @@ export type DecisionReport = (decision: CallDecision) => void;
 /** The facts that a decision in progress knows so far. They are part of the report. */
 export interface DecisionFacts {
   name: string;
-  /** The holder of the token, once it is proved. */
+  /** The holder of the token, and the ids of the token's blocks, once they are proved. */
   principal: string;
+  blocks: readonly string[];
+}
+
+/** The request that a decision is about. */
+interface Requested {
+  readonly method: string;
+  readonly name?: string;
+  /** The principal of the request's login; absent or empty without one. */
+  readonly login?: string | undefined;
 }
 
 /**
@@ -30,22 +43,23 @@ export interface DecisionFacts {
  * @throws the errors of `decide` and of `report`
  */
 export async function decided<T>(
-  { method, name = "" }: { readonly method: string; readonly name?: string },
+  { method, name = "", login = "" }: Requested,
   report: DecisionReport = () => {},
   decide: (facts: DecisionFacts) => Promise<T>,
 ): Promise<T> {
-  const facts: DecisionFacts = { name, principal: "" };
+  const facts: DecisionFacts = { name, principal: "", blocks: [] };
+  const about = { method, ...(login !== "" && { login }) };
   let result: T;
   try {
     result = await decide(facts);
   } catch (thrown) {
     if (thrown instanceof Refusal && thrown.code === DENIED) {
       const reason = String(thrown.data.type ?? "denied");
-      report({ method, ...facts, isAllowed: false, reason });
+      report({ ...about, ...facts, isAllowed: false, reason });
     }
     throw thrown;
   }
-  report({ method, ...facts, isAllowed: true, reason: "" });
+  report({ ...about, ...facts, isAllowed: true, reason: "" });
   return result;
 }
 

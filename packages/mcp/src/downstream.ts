@@ -1,3 +1,4 @@
+import { isObject, randomUuid } from "@depute/core";
 import {
   type AuthInfo,
   fromJsonSchema,
@@ -9,11 +10,13 @@ import {
   type ServerCapabilities,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import { inRequest, REQUEST_ID_META } from "./current-request.ts";
 import type { Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
 import type { ProxyRequest } from "./proxy-request.ts";
 import type { AskedClient } from "./rounds.ts";
 import { type Declared, declaredIn } from "./rules/client-capabilities.ts";
+import { TOOLS_CALL } from "./rules/methods.ts";
 import {
   HEADER_MISMATCH,
   INTERNAL_ERROR,
@@ -50,6 +53,11 @@ export interface DownstreamOptions {
   readonly listens?: boolean;
   /** Receives faults that no response reports. */
   readonly onError: (error: Error) => void;
+  /**
+   * Whether each request gets an id that the result, or the error, of a tool's call tells the client. Over HTTP a header
+   * of the response tells it.
+   */
+  readonly tellsRequestIds?: boolean;
 }
 
 /**
@@ -64,6 +72,7 @@ export async function downstream({
   era,
   listens = watchers !== undefined,
   onError,
+  tellsRequestIds = false,
 }: DownstreamOptions): Promise<Server> {
   const { info, capabilities, instructions, era: own } = await proxy.upstream.description();
   const server = new Server(info, {
@@ -85,7 +94,8 @@ export async function downstream({
     const exchange = context.http?.authInfo?.extra?.[EXCHANGE] as Exchange | undefined;
     const attached = presentation(exchange?.presentation);
     try {
-      const result = await proxy.handle({
+      const handle = tellsRequestIds && request.method === TOOLS_CALL ? withRequestId : asItIs;
+      const proxyRequest: ProxyRequest = {
         ...requestOf(server, request, context, onError),
         era,
         login: exchange?.login ?? "",
@@ -93,7 +103,8 @@ export async function downstream({
         ...(attached === undefined ? {} : { presentation: attached }),
         ...(session === undefined ? {} : { session }),
         ...(watched === undefined ? {} : { watched }),
-      });
+      };
+      const result = await handle(() => proxy.handle(proxyRequest));
       if (result.resultType === "input_required" && context.mcpReq.envelope === undefined) {
         throw new Refusal(
           INTERNAL_ERROR,
@@ -120,6 +131,23 @@ export async function downstream({
   // Drops notifications that the SDK does not handle, because the proxy forwards none of them to the server.
   server.fallbackNotificationHandler = async () => {};
   return server;
+}
+
+type Result = Record<string, unknown>;
+
+const asItIs = (run: () => Promise<Result>): Promise<Result> => run();
+
+/** Runs a call under a new id, and tells the client the id in the result's `_meta` or in the error's data. */
+async function withRequestId(run: () => Promise<Result>): Promise<Result> {
+  const requestId = randomUuid();
+  try {
+    const result = await inRequest({ requestId, address: "" }, run);
+    const meta = isObject(result._meta) ? result._meta : {};
+    return { ...result, _meta: { ...meta, [REQUEST_ID_META]: requestId } };
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal)) throw thrown;
+    throw new Refusal(thrown.code, thrown.message, { ...thrown.data, [REQUEST_ID_META]: requestId });
+  }
 }
 
 /** Creates the subscriptions of one session or stream. */

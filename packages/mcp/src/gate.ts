@@ -32,6 +32,14 @@ export interface Admitted {
   readonly rights: readonly Right[];
   /** The principal that holds the token; undefined if the call needed no token. */
   readonly principal?: string;
+  /** The revocation ids of the token's blocks, the authority's first; empty without a token. */
+  readonly blocks: readonly string[];
+}
+
+/** The proven holder of a token, and the ids of the token's blocks. */
+export interface ProvenHolder {
+  readonly principal: string;
+  readonly blocks: readonly string[];
 }
 
 export interface GateOptions {
@@ -56,25 +64,32 @@ export async function admit(
   presentation: Presentation | undefined,
 ): Promise<Admitted> {
   const { rule, right, rights } = await needed(options, gatedRequest, presentation);
-  const { args, proved = args } = gatedRequest;
-  const principal = await admitRights(options, rights, proved, presentation);
-  return { rule, right, rights, ...(principal === undefined ? {} : { principal }) };
+  const { args, name, proved = args } = gatedRequest;
+  const holder = await admitRights(options, { rights, proved, name }, presentation);
+  return { rule, right, rights, blocks: [], ...holder };
+}
+
+/** The rights that a request needs. */
+export interface NeededRights {
+  readonly rights: readonly Right[];
+  /** The values that the proof covers. */
+  readonly proved: unknown;
+  /** The tool, or the method of any other request, for the audit log. */
+  readonly name: string;
 }
 
 /**
  * Admits a request that needs these rights. If the list of rights is empty, the function checks only whether a required
  * token is present.
  *
- * @param proved the values that the proof covers
- * @returns the principal that holds the token; undefined if the request needs no token and has none
+ * @returns the holder of the token; undefined if the request needs no token and has none
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */
 export async function admitRights(
   { authoriser, requireToken }: Pick<GateOptions, "authoriser" | "requireToken">,
-  rights: readonly Right[],
-  proved: unknown,
+  { rights, proved, name }: NeededRights,
   presentation: Presentation | undefined,
-): Promise<string | undefined> {
+): Promise<ProvenHolder | undefined> {
   const [right] = rights;
   if (presentation === undefined) {
     if (requireToken) throw denialOf(NO_TOKEN, right);
@@ -82,9 +97,11 @@ export async function admitRights(
   }
   if (right === undefined) return undefined;
   const digest = digestOf(proved);
-  const verdict = await authoriser.verify(await createPresented(presentation, proved), rights, digest);
+  const presented = await createPresented(presentation, proved);
+  const verdict = await authoriser.verify(presented, rights, digest, name);
   if (!verdict.ok) throw denialOf(verdict.denial, right);
-  return verdict.principal;
+  const { principal, blocks } = verdict;
+  return { principal, blocks };
 }
 
 /**

@@ -5,6 +5,7 @@ import {
   type McpHttpHandler,
   type Server,
 } from "@modelcontextprotocol/server";
+import { inRequest, type RequestOrigin } from "./current-request.ts";
 import { tokenKey } from "./digest.ts";
 import {
   downstream,
@@ -63,14 +64,26 @@ export class HttpFace {
    * exactly the value that the proxy checked.
    * @param presentation the token in the request's headers
    * @param login the principal of the request's login; empty if the server requires no login
+   * @param origin the request, for the calls to the platform that serve it
    * @throws UpstreamError if the server behind the proxy cannot be reached; Refusal for a malformed
    * `_delegateos`
    */
-  async answer(
+  answer(
     request: Request,
     body: unknown,
     presentation: Presentation | undefined,
     login = "",
+    origin?: RequestOrigin,
+  ): Promise<Response> {
+    const answer = () => this.#answer(request, body, presentation, login);
+    return origin === undefined ? answer() : inRequest(origin, answer);
+  }
+
+  async #answer(
+    request: Request,
+    body: unknown,
+    presentation: Presentation | undefined,
+    login: string,
   ): Promise<Response> {
     const exchange: Exchange = { presentation, login };
     const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withExchange(exchange) };

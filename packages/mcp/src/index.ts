@@ -1,5 +1,6 @@
 export * from "./authoriser.ts";
 export type { CallDecision, DecisionReport } from "./call-decision.ts";
+export { currentRequest, inRequest, type RequestOrigin } from "./current-request.ts";
 export { argumentsDigest, definitionDigest } from "./digest.ts";
 export { type DownstreamOptions, downstream, downstreamFactory, withPresentation } from "./downstream.ts";
 export { heldToken, holderKey } from "./holder.ts";

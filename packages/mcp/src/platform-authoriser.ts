@@ -26,10 +26,15 @@ const MAX_BINDINGS = 10_000;
  */
 const RESERVATION_MARGIN_S = 300;
 
+/** Maximum length of the name of a tool call, in characters; see VerifyTokenRequest.tool_call. */
+const MAX_TOOL_CALL = 252;
+
 export interface PlatformAuthoriserOptions {
   readonly tokens: Transport;
   readonly registry: Transport;
   readonly clock: Clock;
+  /** The name of the MCP server, for the audit log. */
+  readonly server: string;
   /** Options of each call; they carry the caller's credentials. */
   callOptions(): CallOptions;
   /** Converts a thrown value to a DeputeError. */
@@ -58,8 +63,9 @@ export class PlatformAuthoriser implements Authoriser {
     { token, proof, contractId }: Presented,
     [requested, ...alsoRequested]: readonly Right[],
     digest: string,
+    name: string,
   ): Promise<Verdict> {
-    const { result, principal } = await this.#tokens.verifyToken(
+    const { result, principal, blocks } = await this.#tokens.verifyToken(
       {
         token: serialized(token),
         ...(proof === undefined
@@ -68,10 +74,14 @@ export class PlatformAuthoriser implements Authoriser {
         ...(requested !== undefined && { requested }),
         alsoRequested,
         contractId,
+        toolCall: `${this.#options.server}/${name}`.slice(0, MAX_TOOL_CALL).toWellFormed(),
       },
       this.#options.callOptions(),
     );
-    if (result.case === "scope") return { ok: true, principal, scope: result.value };
+    if (result.case === "scope") {
+      const ids = blocks.map(({ revocationId }) => revocationId);
+      return { ok: true, principal, scope: result.value, blocks: ids };
+    }
     return { ok: false, denial: result.value ?? noReason() };
   }
 

@@ -216,10 +216,11 @@ export class McpProxy {
     const { config } = this.#options;
     const gatedRequest = gatedRequestOf(request.method, params, config.map);
     const { args, name } = gatedRequest;
-    const about = { method: request.method, name };
+    const about = { method: request.method, name, login: request.login };
     const admitted = await decided(about, this.#options.onDecision, async (facts) => {
       const granted = await admit(this.#gate, gatedRequest, presentation);
       facts.principal = granted.principal ?? "";
+      facts.blocks = granted.blocks;
       if (request.method === TOOLS_CALL) await this.#assertBound(name, granted);
       return granted;
     });

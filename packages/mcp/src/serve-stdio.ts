@@ -103,6 +103,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
         era,
         presentation,
         session: "stdio",
+        tellsRequestIds: true,
         listens: true,
         ...subscriptions,
       });

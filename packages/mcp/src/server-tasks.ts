@@ -4,7 +4,14 @@ import { callOwner } from "./ask-bridge.ts";
 import type { Authoriser } from "./authoriser.ts";
 import { type DecisionReport, decided, denialsOf } from "./call-decision.ts";
 import type { CallLimiter } from "./call-limiter.ts";
-import { type Admitted, admitRights, type GateOptions, lacksRight, notBound } from "./gate.ts";
+import {
+  type Admitted,
+  admitRights,
+  type GateOptions,
+  lacksRight,
+  notBound,
+  type ProvenHolder,
+} from "./gate.ts";
 import { HELD_MS } from "./held-call.ts";
 import { KnownTasks } from "./known-tasks.ts";
 import type { ListenRequest } from "./listen-request.ts";
@@ -224,7 +231,7 @@ export class ServerTasks {
       if (handle === undefined) throw unknownTask();
       facts.name = handle.tool;
       onTool(handle.tool);
-      facts.principal = (await this.#admit(handle, params, presentation)) ?? "";
+      Object.assign(facts, await this.#admit(handle, method, params, presentation));
       return { caller, handle };
     });
   }
@@ -310,15 +317,17 @@ export class ServerTasks {
   /** Admits a request on a task. Returns the holder of the token; undefined without a token. Throws Refusal. */
   async #admit(
     handle: TaskHandle,
+    method: string,
     params: Readonly<Record<string, unknown>>,
     presentation: Presentation | undefined,
-  ): Promise<string | undefined> {
+  ): Promise<ProvenHolder | undefined> {
     const { gate, config } = this.#options;
     if (!config.map.tools.has(handle.tool)) throw unmapped(handle.tool);
     const { _meta, ...proved } = params;
-    const principal = await admitRights(gate, handle.rights, proved, presentation);
-    await this.#assertUsable(handle, principal);
-    return principal;
+    const needed = { rights: handle.rights, proved, name: `${handle.tool}/${method}` };
+    const holder = await admitRights(gate, needed, presentation);
+    await this.#assertUsable(handle, holder?.principal);
+    return holder;
   }
 
   /** Refuses a task of a tool that the map, or the manifest of the caller's agent, does not name. Throws Refusal. */

@@ -28,6 +28,11 @@ export class BoundsOperators {
     this.#isOpen = auth === "open";
   }
 
+  /** The principals that the setting names. */
+  get named(): readonly string[] {
+    return [...this.#operators];
+  }
+
   /** Whether every owner may widen the bounds of its agents. True on an open server without bounds operators. */
   get ownersMay(): boolean {
     return this.#isOpen && this.#operators.size === 0;

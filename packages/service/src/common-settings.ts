@@ -74,7 +74,7 @@ export const commonSettings = defineSettings({
   redisUrl: {
     type: "url",
     default: "",
-    help: "Redis for wake-ups between processes; empty: none",
+    help: "Redis for wake-ups between processes, and for contexts that may not be persisted of replicas; empty: none",
     group: PLACE,
     isSecret: true,
   },
@@ -112,7 +112,7 @@ export const commonSettings = defineSettings({
   witness: {
     type: "string",
     default: "",
-    help: "folder outside the data folder, or http(s) address, that keeps the heads of the logs, so that an old copy of the data does not start; empty: none",
+    help: "folder outside the data folder, http(s) address, or other Depute (depute+https://host), that keeps the heads of the logs, so that an old copy of the data does not start; empty: none",
     group: PLACE,
   },
   witnessToken: {
@@ -121,6 +121,18 @@ export const commonSettings = defineSettings({
     help: "bearer token for a witness at an address; empty: none",
     group: PLACE,
     isSecret: true,
+  },
+  witnessKeyFile: {
+    type: "string",
+    default: "",
+    help: "key file, as of `depute keys new`, that proves the platform to another Depute as its witness; empty: none",
+    group: PLACE,
+  },
+  witnessCaFile: {
+    type: "string",
+    default: "",
+    help: "PEM file with the authorities of another Depute as witness; empty: the system's",
+    group: PLACE,
   },
   ids: {
     type: "string",

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import type { ConnectRouter, Interceptor, Transport } from "@connectrpc/connect";
-import type { Bus } from "@depute/bus";
+import type { Bus, SharedMemory } from "@depute/bus";
 import { Health } from "@depute/contracts/grpc/health/v1/health_pb";
 import {
   type Clock,
@@ -76,6 +76,8 @@ export interface HostOptions {
   common: CommonSettings;
   /** The message bus of the process. The host does not close it. */
   bus: Bus;
+  /** Opens memory that the platform's processes share; absent without Redis. */
+  sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
   log: Logger;
   metrics?: Registry;
   clock?: Clock;
@@ -242,9 +244,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           onState: (state) => readiness.setStore(module.name, name, state),
         }),
         isReplicated: common.replicated,
+        sharedMemory: options.sharedMemory,
         replicas: table,
         audit: trail,
-        witnessFor: (name) => witnessPlace(common, name, timers),
+        witnessFor: (name, witnessed) => witnessPlace(common, name, witnessed, timers),
         metrics,
         domainMetrics: measures.domain,
         isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,

@@ -108,6 +108,7 @@ export {
   type ServiceModule,
 } from "./module.ts";
 export { type ModuleName, SERVICES, type ServiceName } from "./names.ts";
+export { OpenParts } from "./open-parts.ts";
 export { AllowedHosts, type AllowedTarget } from "./outbound/allowed-hosts.ts";
 export {
   type Lookup,
@@ -127,12 +128,26 @@ export {
   openSeed,
   PLATFORM_KEYS,
 } from "./platform-keys.ts";
+export {
+  MAX_COUNTED_REMAINING,
+  type PurgeOptions,
+  type PurgeRequest,
+  PurgeTally,
+  purgeOrganization,
+} from "./purge.ts";
 export { FairTurns, lineOf, type Turn } from "./quotas/fair-turns.ts";
 export { type QuotaLimits, type QuotaOwner, Quotas } from "./quotas/quotas.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { REPLICA_MIGRATIONS, type ReplicaTable, type ReportedReplica } from "./replica-table.ts";
 export { type ResealOptions, resealStore, type SealedTable, UnopenedSecretError } from "./reseal.ts";
+export {
+  type FollowedReviews,
+  isFinalRefusal,
+  ReviewQueue,
+  type ReviewQueueDeps,
+  reviewCallOptions,
+} from "./review-queue.ts";
 export { DEFAULT_ROLES, type RolesBySettings } from "./roles/caller-roles.ts";
 export { type MethodRoles, rolesOfMethod } from "./roles/method-roles.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
@@ -144,6 +159,7 @@ export {
   defineSettings,
   envName,
   type FileValues,
+  fileOfSecret,
   flagName,
   HelpRequested,
   mergeSettings,
@@ -175,5 +191,6 @@ export { createServiceTransport, type ServiceTransport, type ServiceTransportOpt
 export { refuseUpgrade, type UpgradeRoute } from "./upgrades.ts";
 export { DEFAULT_BATCH, type FollowOptions, follow, type WaitOptions, WakeUps, waitFor } from "./wake-ups.ts";
 export { WEBHOOK_HOSTS } from "./webhook-hosts.ts";
-export type { WitnessPlace } from "./witness/place.ts";
+export type { HolderProof, WitnessedLog } from "./witness/depute-place.ts";
 export { type Verdict, Witness } from "./witness/witness.ts";
+export type { WitnessPlace } from "./witness/witness-place.ts";

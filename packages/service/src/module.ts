@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
-import type { Bus } from "@depute/bus";
+import type { Bus, SharedMemory } from "@depute/bus";
 import type { Clock, Random, Timers } from "@depute/core";
 import type { Migrations } from "@depute/store";
 import type { AuditTrail } from "./audit/audit-trail.ts";
@@ -24,7 +24,9 @@ import type { Manners } from "./service-manners.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
 import type { StorePlace } from "./store-place.ts";
 import type { UpgradeRoute } from "./upgrades.ts";
-import type { WitnessPlace } from "./witness/place.ts";
+import type { WitnessedLog } from "./witness/depute-place.ts";
+import type { LogName } from "./witness/head-messages.ts";
+import type { WitnessPlace } from "./witness/witness-place.ts";
 
 /** All parts of the process that a service may use. */
 export interface ServiceDeps {
@@ -79,6 +81,11 @@ export interface ServiceDeps {
   storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
   /** Whether other processes may run the service on the same database at the same time. */
   readonly isReplicated: boolean;
+  /**
+   * Opens memory that all processes of the platform share, apart from that of other namespaces. Undefined without Redis.
+   * The caller closes it.
+   */
+  readonly sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
   /** The replicas of all services. */
   readonly replicas: Pick<ReplicaTable, "list">;
   /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
@@ -86,9 +93,10 @@ export interface ServiceDeps {
   /**
    * Returns the place outside the data folder for the head of a log; undefined if none is configured.
    *
+   * @param log what another Depute as witness needs of the log
    * @throws SettingsError for a place that cannot be used
    */
-  witnessFor(name: string): WitnessPlace | undefined;
+  witnessFor(name: LogName, log: WitnessedLog): WitnessPlace | undefined;
   readonly metrics: Registry;
   /** Registers the service's metrics of DOMAIN_METRICS. */
   readonly domainMetrics: DomainMetrics;

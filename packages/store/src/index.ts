@@ -1,3 +1,4 @@
+export { deleteRows, type RowSelection } from "./delete-rows.ts";
 export {
   ConstraintError,
   type ConstraintKind,
@@ -12,6 +13,7 @@ export { type Migration, MigrationError, type Migrations } from "./migrations.ts
 export { openStore } from "./open.ts";
 export type { StoreLocation, StoreOptions, StoreSettings } from "./options.ts";
 export { findPostgresPrograms, postgresUser, type SystemUser } from "./postgres/local-programs.ts";
+export { isPurged, markPurged, purgedTableSql } from "./purged.ts";
 export { ReadCache } from "./read-cache.ts";
 export { REQUEST_RETENTION_MS, type RequestKey, RequestMemory, requestTableSql } from "./requests.ts";
 export {

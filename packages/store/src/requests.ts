@@ -44,12 +44,15 @@ export class RequestMemory {
   readonly #find: string;
   readonly #insert: string;
   readonly #expire: string;
+  readonly #forget: string;
 
   constructor(table: string) {
     this.#find = `SELECT digest, answer FROM ${table} WHERE caller = ? AND request_id = ?`;
     this.#insert = `INSERT INTO ${table} (caller, request_id, digest, answer, create_time) VALUES (?, ?, ?, ?, ?)`;
     this.#expire = `DELETE FROM ${table} WHERE (caller, request_id) IN
        (SELECT caller, request_id FROM ${table} WHERE create_time < ? ORDER BY create_time LIMIT ?)`;
+    this.#forget = `DELETE FROM ${table} WHERE (caller, request_id) IN
+       (SELECT caller, request_id FROM ${table} WHERE caller = ? ORDER BY request_id LIMIT ?)`;
   }
 
   /**
@@ -70,5 +73,9 @@ export class RequestMemory {
   async remember(tx: WriteTx, key: RequestKey, answer: Uint8Array, now: number): Promise<void> {
     await tx.run(this.#insert, [key.caller, key.requestId, key.digest, answer, now]);
     await tx.run(this.#expire, [now - REQUEST_RETENTION_MS, DELETED_AT_ONCE]);
+  }
+  /** Deletes responses to a caller, at most `limit`; returns their number. */
+  async forget(tx: WriteTx, caller: string, limit: number): Promise<number> {
+    return (await tx.run(this.#forget, [caller, limit])).changes;
   }
 }

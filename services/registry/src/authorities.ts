@@ -1,7 +1,7 @@
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AuthoritySource } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { type Clock, DeputeError, ErrorReason, invalid } from "@depute/core";
-import type { ReadTx, Store, WriteTx } from "@depute/store";
+import { isPurged, type ReadTx, type Store, type WriteTx } from "@depute/store";
 import type { AuthorityKeys } from "./authority-keys.ts";
 import type { StoredAgent } from "./rules/agent.ts";
 import {
@@ -98,11 +98,32 @@ export class Authorities {
     }
     if (standing !== "holds") {
       if (!isProven && standing !== "first") throw refusal(authority, standing);
+      // The authority of a purged organization has no first holder: an operator grants it again.
+      if (!isProven && (await isPurged(tx, "authority", authority))) throw refusal(authority, "ungranted");
       const source = isProven ? AuthoritySource.PROVEN : AuthoritySource.FIRST;
       await this.add(tx, grants, { authority, principal: key, source, grantedBy: key });
     }
     await this.#requireFree(tx, agent, uri);
     await putUri(tx, agent.id, uri);
+  }
+
+  /**
+   * Grants an authority to a principal. An existing grant stays, unless an operator or a holder of an operator's grant
+   * changes its source.
+   *
+   * @param grants the grants of the authority
+   * @throws DeputeError LIMIT_EXCEEDED
+   */
+  async grant(
+    tx: WriteTx,
+    grants: readonly StoredGrant[],
+    { authority, principal }: Pick<NewGrant, "authority" | "principal">,
+    { grantedBy, source }: Pick<NewGrant, "grantedBy" | "source">,
+  ): Promise<StoredGrant> {
+    const existing = grants.find((one) => one.principal === principal);
+    const stays =
+      existing !== undefined && (existing.source === source || source !== AuthoritySource.GRANTED);
+    return stays ? existing : this.add(tx, grants, { authority, principal, source, grantedBy });
   }
 
   /**
@@ -193,7 +214,7 @@ const WHY = {
 function refusal(authority: string, standing: keyof typeof WHY): DeputeError {
   return new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    `the authority ${authority} ${WHY[standing]}; ask an operator or a holder for a grant (AuthorityService.CreateAuthorityGrant), or use your own authority`,
+    `the authority ${authority} ${WHY[standing]}; ask an operator or a holder for a grant (AuthorityService.CreateAuthorityGrant), propose one (ProposalService.CreateProposal), or use your own authority`,
     {
       metadata: { authority },
       violations: [{ field: FIELD, description: `the authority ${WHY[standing]}` }],

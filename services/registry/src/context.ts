@@ -17,6 +17,7 @@ import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
 import type { StoredAgent, Viewer } from "./rules/agent.ts";
 import type { Predicates } from "./rules/predicate.ts";
+import type { Grantors } from "./rules/proposal.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { type AgentMemory, findVisible } from "./store/agents.ts";
 import { appendChange, hasSameVisibility } from "./store/changes.ts";
@@ -66,8 +67,19 @@ export interface RegistryContext extends AgentMemory {
   readonly localProves: boolean;
   /** The four minimum scores of the trust levels 1, 2, 3 and 4. */
   readonly trustLevels: readonly number[];
+  /** The proposals of grants. */
+  readonly proposals: ProposalSettings;
   /** Principals that may call on behalf of CAP's orchestrator. */
   readonly orchestrators: readonly string[];
+}
+
+/** What the handlers of proposals need. */
+export interface ProposalSettings {
+  /** Milliseconds until a proposal without a decision expires. */
+  readonly timeoutMs: number;
+  readonly grantors: Grantors;
+  /** Notes that a proposal owes a call to the verifier service. */
+  wake(): void;
 }
 
 /** The bus topic that reports changed agents and capabilities. The key of a message is the agent's id. */

@@ -3,7 +3,8 @@ import { canonicalBytes, invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-const requests = new RequestMemory("requests");
+/** The answers to repeated requests. */
+export const requests = new RequestMemory("requests");
 
 // Maximum nesting of a request in canonical JSON. It is never reached, because protobuf's own limit is lower.
 const MAX_DEPTH = 256;

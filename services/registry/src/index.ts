@@ -5,6 +5,7 @@ import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { ProposalService } from "@depute/contracts/depute/registry/v1/proposal_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { servicesOf } from "@depute/core/services";
 import {
@@ -13,8 +14,10 @@ import {
   BoundsOperators,
   defineService,
   defineSettings,
+  LOCAL_PRINCIPAL,
   Outbound,
   SettingsError,
+  SharedWork,
   WEBHOOK_HOSTS,
 } from "@depute/service";
 import { openStore, ReadCache } from "@depute/store";
@@ -29,8 +32,10 @@ import { discoveryService } from "./handlers/discovery-service.ts";
 import { offerService } from "./handlers/offer-service.ts";
 import { organizationService } from "./handlers/organization-service.ts";
 import { policyService } from "./handlers/policy-service.ts";
+import { proposalService } from "./handlers/proposal-service.ts";
 import { trustService } from "./handlers/trust-service.ts";
 import { MARK_INTERVAL_MS, startLeaseWatch } from "./lease-watch.ts";
+import { ProposalReviews } from "./proposal-reviews.ts";
 import { RemovalGuard } from "./removal-guard.ts";
 import { originOf } from "./rules/endpoints.ts";
 import { Predicates } from "./rules/predicate.ts";
@@ -126,6 +131,12 @@ export const registry = defineService({
       help: "the address of an authority's keys, a JSON Web Key Set (RFC 7517)",
       group: "Registry",
     },
+    proposalTimeout: {
+      type: "duration",
+      default: "168h",
+      help: "how long a proposal of a grant waits for a decision; then it expires",
+      group: "Registry",
+    },
     registrationProof: {
       type: "string",
       choices: ["open", "required"],
@@ -194,7 +205,19 @@ export const registry = defineService({
       localProves,
       trustLevels: readLevels(settings.trustLevels),
       orchestrators: settings.orchestratorPrincipals,
+      proposals: {
+        timeoutMs: readTimeout(settings.proposalTimeout),
+        grantors: {
+          organization: localProves ? [LOCAL_PRINCIPAL] : settings.trustOperators,
+          authority: settings.aspAuthorityOperators,
+          manifest: boundsOperators.ownersMay ? [LOCAL_PRINCIPAL] : boundsOperators.named,
+        },
+        wake: () => reviews.wake(),
+      },
     };
+    const work = new SharedWork({ service: "registry", store, bus, clock, timers: deps.timers, log });
+    const reviews = new ProposalReviews(deps, context, work);
+    reviews.start();
     const operators = new Set([
       ...settings.trustOperators,
       ...settings.boundsOperators,
@@ -202,12 +225,14 @@ export const registry = defineService({
     ]);
     const leases = startLeaseWatch(context, log);
     return {
+      leases: () => work.held,
       routes: (router) => {
         router.service(AgentService, agentService(context));
         router.service(AuthorityService, authorityService(context));
         router.service(ClusterService, clusterService(deps));
         router.service(DiscoveryService, discoveryService(context));
         router.service(OrganizationService, organizationService(context));
+        router.service(ProposalService, proposalService(context));
         router.service(TrustService, trustService(context));
         router.service(PolicyService, policyService(context));
         router.service(OfferService, offerService(context));
@@ -215,6 +240,8 @@ export const registry = defineService({
       rolesBySettings: (principal) => (operators.has(principal) ? ["operator"] : []),
       async close() {
         try {
+          await reviews.close();
+          await work.close();
           await leases.stop();
         } finally {
           outbound.close();
@@ -231,6 +258,16 @@ function readLevels(texts: readonly string[]): number[] {
   const ascend = levels.every((level, i) => level > (levels[i - 1] ?? 0) && level <= 100);
   if (levels.length === 4 && ascend) return levels;
   throw new SettingsError("DEPUTE_TRUST_LEVELS: set four ascending scores, for example 25,50,75,90");
+}
+
+/** The shortest and the longest time of a proposal, in milliseconds. */
+const TIMEOUT_RANGE = [1_000, 365 * 86_400_000] as const;
+
+/** @throws SettingsError for a time that a review cannot have */
+function readTimeout(ms: number): number {
+  const [min, max] = TIMEOUT_RANGE;
+  if (ms >= min && ms <= max) return ms;
+  throw new SettingsError("DEPUTE_PROPOSAL_TIMEOUT: set a duration from 1s to 8760h");
 }
 
 /** @throws SettingsError for a malformed host */

@@ -89,10 +89,11 @@ export class AuditLog {
   }
 
   /** Adds the current time and the current call to a decision. */
-  #inCall(decision: Decision): AuditedDecision {
-    const call = currentCall();
+  #inCall({ resource = "", ...decision }: Decision): AuditedDecision {
+    const current = currentCall();
     const time = this.#options.clock.now();
-    return { ...decision, time, source: OWN_SOURCE, call: call === undefined ? {} : toAuditedCall(call) };
+    const call = { ...(current && toAuditedCall(current)), ...(resource !== "" && { resource }) };
+    return { ...decision, time, source: OWN_SOURCE, call };
   }
 
   async #append(tx: WriteTx, decisions: readonly AuditedDecision[]): Promise<void> {

@@ -3,9 +3,10 @@ import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
+import { type Checkpoint, isSignedCheckpoint } from "@depute/dct/transparency";
 import { type Logger, SettingsError } from "@depute/service";
 import type { Store } from "@depute/store";
-import { type Checkpoint, isContinued, isSignedCheckpoint, parseCheckpoint } from "./rules/checkpoint.ts";
+import { isContinued, parseCheckpoint } from "./rules/checkpoint.ts";
 import { headAt } from "./store/revocation-rows.ts";
 
 const WRITE_AFTER_MS = 1000;

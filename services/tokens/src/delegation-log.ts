@@ -1,11 +1,11 @@
 import { type Clock, DeputeError, ErrorReason, type Owned, type Timers } from "@depute/core";
-import type { RevocationEntry } from "@depute/dct";
+import type { CryptoEngine, RevocationEntry } from "@depute/dct";
 import type { Logger, WorkLease } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import { BackgroundWork } from "./background.ts";
 import type { RevocationReader } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
-import { type End, isNewEnd, type Link, lapsedAuthority } from "./rules/delegations.ts";
+import { chainIdOf, type End, isNewEnd, type Link, lapsedAuthority } from "./rules/delegations.ts";
 import { refusedToken } from "./rules/denials.ts";
 import { recordBlocks } from "./store/block-rows.ts";
 import {
@@ -41,6 +41,7 @@ export interface DelegationKey {
 }
 
 interface DelegationLogOptions {
+  engine: CryptoEngine;
   store: Store;
   clock: Clock;
   timers: Timers;
@@ -129,18 +130,19 @@ export class DelegationLog {
   /**
    * Reads a delegation and its ancestors, root first.
    *
-   * @param maySee whether the caller may see a chain with these parties
+   * @param maySee whether the caller may see a chain with these parties, which an organization may own
    * @throws DeputeError DELEGATION_NOT_FOUND, also if the caller may not see it; DELEGATION_AMBIGUOUS
    */
   async chain(
     key: DelegationKey,
-    maySee: (parties: readonly string[]) => boolean,
+    maySee: (parties: readonly string[], organization: string) => boolean,
   ): Promise<StoredDelegation[]> {
     return this.#options.store.read(async (tx) => {
       const chains: StoredDelegation[][] = [];
       for (const { chainId } of await findDelegations(tx, key, MAX_SAME_ID)) {
         const chain = await readChain(tx, chainId);
-        if (maySee(chain.flatMap(({ from, to }) => [from, to]))) chains.push(chain);
+        const owner = chain.at(-1)?.organization ?? "";
+        if (maySee(partiesOf(chain), owner)) chains.push(chain);
       }
       return only(key, chains);
     });
@@ -158,6 +160,24 @@ export class DelegationLog {
       { id: delegationId, revocationId: "" },
       "the token is not recorded here; record it with RecordToken",
     );
+  }
+
+  /**
+   * Reads the recorded delegations of a token's blocks, root first. A block that is not recorded ends the chain.
+   *
+   * @param revocationIds the ids of the blocks, root first; at most 64
+   */
+  async chainOfBlocks(revocationIds: readonly string[]): Promise<StoredDelegation[]> {
+    const { engine, store } = this.#options;
+    const chainIds: string[] = [];
+    for (const id of revocationIds) chainIds.push(chainIdOf(engine, chainIds.at(-1) ?? "", id));
+    return store.read(async (tx) => {
+      for (const chainId of chainIds.reverse()) {
+        const chain = await readChain(tx, chainId);
+        if (chain.length > 0) return chain;
+      }
+      return [];
+    });
   }
 
   async list(filter: DelegationFilter, after: number, limit: number): Promise<StoredDelegation[]> {
@@ -246,6 +266,11 @@ export class DelegationLog {
       return { ...delegation, ...end, endTime };
     });
   }
+}
+
+/** Returns the principals that gave or received a delegation of a chain. */
+export function partiesOf(chain: readonly Pick<StoredDelegation, "from" | "to">[]): string[] {
+  return chain.flatMap(({ from, to }) => [from, to]);
 }
 
 /** Options for recording the end of a delegation. */

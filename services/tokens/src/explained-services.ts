@@ -1,11 +1,13 @@
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 
-/** The clients of the services that know tasks, attestations and the transparency log. */
+/** The clients of the services that know tasks, executions, attestations and the transparency log. */
 export interface ExplainedServices {
   readonly tasks: Client<typeof TaskService>;
+  readonly executions: Client<typeof ExecutionService>;
   readonly attestations: Client<typeof AttestationService>;
   readonly log: Client<typeof LogService>;
 }
@@ -14,6 +16,7 @@ export interface ExplainedServices {
 export function explainedServices(connect: (name: "tasks" | "verifier") => Transport): ExplainedServices {
   return {
     tasks: createClient(TaskService, connect("tasks")),
+    executions: createClient(ExecutionService, connect("tasks")),
     attestations: createClient(AttestationService, connect("verifier")),
     log: createClient(LogService, connect("verifier")),
   };

@@ -10,7 +10,18 @@ import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_p
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
 import { servicesOf } from "@depute/core/services";
-import { defineService, fingerprintOf, SealedSecrets, SharedWork, type SubjectToken } from "@depute/service";
+import { signCheckpoint } from "@depute/dct/transparency";
+import {
+  defineService,
+  fingerprintOf,
+  OpenParts,
+  SealedSecrets,
+  type ServiceDeps,
+  type ServiceInstance,
+  type Settings,
+  SharedWork,
+  type SubjectToken,
+} from "@depute/service";
 import { openStore } from "@depute/store";
 import { AgentKeys } from "./agent-keys.ts";
 import { AuditLog } from "./audit-log.ts";
@@ -43,7 +54,6 @@ import { RevocationState } from "./revocation-state.ts";
 import { revocationWitness } from "./revocation-witness.ts";
 import { recordRoleDenial } from "./role-denials.ts";
 import { openRootKey, trustedRoots } from "./root-key.ts";
-import { signCheckpoint } from "./rules/checkpoint.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
 import { SharedNotes } from "./shared-notes.ts";
@@ -69,246 +79,242 @@ export const tokens = defineService({
   isReplicable: true,
   descriptors: servicesOf("tokens"),
   stores: { tokens: migrations },
-  // biome-ignore lint/complexity/noExcessiveLinesPerFunction: composes the parts of the service, in the order in which they start
-  async start(deps, settings) {
-    const { log, clock, timers, bus, dataDir } = deps;
-    assertSettings(settings);
-    const engine = await openEngine(settings.tokenEngine);
-    const root = await openRootKey(engine, { keys: deps.keys, configured: settings.rootKeyFile, log });
-    const roots = trustedRoots(engine, root.principal.id, settings.trustedRoots);
-    const isProofRequired = settings.holderProof === "required";
-    if (!isProofRequired) {
-      log.warn(
-        "tokens are accepted without a proof of their holder: whoever sees one can use it, and attenuations are " +
-          "advisory, since a holder can leave them away",
-      );
-    }
+  start(deps, settings) {
+    const parts = new OpenParts((err) => deps.log.error({ err }, "closing failed"));
+    return parts.orClose(() => start(deps, settings, parts));
+  },
+});
 
-    const master = deps.keys.openMaster();
-    const store = await openStore({
-      ...deps.storeAt("tokens", { root: root.principal.id, master: fingerprintOf(master) }),
-      migrations,
-      onError: (error, what) => log.error({ err: error }, what),
-    });
-    const isShared = deps.isReplicated;
-    const state = new RevocationState(settings.revocationMaxStaleness);
-    const meter = tokenMetrics(deps.domainMetrics, { state, clock });
-    const pollMs = settings.revocationPoll;
-    const reader = new RevocationReader({
-      ...{ engine, store, bus, clock, timers, log, state, pollMs, isShared },
-      onAdvance: () => {
-        seenLog.note();
-        witness?.note();
-      },
-    });
-    const proofOptions = { store, clock, timers, log, max: settings.maxSeenProofs };
-    const seenProofs = isShared
-      ? new SharedProofs({ ...proofOptions, revocations: reader })
-      : new SeenProofs(proofOptions);
-    const notes = isShared ? new SharedNotes({ store, timers, revocations: reader }) : new BlockNotes(store);
-    const work = new SharedWork({ service: "tokens", store, bus, clock, timers, log });
-    const lease = work.lease("background");
-    const ownReader = isShared ? reader : undefined;
-    const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), root);
-    const file = join(dataDir, "revocations.checkpoint");
-    const look = () => reader.look();
-    const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign, look });
-    const witness = revocationWitness({
-      ...{ place: deps.witnessFor("revocations"), engine, signer: root.principal.id, store, timers, log },
-      sign,
-    });
-    try {
-      await notes.start();
-      await seenProofs.start();
-      while (await store.write((tx) => sealSome(tx, engine, SEALED_AT_ONCE)));
-      await seenLog.check(store);
-      await reader.start();
-      await witness?.check();
-    } catch (error) {
-      await reader.close();
-      await store.close();
-      throw error;
-    }
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: composes the parts of the service, in the order in which they start
+async function start(
+  deps: ServiceDeps,
+  settings: Settings<typeof tokensSettings>,
+  parts: OpenParts,
+): Promise<ServiceInstance> {
+  const { log, clock, timers, bus, dataDir } = deps;
+  assertSettings(settings);
+  const engine = await openEngine(settings.tokenEngine);
+  const root = await openRootKey(engine, { keys: deps.keys, configured: settings.rootKeyFile, log });
+  parts.add(() => root.privateKey.fill(0));
+  const roots = trustedRoots(engine, root.principal.id, settings.trustedRoots);
+  const isProofRequired = settings.holderProof === "required";
+  if (!isProofRequired) {
+    log.warn(
+      "tokens are accepted without a proof of their holder: whoever sees one can use it, and attenuations are " +
+        "advisory, since a holder can leave them away",
+    );
+  }
 
-    const sealer = new AuditSealer({ store, verifier: deps.connect("verifier"), clock, timers, log, lease });
-    const audit = new AuditLog({
-      ...{ engine, store, bus, clock, timers, log },
-      onDecision: meter.decided,
-      onSealed: () => sealer.wake(),
-    });
-    const knownKeys = new KnownKeys({
-      ...{ configured: new Set([...roots, ...settings.minters]), log },
-      hasCredential: (principal) => deps.hasCredential(principal),
-      agents: createClient(AgentService, deps.connect("registry")),
-    });
-    const pool = new PendingPool({
-      ...{ clock, max: settings.maxPendingRevocations },
-      longestLifeMs: settings.tokenMaxLifetime + settings.clockSkew,
-    });
-    const saved = (sequence: number) => seenLog.saved(sequence);
-    const delegations = new DelegationLog({
-      ...{ store, clock, timers, log, state, lease, reader: ownReader },
-    });
-    delegations.start();
-    const revocations = new RevocationLog({
-      ...{
-        engine,
-        root: root.principal.id,
-        store,
-        bus,
-        clock,
-        state,
-        audit,
-        delegations,
-        knownKeys,
-        pool,
-        saved,
-      },
-      maxDaily: settings.maxDailyRevocations,
-    });
-    const keyRevoker = new KeyRevoker({
-      ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
-      ...{ knownKeys, pool, saved, lease },
-    });
-    keyRevoker.start();
-    const secrets = new SealedSecrets(master);
-    const jwtKeys = new JwtKeys({ store, clock, secrets, maxAgeMs: settings.jwtKeyMaxAge });
-    const keys = new KeyStore({
-      ...{ engine, store, clock, timers, log, audit, lease, maxAgeMs: settings.keyMaxAge },
-      onAgentKey: () => agentKeys.wake(),
-      secrets,
-    });
-    const agentKeys = new AgentKeys({
-      ...{ store, clock, timers, log, keys, lease, registry: deps.connect("registry") },
-      publicUrl: () => deps.publicUrl,
-    });
-    const peers = new RevocationPeers({
-      ...{ engine, store, bus, timers, log, revocations, work, fetch: globalThis.fetch },
-      peers: settings.revocationPeers,
-      sources: settings.revocationSources,
-      pollMs: settings.revocationSourcePoll,
-    });
-    try {
-      await keys.start();
-    } catch (error) {
-      await reader.close();
-      await store.close();
-      throw error;
-    }
-    agentKeys.start();
-    peers.start();
-    const housekeeping = new Housekeeping({
-      ...{ store, clock, timers, log, state, keyRevoker, lease, reader: ownReader },
-      auditRetentionMs: settings.auditRetention,
-      delegationRetentionMs: settings.delegationRetention,
-    });
-    housekeeping.start();
-    sealer.start();
-    const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => {
+  const master = deps.keys.openMaster();
+  const store = await openStore({
+    ...deps.storeAt("tokens", { root: root.principal.id, master: fingerprintOf(master) }),
+    migrations,
+    onError: (error, what) => log.error({ err: error }, what),
+  });
+  parts.add(() => store.close());
+  const isShared = deps.isReplicated;
+  const state = new RevocationState(settings.revocationMaxStaleness);
+  const meter = tokenMetrics(deps.domainMetrics, { state, clock });
+  const pollMs = settings.revocationPoll;
+  const reader = new RevocationReader({
+    ...{ engine, store, bus, clock, timers, log, state, pollMs, isShared },
+    onAdvance: () => {
       seenLog.note();
       witness?.note();
-    });
-    const spend = new SpendLedger({ store, clock, audit, notes, meter, reader: ownReader });
-    const chains = new Chains({
-      ...{
-        engine,
-        clock,
-        trustedRoots: roots,
-        state,
-        lineages: new ContractLineages(deps.connect("verifier")),
-      },
-      maxLifetimeMs: settings.tokenMaxLifetime,
-      clockSkewMs: settings.clockSkew,
-      catchUp: () => reader.catchUp(),
-    });
-    const sharedSessions = isShared ? new SharedSessions({ engine, store, secrets }) : undefined;
-    const proofs = new HolderProofs({ engine, state, seenProofs, sharedSessions });
-    const tokenVerifier = new TokenVerifier({
-      timers,
-      ...{ engine, clock, isProofRequired, chains, proofs, state, revocations, audit, notes },
-      look,
-      refresh: () => reader.refresh(),
-    });
-    const sessions = new HolderSessions({
+    },
+  });
+  const proofOptions = { store, clock, timers, log, max: settings.maxSeenProofs };
+  const seenProofs = isShared
+    ? new SharedProofs({ ...proofOptions, revocations: reader })
+    : new SeenProofs(proofOptions);
+  const notes = isShared ? new SharedNotes({ store, timers, revocations: reader }) : new BlockNotes(store);
+  const work = new SharedWork({ service: "tokens", store, bus, clock, timers, log });
+  parts.add(() => work.close());
+  parts.add(() => reader.close());
+  const lease = work.lease("background");
+  const ownReader = isShared ? reader : undefined;
+  const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), root);
+  const file = join(dataDir, "revocations.checkpoint");
+  const look = () => reader.look();
+  const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign, look });
+  const witness = revocationWitness({
+    ...{ deps, engine, signer: root.principal.id, store },
+    sign,
+  });
+  await notes.start();
+  await seenProofs.start();
+  parts.add(() => seenProofs.close());
+  while (await store.write((tx) => sealSome(tx, engine, SEALED_AT_ONCE)));
+  await seenLog.check(store);
+  parts.add(() => seenLog.close());
+  await reader.start();
+  await witness?.check();
+  parts.add(() => witness?.close());
+
+  const sealer = new AuditSealer({ store, verifier: deps.connect("verifier"), clock, timers, log, lease });
+  const audit = new AuditLog({
+    ...{ engine, store, bus, clock, timers, log },
+    onDecision: meter.decided,
+    onSealed: () => sealer.wake(),
+  });
+  parts.add(() => audit.close());
+  const knownKeys = new KnownKeys({
+    ...{ configured: new Set([...roots, ...settings.minters]), log },
+    hasCredential: (principal) => deps.hasCredential(principal),
+    agents: createClient(AgentService, deps.connect("registry")),
+  });
+  const pool = new PendingPool({
+    ...{ clock, max: settings.maxPendingRevocations },
+    longestLifeMs: settings.tokenMaxLifetime + settings.clockSkew,
+  });
+  const saved = (sequence: number) => seenLog.saved(sequence);
+  const delegations = new DelegationLog({
+    ...{ engine, store, clock, timers, log, state, lease, reader: ownReader },
+  });
+  parts.add(() => delegations.close());
+  delegations.start();
+  const revocations = new RevocationLog({
+    ...{
       engine,
-      clock,
-      audit,
-      chains,
-      proofs,
-      tokenVerifier,
-      verifier: root,
-    });
-    log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
-    const context = {
-      engine,
+      root: root.principal.id,
       store,
       bus,
       clock,
-      timers,
-      root,
-      trustedRoots: roots,
-      minters: new Set(settings.minters),
-      spenders: new Set(settings.spenders),
-      auditors: new Set(settings.auditors),
-      spend,
-      notes,
-      revocationState: state,
-      subjectOf: (subject: SubjectToken) => deps.subjectOf(subject),
-      usedAssertions: new UsedAssertions({ engine, seenProofs, max: settings.maxSeenProofs }),
-      jwtKeys,
-      publicUrl: () => deps.publicUrl,
-      explained: explainedServices((name) => deps.connect(name)),
-      delegations,
-      keyRevoker,
-      keys,
-      async checkpoint() {
-        await reader.look();
-        return sign();
-      },
-      tokenVerifier,
-      chains,
-      sessions,
-      revocations,
+      state,
       audit,
-      revocationPollMs: pollMs,
-      minLifetimeMs: settings.tokenMinLifetime,
-      maxLifetimeMs: settings.tokenMaxLifetime,
-      identify: createIdentify(tokenVerifier),
-    };
-    return {
-      leases: () => work.held,
-      routes: (router) => {
-        router.service(TokenService, tokenService(context));
-        router.service(RevocationService, revocationService(context));
-        router.service(SpendService, spendService(context));
-        router.service(DelegationService, delegationService(context));
-        router.service(KeyService, keyService(context));
-        router.service(HolderSessionService, holderSessionService(context));
-        router.service(AuditService, auditService(context));
-      },
-      rolesBySettings: (principal) => [
-        ...(context.minters.has(principal) ? (["minter"] as const) : []),
-        ...(context.auditors.has(principal) ? (["auditor"] as const) : []),
-      ],
-      onRoleDenied: (denied) => recordRoleDenial(audit, denied),
-      async close() {
-        await reader.close();
-        unsubscribe();
-        await peers.close();
-        await agentKeys.close();
-        await keys.close();
-        await housekeeping.close();
-        await sealer.close();
-        await keyRevoker.close();
-        await delegations.close();
-        await audit.close();
-        await seenProofs.close();
-        await work.close();
-        await store.close();
-        await seenLog.close();
-        await witness?.close();
-        root.privateKey.fill(0);
-      },
-    };
-  },
-});
+      delegations,
+      knownKeys,
+      pool,
+      saved,
+    },
+    maxDaily: settings.maxDailyRevocations,
+  });
+  const keyRevoker = new KeyRevoker({
+    ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
+    ...{ knownKeys, pool, saved, lease },
+  });
+  parts.add(() => keyRevoker.close());
+  keyRevoker.start();
+  const secrets = new SealedSecrets(master);
+  const jwtKeys = new JwtKeys({ store, clock, secrets, maxAgeMs: settings.jwtKeyMaxAge });
+  const keys = new KeyStore({
+    ...{ engine, store, clock, timers, log, audit, lease, maxAgeMs: settings.keyMaxAge },
+    onAgentKey: () => agentKeys.wake(),
+    secrets,
+  });
+  const agentKeys = new AgentKeys({
+    ...{ store, clock, timers, log, keys, lease, registry: deps.connect("registry") },
+    publicUrl: () => deps.publicUrl,
+  });
+  const peers = new RevocationPeers({
+    ...{ engine, store, bus, timers, log, revocations, work, fetch: globalThis.fetch },
+    peers: settings.revocationPeers,
+    sources: settings.revocationSources,
+    pollMs: settings.revocationSourcePoll,
+  });
+  parts.add(() => keys.close());
+  await keys.start();
+  parts.add(() => agentKeys.close());
+  agentKeys.start();
+  parts.add(() => peers.close());
+  peers.start();
+  const housekeeping = new Housekeeping({
+    ...{ store, clock, timers, log, state, keyRevoker, lease, reader: ownReader },
+    auditRetentionMs: settings.auditRetention,
+    delegationRetentionMs: settings.delegationRetention,
+  });
+  parts.add(() => housekeeping.close());
+  housekeeping.start();
+  parts.add(() => sealer.close());
+  sealer.start();
+  const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => {
+    seenLog.note();
+    witness?.note();
+  });
+  parts.add(unsubscribe);
+  const spend = new SpendLedger({ store, clock, audit, notes, meter, reader: ownReader });
+  const chains = new Chains({
+    ...{
+      engine,
+      clock,
+      trustedRoots: roots,
+      state,
+      lineages: new ContractLineages(deps.connect("verifier")),
+    },
+    maxLifetimeMs: settings.tokenMaxLifetime,
+    clockSkewMs: settings.clockSkew,
+    catchUp: () => reader.catchUp(),
+  });
+  const sharedSessions = isShared ? new SharedSessions({ engine, store, secrets }) : undefined;
+  const proofs = new HolderProofs({ engine, state, seenProofs, sharedSessions });
+  const tokenVerifier = new TokenVerifier({
+    timers,
+    ...{ engine, clock, isProofRequired, chains, proofs, state, revocations, audit, notes },
+    look,
+    refresh: () => reader.refresh(),
+  });
+  const sessions = new HolderSessions({
+    engine,
+    clock,
+    audit,
+    chains,
+    proofs,
+    tokenVerifier,
+    verifier: root,
+  });
+  log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
+  const context = {
+    engine,
+    store,
+    bus,
+    clock,
+    timers,
+    root,
+    trustedRoots: roots,
+    minters: new Set(settings.minters),
+    spenders: new Set(settings.spenders),
+    auditors: new Set(settings.auditors),
+    spend,
+    notes,
+    revocationState: state,
+    subjectOf: (subject: SubjectToken) => deps.subjectOf(subject),
+    usedAssertions: new UsedAssertions({ engine, seenProofs, max: settings.maxSeenProofs }),
+    jwtKeys,
+    publicUrl: () => deps.publicUrl,
+    explained: explainedServices((name) => deps.connect(name)),
+    delegations,
+    keyRevoker,
+    keys,
+    async checkpoint() {
+      await reader.look();
+      return sign();
+    },
+    tokenVerifier,
+    chains,
+    sessions,
+    revocations,
+    audit,
+    revocationPollMs: pollMs,
+    minLifetimeMs: settings.tokenMinLifetime,
+    maxLifetimeMs: settings.tokenMaxLifetime,
+    identify: createIdentify(tokenVerifier),
+  };
+  return {
+    leases: () => work.held,
+    routes: (router) => {
+      router.service(TokenService, tokenService(context));
+      router.service(RevocationService, revocationService(context));
+      router.service(SpendService, spendService(context));
+      router.service(DelegationService, delegationService(context));
+      router.service(KeyService, keyService(context));
+      router.service(HolderSessionService, holderSessionService(context));
+      router.service(AuditService, auditService(context));
+    },
+    rolesBySettings: (principal) => [
+      ...(context.minters.has(principal) ? (["minter"] as const) : []),
+      ...(context.auditors.has(principal) ? (["auditor"] as const) : []),
+    ],
+    onRoleDenied: (denied) => recordRoleDenial(audit, denied),
+    close: () => parts.close(),
+  };
+}

@@ -1,32 +1,32 @@
-import type { Timers } from "@depute/core";
-import type { CryptoEngine } from "@depute/dct";
-import { type Logger, type Verdict, Witness, type WitnessPlace } from "@depute/service";
+import { type CryptoEngine, createProof, keypairFromSeed } from "@depute/dct";
+import { type Checkpoint, isSignedCheckpoint } from "@depute/dct/transparency";
+import { type ServiceDeps, type Verdict, Witness } from "@depute/service";
 import type { Store } from "@depute/store";
-import { type Checkpoint, isContinued, isSignedCheckpoint, parseCheckpoint } from "./rules/checkpoint.ts";
+import { isContinued, parseCheckpoint } from "./rules/checkpoint.ts";
 import { headAt } from "./store/revocation-rows.ts";
 
 interface RevocationWitnessOptions {
-  readonly place: WitnessPlace | undefined;
+  readonly deps: Pick<ServiceDeps, "witnessFor" | "clock" | "timers" | "log">;
   readonly engine: CryptoEngine;
   /** The principal that must have signed the head: the platform's root. */
   readonly signer: string;
   readonly store: Store;
-  readonly timers: Timers;
-  readonly log: Logger;
   /** Signs the current state of the log. */
   readonly sign: () => Checkpoint;
 }
 
-/** Returns the witness of the revocation log; undefined without a place. */
-export function revocationWitness({
-  place,
-  engine,
-  signer,
-  store,
-  timers,
-  log,
-  sign,
-}: RevocationWitnessOptions): Witness | undefined {
+/**
+ * Returns the witness of the revocation log; undefined without a place.
+ *
+ * @throws SettingsError as `witnessFor`
+ */
+export function revocationWitness(options: RevocationWitnessOptions): Witness | undefined {
+  const { deps, engine, signer, store, sign } = options;
+  const { clock, timers, log } = deps;
+  const place = deps.witnessFor("revocations", {
+    holderProof: (seed, claims) =>
+      createProof(engine, keypairFromSeed(engine, seed), { ...claims, now: clock.now() }),
+  });
   if (place === undefined) return undefined;
   const judge = async (published: string): Promise<Verdict> => {
     const checkpoint = parseCheckpoint(published);

@@ -25,6 +25,7 @@ import type { Chains, Verification } from "./chains.ts";
 import type { HolderProofs } from "./holder-proofs.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
+import { TOOL_CALLS } from "./rules/audit-record.ts";
 import { bindingDenial, type CallPlace } from "./rules/bindings.ts";
 import { decisionOf, type ProofResult, toDenialReason, toVerdict } from "./rules/denials.ts";
 import {
@@ -191,6 +192,7 @@ export class TokenVerifier {
     audit.add({
       ...{ kind: "verify_token", caller, principal, ...decisionOf(denial) },
       blocks: blocks.map(({ revocationId }) => revocationId),
+      ...(request.toolCall !== "" && { resource: `${TOOL_CALLS}${request.toolCall}` }),
     });
     chargeCpu(principal);
     const revocationSequence = BigInt(state.sequence);

@@ -1,14 +1,8 @@
-import {
-  CanonicalError,
-  DeputeError,
-  ErrorReason,
-  encodeBase64Url,
-  invalid,
-  owningOrganization,
-} from "@depute/core";
+import { CanonicalError, DeputeError, ErrorReason, encodeBase64Url, invalid } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import type { ReadTx, Store, WriteTx } from "@depute/store";
+import { isPurged, type ReadTx, type Store, type WriteTx } from "@depute/store";
 import type { CheckCaller, Checker } from "./checker/checker.ts";
+import { contractNotFound } from "./contract-book.ts";
 import type { Attestation } from "./rules/documents.ts";
 import { firstMissing, getAttestation, insertAttestation } from "./store/attestations.ts";
 import { pendingDigest } from "./store/completions.ts";
@@ -27,14 +21,11 @@ export async function readAttestation(
   return { attestation: JSON.parse(document) as Attestation, storeTime, organization };
 }
 
-/** The owner of an attestation whose contract is unknown: no organization owns it. */
-const NO_OWNER = { organization: "" };
-
 /**
  * Stores an attestation and appends it to the log, or returns the stored one. An attestation can only name stored
  * children, so no attestation is its own descendant.
  *
- * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child)
+ * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND
  */
 export async function storeAttestation(
   tx: WriteTx,
@@ -44,9 +35,10 @@ export async function storeAttestation(
 ): Promise<StoredDocument> {
   const storable = await requireStorable(tx, signed, attestation);
   if (storable !== undefined) return storable;
+  const contract = await contractOwner(tx, attestation.contractId);
+  if (contract === undefined) throw contractNotFound(attestation.contractId);
   const logIndex = await log.append(tx, "attestation", signed.document);
-  const organization = owningOrganization(NO_OWNER, await contractOwner(tx, attestation.contractId));
-  const stored = { ...signed, organization };
+  const stored = { ...signed, organization: contract.organization };
   await insertAttestation(tx, stored, attestation, logIndex);
   return stored;
 }
@@ -67,6 +59,11 @@ export async function requireStorable(
   const existingDigest = storedAttestation?.digest ?? (await pendingDigest(tx, id));
   if (existingDigest !== undefined && existingDigest !== digest) {
     throw new DeputeError(ErrorReason.ATTESTATION_EXISTS, "another attestation has this id; use a new id", {
+      metadata: { attestation: id },
+    });
+  }
+  if (await isPurged(tx, "attestation", id)) {
+    throw new DeputeError(ErrorReason.ATTESTATION_EXISTS, "a purged attestation had this id; use a new id", {
       metadata: { attestation: id },
     });
   }

@@ -1,4 +1,4 @@
-import { DeputeError, ErrorReason } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import type { Store } from "@depute/store";
 import { type PreparedRule, prepareRule } from "./checker/prepared-rule.ts";
 import type { TaskContract } from "./rules/documents.ts";
@@ -17,24 +17,38 @@ export interface KnownContract {
 /** Capacity of the cache in characters of contracts. A parsed contract takes about ten bytes for each character. */
 const CACHE_CHARS = 4 * 1024 * 1024;
 
-/** Reads contracts and caches them; contracts never change. */
+/** Milliseconds for which a contract is served from memory. Another replica may have purged it meanwhile. */
+const FRESH_MS = 60_000;
+
+/** Reads contracts and caches them. Contracts never change; only a purge deletes them. */
 export class ContractBook {
   readonly #store: Store;
-  readonly #cache = new WeightedLru<KnownContract>(CACHE_CHARS);
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #cache = new WeightedLru<{ readonly known: KnownContract; readonly readAt: number }>(CACHE_CHARS);
 
-  constructor(store: Store) {
+  constructor(store: Store, clock: Pick<Clock, "monotonic">) {
     this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Removes a purged contract from memory. */
+  forget(id: string): void {
+    this.#cache.delete(id);
   }
 
   /** @throws DeputeError CONTRACT_NOT_FOUND */
   async get(id: string): Promise<KnownContract> {
     const cached = this.#cache.get(id);
-    if (cached !== undefined) return cached;
+    const now = this.#clock.monotonic();
+    if (cached !== undefined && now - cached.readAt < FRESH_MS) return cached.known;
     const row = await this.#store.read((tx) => getContract(tx, id));
     if (row === undefined) {
-      throw new DeputeError(ErrorReason.CONTRACT_NOT_FOUND, "the contract does not exist; check the id", {
-        metadata: { contract: id },
-      });
+      this.#cache.delete(id);
+      throw contractNotFound(id);
+    }
+    if (cached !== undefined) {
+      this.#cache.set(id, { known: cached.known, readAt: now }, row.document.length);
+      return cached.known;
     }
     const contract = JSON.parse(row.document) as TaskContract;
     const contractEntry = {
@@ -43,9 +57,15 @@ export class ContractBook {
       storeTime: row.storeTime,
       organization: row.organization,
     };
-    this.#cache.set(id, contractEntry, row.document.length);
+    this.#cache.set(id, { known: contractEntry, readAt: now }, row.document.length);
     return contractEntry;
   }
+}
+
+export function contractNotFound(id: string): DeputeError {
+  return new DeputeError(ErrorReason.CONTRACT_NOT_FOUND, "the contract does not exist; check the id", {
+    metadata: { contract: id },
+  });
 }
 
 function ruleOf({ verification, task }: TaskContract): PreparedRule {

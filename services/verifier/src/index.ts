@@ -13,6 +13,7 @@ import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb"
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { WitnessService } from "@depute/contracts/depute/verifier/v1/witness_service_pb";
 import { servicesOf } from "@depute/core/services";
 import { selfTest } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
@@ -29,6 +30,7 @@ import { logService } from "./handlers/log-service.ts";
 import { resultService } from "./handlers/result-service.ts";
 import { reviewService } from "./handlers/review-service.ts";
 import { verificationService } from "./handlers/verification-service.ts";
+import { witnessService } from "./handlers/witness-service.ts";
 import { JudgeClaims } from "./judge/claims.ts";
 import { readJudges } from "./judge/config.ts";
 import { Judge } from "./judge/judge.ts";
@@ -88,8 +90,7 @@ export const verifier = defineService({
     });
     const work = new SharedWork({ service: "verifier", store, bus: deps.bus, clock, timers, log });
     const transparency = new TransparencyLog(nativeEngine, keypair, clock);
-    const place = deps.witnessFor("transparency");
-    const witness = await openLogWitness({ place, engine: nativeEngine, store, transparency, timers, log });
+    const witness = await openLogWitness({ deps, engine: nativeEngine, store, transparency });
     await appendUnlogged(store, transparency);
     const revocations = createClient(RevocationService, deps.connect("tokens"));
     const followed = { store, log: transparency, revocations, timers, logger: log };
@@ -124,7 +125,7 @@ export const verifier = defineService({
     times.start();
     const state: Verifier = {
       store,
-      contracts: new ContractBook(store),
+      contracts: new ContractBook(store, clock),
       checker,
       names: { checks: createRegistry(namesOnlyRegistry, moreChecks), hasJudge: (model) => judge.has(model) },
       countCheck: verifierMetrics(deps.domainMetrics, store),
@@ -147,7 +148,7 @@ export const verifier = defineService({
       completions,
       trust,
       revocations,
-      authority: deps.authority,
+      ...{ maxWitnessedPlatforms: values.verifierMaxWitnessedPlatforms, authority: deps.authority },
       clock,
       logger: log,
     };
@@ -160,6 +161,7 @@ export const verifier = defineService({
         router.service(LogService, logService(state));
         router.service(ReviewService, reviewService(state));
         router.service(ResultService, resultService(state));
+        router.service(WitnessService, witnessService(state));
       },
       async close() {
         await times.close();

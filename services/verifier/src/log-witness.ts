@@ -1,33 +1,43 @@
-import { decodeBase64Url, encodeBase64Url, type Timers } from "@depute/core";
-import type { CryptoEngine } from "@depute/dct";
+import { decodeBase64Url, encodeBase64Url } from "@depute/core";
+import { type CryptoEngine, createProof, keypairFromSeed } from "@depute/dct";
 import { type LogHead, verifyConsistency, verifyLogHead } from "@depute/dct/transparency";
-import { type Logger, type Verdict, Witness, type WitnessPlace } from "@depute/service";
+import { type ServiceDeps, type Verdict, Witness } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { SignedHead, TransparencyLog } from "./transparency-log.ts";
 
 interface LogWitnessOptions {
-  readonly place: WitnessPlace | undefined;
+  readonly deps: Pick<ServiceDeps, "witnessFor" | "clock" | "timers" | "log">;
   readonly engine: CryptoEngine;
   readonly transparency: TransparencyLog;
   readonly store: Store;
-  readonly timers: Timers;
-  readonly log: Logger;
 }
 
 /**
  * Compares the transparency log with its published head, and publishes later heads.
  *
  * @returns undefined without a place
- * @throws SettingsError as `Witness.check`; the store is then closed
+ * @throws SettingsError as `witnessFor` and `Witness.check`; the store is then closed
  */
-export async function openLogWitness({
-  place,
-  engine,
-  transparency,
-  store,
-  timers,
-  log,
-}: LogWitnessOptions): Promise<Witness | undefined> {
+export async function openLogWitness(options: LogWitnessOptions): Promise<Witness | undefined> {
+  const { store, transparency } = options;
+  try {
+    const witness = witnessOf(options);
+    await witness?.check();
+    if (witness !== undefined) transparency.onAppend(() => witness.note());
+    return witness;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+function witnessOf({ deps, engine, transparency, store }: LogWitnessOptions): Witness | undefined {
+  const { clock, timers, log } = deps;
+  const place = deps.witnessFor("transparency", {
+    holderProof: (seed, claims) =>
+      createProof(engine, keypairFromSeed(engine, seed), { ...claims, now: clock.now() }),
+    consistency: (first, second) => store.read((tx) => transparency.consistency(tx, first, second)),
+  });
   if (place === undefined) return undefined;
   const judge = async (published: string): Promise<Verdict> => {
     const signed = parseHead(published);
@@ -43,15 +53,7 @@ export async function openLogWitness({
     });
   };
   const head = async () => printedHead(await store.read((tx) => transparency.head(tx)));
-  const witness = new Witness({ place, subject: "transparency log", timers, log, head, judge });
-  try {
-    await witness.check();
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
-  transparency.onAppend(() => witness.note());
-  return witness;
+  return new Witness({ place, subject: "transparency log", timers, log, head, judge });
 }
 
 function printedHead({ head, signature }: SignedHead): string {

@@ -17,6 +17,7 @@ import {
   type Inquiry,
   inquire,
   mayRead,
+  type Reader,
   type Review,
   validateReview,
   withdraw,
@@ -142,12 +143,13 @@ export class Reviews {
    * @throws DeputeError REVIEW_NOT_FOUND and the errors of `decide`
    */
   decide(id: string, decision: Decision): Promise<Review> {
-    return this.#change(id, decision.reviewer, (review, now) => decide(review, decision, now));
+    const { reviewer: principal, roles } = decision;
+    return this.#change(id, { principal, roles }, (review, now) => decide(review, decision, now));
   }
 
   /** @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, REVIEW_CLOSED */
   withdraw(id: string, by: string, reason: string): Promise<Review> {
-    return this.#change(id, by, (review, now) => {
+    return this.#change(id, { principal: by }, (review, now) => {
       if (review.creator === by) return withdraw(review, by, reason, now);
       throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the creator of a review withdraws it");
     });
@@ -161,7 +163,7 @@ export class Reviews {
   inquire(id: string, question: { requestId: string; reviewer: string; text: string }): Promise<Inquiry> {
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
-      const review = await this.#requireReview(tx, id, question.reviewer, now);
+      const review = await this.#requireReview(tx, id, { principal: question.reviewer }, now);
       const before = await listInquiries(tx, id);
       const same = before.find(
         ({ requestId, inquirer }) => requestId === question.requestId && inquirer === question.reviewer,
@@ -184,7 +186,7 @@ export class Reviews {
   ): Promise<Inquiry> {
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
-      const review = await this.#requireReview(tx, id, by, now);
+      const review = await this.#requireReview(tx, id, { principal: by }, now);
       if (review.creator !== by) {
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
@@ -205,7 +207,7 @@ export class Reviews {
     });
   }
 
-  #change(id: string, by: string, change: (review: Review, now: number) => Review): Promise<Review> {
+  #change(id: string, by: Reader, change: (review: Review, now: number) => Review): Promise<Review> {
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
       const review = await this.#requireReview(tx, id, by, now);
@@ -217,11 +219,11 @@ export class Reviews {
     });
   }
 
-  async #requireReview(tx: WriteTx, id: string, by: string, now: number): Promise<Review> {
+  async #requireReview(tx: WriteTx, id: string, by: Reader, now: number): Promise<Review> {
     const review = await getReview(tx, id);
     // The work's author already knows that the review exists, so the error is CALLER_NOT_ALLOWED instead of
     // REVIEW_NOT_FOUND.
-    if (review !== undefined && (mayRead(review, by, now) || review.author === by)) return review;
+    if (review !== undefined && (mayRead(review, by, now) || review.author === by.principal)) return review;
     throw reviewNotFound(id);
   }
 

@@ -91,4 +91,12 @@ export const settings = defineSettings({
     help: "default timeout of a human_review; then llm_judge decides",
     group: GROUP,
   },
+  verifierMaxWitnessedPlatforms: {
+    type: "int",
+    default: 100,
+    min: 0,
+    max: 10_000,
+    help: "platforms whose logs' heads this platform keeps, as their witness",
+    group: GROUP,
+  },
 });

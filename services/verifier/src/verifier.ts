@@ -62,6 +62,8 @@ export interface Verifier {
   /** Ends delegations by attestations. */
   readonly completions: Pick<Completions, "complete">;
   readonly revocations: Client<typeof RevocationService>;
+  /** Maximum number of platforms whose logs' heads are kept. */
+  readonly maxWitnessedPlatforms: number;
   readonly authority: Authority;
   readonly clock: Clock;
   readonly logger: Logger;

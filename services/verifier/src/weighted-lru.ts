@@ -21,6 +21,10 @@ export class WeightedLru<Value> {
     return entry.value;
   }
 
+  delete(key: string): void {
+    this.#remove(key);
+  }
+
   /** Stores a value. A value that alone exceeds the bound is not stored. */
   set(key: string, value: Value, weight: number): void {
     this.#remove(key);

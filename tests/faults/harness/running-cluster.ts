@@ -101,7 +101,7 @@ export async function startCluster({
 }
 
 /** Returns ports whose replicas, ten apart, do not meet: all have another last digit. */
-async function portsApart(count: number): Promise<number[]> {
+export async function portsApart(count: number): Promise<number[]> {
   const ports: number[] = [];
   for (let last = 0; last < count; last++) {
     const [port = 0] = await freePorts(1);

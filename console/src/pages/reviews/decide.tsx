@@ -9,14 +9,15 @@ import { useMemo, useState } from "react";
 import { Ask } from "../../parts/dialog.tsx";
 import { Text } from "../../parts/text.tsx";
 import { readCredentials } from "../../rpc/credentials.ts";
+import { verdictEffects } from "../../rules/review-words.ts";
 import { lineOf } from "../../rules/text.ts";
 
 type Verdict = Exclude<keyof typeof ReviewVerdict, "UNSPECIFIED">;
 
-const VERDICTS: Readonly<Record<Verdict, { label: string; effect: string }>> = {
-  APPROVED: { label: "Approve", effect: "The work continues, and its result goes to the delegator." },
-  CHANGES_REQUESTED: { label: "Request changes", effect: "The work is done again, with your reason." },
-  REJECTED: { label: "Reject", effect: "The work ends without a result." },
+const VERDICTS: Readonly<Record<Verdict, string>> = {
+  APPROVED: "Approve",
+  CHANGES_REQUESTED: "Request changes",
+  REJECTED: "Reject",
 };
 
 interface DecideProps {
@@ -39,13 +40,13 @@ export function Decide({ review, onDone }: DecideProps) {
           className={`button ${verdict === "APPROVED" ? "primary" : verdict === "REJECTED" ? "danger-quiet" : ""}`}
           onClick={() => setAsked(verdict)}
         >
-          {VERDICTS[verdict].label}
+          {VERDICTS[verdict]}
         </button>
       ))}
       {askedVerdict !== undefined && (
         <Ask
-          title={VERDICTS[askedVerdict].label}
-          act={VERDICTS[askedVerdict].label}
+          title={VERDICTS[askedVerdict]}
+          act={VERDICTS[askedVerdict]}
           isDangerous={askedVerdict === "REJECTED"}
           onClose={() => setAsked(undefined)}
           onAct={async (form) => {
@@ -59,7 +60,7 @@ export function Decide({ review, onDone }: DecideProps) {
           }}
         >
           <p>
-            {VERDICTS[askedVerdict].effect} Subject: <Text value={review.title} />
+            {verdictEffects(review.kind)[askedVerdict]} Subject: <Text value={review.title} />
           </p>
           {isLocal && <Reviewer review={review} />}
           <label className="field">

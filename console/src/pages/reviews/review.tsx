@@ -6,11 +6,11 @@ import {
   type VerificationSpec,
   VerificationSpecSchema,
 } from "@depute/contracts/delegateos/v0/verification_pb";
+import { Role } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import {
   type Review,
-  ReviewKind,
   ReviewService,
   ReviewState,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
@@ -21,7 +21,7 @@ import { Freshness, Loading, NotShown, Opening, Refused } from "../../parts/stat
 import { Block, Id, Text } from "../../parts/text.tsx";
 import { readPause, useWake } from "../../rpc/wake.ts";
 import { enumWord } from "../../rules/enum-word.ts";
-import { reviewKind, reviewState, subjectOf } from "../../rules/review-words.ts";
+import { contentTitle, reviewKind, reviewState, subjectOf } from "../../rules/review-words.ts";
 import { hashOf } from "../../rules/route.ts";
 import { Decide } from "./decide.tsx";
 import { LastVersion } from "./last-version.tsx";
@@ -71,6 +71,7 @@ function ReviewView({ review, onDone, liveness }: ReviewViewProps) {
   const { label, tone } = reviewState(review.state);
   const { taskId, contractId } = subjectOf(review.kind, review.subject);
   const task = useQuery(TaskService.method.getTask, { taskId }, { enabled: taskId !== "", retry: false });
+  const heading = contentTitle(review.kind);
   const contract = contractId || (task.data?.task?.contractId ?? "");
   return (
     <>
@@ -84,11 +85,11 @@ function ReviewView({ review, onDone, liveness }: ReviewViewProps) {
       {review.state === ReviewState.PENDING && <Decide review={review} onDone={onDone} />}
       <div className="columns">
         <div className="stack">
-          <Card title={review.kind === ReviewKind.START_APPROVAL ? "Request" : "Result"}>
+          <Card title={heading}>
             {review.contentJson !== "" ? (
-              <Block value={pretty(review.contentJson)} label="Result" />
+              <Block value={pretty(review.contentJson)} label={heading} />
             ) : (
-              <ValueView value={review.content} label="Result" />
+              <ValueView value={review.content} label={heading} />
             )}
           </Card>
           <LastVersion review={review} />
@@ -115,6 +116,10 @@ function ReviewFacts({ review, taskId }: { readonly review: Review; readonly tas
         <Fact name="Author">{review.author !== "" && <Text value={review.author} />}</Fact>
         <Fact name="Reviewers">
           {review.reviewers.length > 0 && <Text value={review.reviewers.join(", ")} />}
+        </Fact>
+        <Fact name="Roles that may decide">
+          {review.reviewerRoles.length > 0 &&
+            review.reviewerRoles.map((role) => enumWord(Role, role)).join(", ")}
         </Fact>
         <Fact name="Escalation to">
           {review.escalationReviewers.length > 0 && <Text value={review.escalationReviewers.join(", ")} />}

@@ -32,11 +32,15 @@ export async function redisForTests(): Promise<TestRedis | undefined> {
   return undefined;
 }
 
-/** Starts a server without persistence on a loopback port. It ends with this process. */
-export async function startRedis(): Promise<TestRedis> {
+/**
+ * Starts a server without persistence on a loopback port. It ends with this process.
+ *
+ * @param fixedPort the port of a server that has ended; a free one when absent
+ */
+export async function startRedis(fixedPort?: number): Promise<TestRedis> {
   const folder = await mkdtemp(join(tmpdir(), "depute-redis-"));
   for (let attempt = 1; ; attempt++) {
-    const port = await freePort();
+    const port = fixedPort ?? (await freePort());
     const args = [
       "--port",
       `${port}`,

@@ -1,2 +1,3 @@
 export { messagesOf } from "./message-arbitraries.ts";
 export { ownContracts } from "./own-contracts.ts";
+export { type Tampered, tampered } from "./tampered.ts";

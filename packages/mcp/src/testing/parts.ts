@@ -35,7 +35,8 @@ export class FakeAuthoriser implements Authoriser {
       return { ok: false, denial: denial(DenialType.PROOF_REQUIRED) } as const;
     if (!rights.every(({ resource }) => granted.includes(resource)))
       return { ok: false, denial: denial(DenialType.CAPABILITY_NOT_GRANTED) } as const;
-    return { ok: true, principal: this.principal, scope: create(AuthorizedScopeSchema, {}) } as const;
+    const scope = create(AuthorizedScopeSchema, {});
+    return { ok: true, principal: this.principal, scope, blocks: [] } as const;
   }
 
   async reserve(_token: string, microcents: number) {

@@ -4,6 +4,7 @@ import {
   ListAgentsRequestSchema,
   RegisterAgentRequestSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { PurgeOrganizationRequestSchema } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import {
   CreateTaskRequestSchema,
   CreateTaskResponseSchema,
@@ -27,6 +28,11 @@ it("is the record that the call created, if the request names none", () => {
 it("is the record of the request when the call was refused", () => {
   const message = create(RegisterAgentRequestSchema, { requestId: "r-1", agent: { id: "echo" } });
   expect(resourceOf({ desc: RegisterAgentRequestSchema, message })).toBe("agents/echo");
+});
+
+it("is the organization, if the call is about no other record", () => {
+  const message = create(PurgeOrganizationRequestSchema, { requestId: "r-1", organization: "acme" });
+  expect(resourceOf({ desc: PurgeOrganizationRequestSchema, message })).toBe("organizations/acme");
 });
 
 it("is empty for a call about no single record, and bounded", () => {

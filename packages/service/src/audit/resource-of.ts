@@ -8,7 +8,7 @@ const NOT_RESOURCES: ReadonlySet<string> = new Set(["request_id"]);
 
 /**
  * Returns the name of the record that a call is about, e.g. `tasks/t-1`: the first id in the request. Without an id,
- * returns the id of the record in the response or in the request.
+ * returns the id of the record in the response or in the request, or else the organization that the request names.
  *
  * @param answer absent for a refused call and for a stream
  * @returns empty if the messages name no record
@@ -20,7 +20,8 @@ export function resourceOf(
   const name =
     idIn(input.desc, input.message) ||
     (answer === undefined ? "" : recordIn(answer.desc, answer.message)) ||
-    recordIn(input.desc, input.message);
+    recordIn(input.desc, input.message) ||
+    organizationIn(input.desc, input.message);
   return name.slice(0, MAX_NAME).toWellFormed();
 }
 
@@ -45,6 +46,13 @@ function recordIn({ fields }: DescMessage, message: Message | undefined): string
     if (typeof id === "string" && id !== "") return `${pluralOf(field.name)}/${id}`;
   }
   return "";
+}
+
+/** Returns the member `organization` of a message as `organizations/NAME`; empty without one. */
+function organizationIn({ fields }: DescMessage, message: Message | undefined): string {
+  const field = fields.find((each) => isText(each) && each.name === "organization");
+  const name = field && memberOf(message, field);
+  return typeof name === "string" && name !== "" ? `organizations/${name}` : "";
 }
 
 /** Returns the plural of a member's name, e.g. `capabilities`. */

@@ -11,6 +11,7 @@ export const ROLES = [
   "minter",
   "auditor",
   "operator",
+  "platform",
 ] as const;
 
 export type RoleName = (typeof ROLES)[number];

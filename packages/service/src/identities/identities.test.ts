@@ -285,6 +285,22 @@ describe("keys of an issuer", () => {
     expect(lines.at(-1)?.fault).toContain(fault);
   });
 
+  it.each<[string, string, Parameters<TestIssuer["answers"]["set"]>[1]]>([
+    ["a redirect", "status 302", (_, response) => void response.writeHead(302, { location: "/k" }).end()],
+    ["an error", "status 500", (_, response) => void response.writeHead(500).end()],
+    [
+      "a huge document",
+      "longer than",
+      (_, response) => void response.end(`{"keys": [], "x": "${"x".repeat(MAX_DOCUMENT_BYTES)}"}`),
+    ],
+  ])("do not count when their address answers with %s", async (_, fault, answer) => {
+    const followed = issuer.requests.length;
+    issuer.answers.set("/keys", answer);
+    expect(await outcome(open(), await issuer.sign({}))).toBe("issuer_unavailable");
+    expect(lines.at(-1)?.fault).toContain(fault);
+    expect(issuer.requests.slice(followed).map(({ path }) => path)).not.toContain("/k");
+  });
+
   it.each<[string, string, (response: string[]) => string]>([
     ["more than 64 keys", "64 keys", ([jwk]) => `{"keys": [${[...Array(65)].map(() => jwk).join()}]}`],
     ["no list", "no JSON Web Key Set", () => '{"keys": {}}'],

@@ -2,23 +2,21 @@ import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { isAbsolute, join, relative } from "node:path";
 import type { Timers } from "@depute/core";
+import { openSeedFile } from "../key-file.ts";
 import { SettingsError } from "../settings.ts";
-
-/** A place outside the data folder that keeps the newest head of a log. */
-export interface WitnessPlace {
-  /** The file or address, for messages. */
-  readonly address: string;
-  /** Returns the text of the newest head; undefined if there is none. Throws Error if the place does not answer. */
-  read(): Promise<string | undefined>;
-  /** Replaces the text. Throws Error if the place does not confirm it. */
-  write(text: string): Promise<void>;
-}
+import { deputePlace, type WitnessedLog } from "./depute-place.ts";
+import type { LogName } from "./head-messages.ts";
+import type { WitnessPlace } from "./witness-place.ts";
 
 export interface WitnessSettings {
   /** DEPUTE_WITNESS: a folder or an address; empty for none. */
   readonly witness: string;
   /** The bearer token for an address; empty for none. */
   readonly witnessToken: string;
+  /** The file of the key that proves the platform to another Depute; empty: none. */
+  readonly witnessKeyFile: string;
+  /** The PEM file of another Depute's authorities; empty: the system's. */
+  readonly witnessCaFile: string;
   readonly dataDir: string;
 }
 
@@ -28,19 +26,32 @@ const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Returns the place of a log's head: the file `NAME.head` of a folder, or the address `WITNESS/NAME.head`, with GET and
- * PUT.
+ * Returns the place of a log's head: the file `NAME.head` of a folder, the address `WITNESS/NAME.head` with GET and PUT,
+ * or the record of the platform at another Depute.
  *
  * @returns undefined if no witness is configured
- * @throws SettingsError for a folder that does not exist, or that is part of the data folder
+ * @throws SettingsError for a folder that does not exist, or that is part of the data folder, and for credentials that
+ *   the witness does not use
  */
 export function witnessPlace(
-  { witness, witnessToken, dataDir }: WitnessSettings,
-  name: string,
+  settings: WitnessSettings,
+  name: LogName,
+  log: WitnessedLog,
   timers: Timers,
   fetch: typeof globalThis.fetch = globalThis.fetch,
 ): WitnessPlace | undefined {
+  const { witness, witnessToken, dataDir } = settings;
   if (witness === "") return undefined;
+  if (/^depute\+https?:\/\//.test(witness)) return placeAtDepute(settings, name, log);
+  for (const [setting, value] of [
+    ["DEPUTE_WITNESS_KEY_FILE", settings.witnessKeyFile],
+    ["DEPUTE_WITNESS_CA_FILE", settings.witnessCaFile],
+  ]) {
+    if (value !== "")
+      throw new SettingsError(
+        `${setting}: it counts for a witness like depute+https://host alone; remove it, or name such a witness`,
+      );
+  }
   if (/^https?:\/\//.test(witness)) {
     if (!URL.canParse(witness))
       throw new SettingsError("DEPUTE_WITNESS: write a folder, or an address like https://host/heads");
@@ -55,6 +66,37 @@ export function witnessPlace(
       `DEPUTE_WITNESS: ${witness} is within the data folder, so an old copy of the folder would contain it; name another one`,
     );
   return filePlace(join(witness, `${name}.head`));
+}
+
+function placeAtDepute(
+  { witness, witnessToken, witnessKeyFile, witnessCaFile, dataDir }: WitnessSettings,
+  name: LogName,
+  log: WitnessedLog,
+): WitnessPlace {
+  if (witnessToken !== "" && witnessKeyFile !== "")
+    throw new SettingsError(
+      "DEPUTE_WITNESS_KEY_FILE: DEPUTE_WITNESS_TOKEN is set too; the platform has one of both at its witness",
+    );
+  const danger = "whoever has it can publish heads in the platform's name";
+  const key = { dataDir, name: "", configured: witnessKeyFile, danger };
+  return deputePlace({
+    ...{ witness, name, log },
+    credentials: {
+      ...(witnessToken !== "" && { token: witnessToken }),
+      ...(witnessKeyFile !== "" && { seed: openSeedFile(key) }),
+    },
+    ...(witnessCaFile !== "" && { ca: authorities(witnessCaFile) }),
+  });
+}
+
+function authorities(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new SettingsError(`DEPUTE_WITNESS_CA_FILE: ${file} cannot be read: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
 }
 
 function isWithin(path: string, folder: string): boolean {

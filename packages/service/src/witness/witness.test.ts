@@ -8,8 +8,9 @@ import { ManualClock, systemTimers } from "@depute/core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLogger } from "../log.ts";
 import { SettingsError } from "../settings.ts";
-import { type WitnessPlace, witnessPlace } from "./place.ts";
+import { type WitnessSettings, witnessPlace } from "./place.ts";
 import { type Verdict, Witness } from "./witness.ts";
+import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
 
 const log = createLogger({ level: "silent", name: "test" });
 let folder = "";
@@ -21,8 +22,11 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const settingsOf = (witness: string) => ({ witness, witnessToken: "", dataDir: join(folder, "data") });
-const placeOf = (witness: string) => witnessPlace(settingsOf(witness), "log", systemTimers);
+const NO_CREDENTIALS = { witnessToken: "", witnessKeyFile: "", witnessCaFile: "" };
+const settingsOf = (witness: string) => ({ ...NO_CREDENTIALS, witness, dataDir: join(folder, "data") });
+const witnessed = { holderProof: () => "a proof" };
+const placeOf = (witness: string, more: Partial<WitnessSettings> = {}) =>
+  witnessPlace({ ...settingsOf(witness), ...more }, "revocations", witnessed, systemTimers);
 
 describe("the place", () => {
   test("is absent without the setting", () => expect(placeOf("")).toBeUndefined());
@@ -43,8 +47,42 @@ describe("the place", () => {
     await place.write("first");
     await place.write("second");
     expect(await place.read()).toBe("second");
-    expect(readFileSync(join(folder, "heads/log.head"), "utf8")).toBe("second");
+    expect(readFileSync(join(folder, "heads/revocations.head"), "utf8")).toBe("second");
   });
+});
+
+test.each<[string, string, Partial<WitnessSettings>, string]>([
+  [
+    "a key",
+    "heads",
+    { witnessKeyFile: "w.key" },
+    "DEPUTE_WITNESS_KEY_FILE: it counts for a witness like depute+https",
+  ],
+  ["authorities", "heads", { witnessCaFile: "ca.pem" }, "DEPUTE_WITNESS_CA_FILE: it counts for"],
+])("another kind of witness than a Depute refuses %s", (_, name, more, reason) => {
+  expect(() => placeOf(join(folder, name), more)).toThrow(reason);
+});
+
+test.each<[string, string, Partial<WitnessSettings>, string]>([
+  ["no host", "depute+https://", {}, "write another platform's address like depute+https://host:port"],
+  ["a user", "depute+https://a:b@host", {}, "write another platform's address"],
+  ["a query", "depute+https://host/?a=1", {}, "write another platform's address"],
+  [
+    "two credentials",
+    "depute+https://host",
+    { witnessToken: "t", witnessKeyFile: "w.key" },
+    "the platform has one of both",
+  ],
+  ["a missing key", "depute+https://host", { witnessKeyFile: "/missing.key" }, "/missing.key cannot be used"],
+  [
+    "missing authorities",
+    "depute+https://host",
+    { witnessCaFile: "/missing.pem" },
+    "DEPUTE_WITNESS_CA_FILE: /missing.pem cannot be read",
+  ],
+])("a Depute as witness is refused with %s", (_, witness, more, reason) => {
+  expect(() => placeOf(witness, more)).toThrow(SettingsError);
+  expect(() => placeOf(witness, more)).toThrow(reason);
 });
 
 describe("a place at an address", () => {
@@ -60,8 +98,7 @@ describe("a place at an address", () => {
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
-    const settings = { witness: `http://127.0.0.1:${port}/heads/`, witnessToken: "secret", dataDir: folder };
-    place = witnessPlace(settings, "log", systemTimers) as WitnessPlace;
+    place = placeOf(`http://127.0.0.1:${port}/heads/`, { witnessToken: "secret" }) as WitnessPlace;
   });
   beforeEach(() => void seen.splice(0));
   afterAll(() => server.close());
@@ -71,8 +108,8 @@ describe("a place at an address", () => {
     expect(await place.read()).toBe("head");
     await place.write("next");
     expect(seen).toEqual([
-      { method: "GET", url: "/heads/log.head", token: "Bearer secret", body: "" },
-      { method: "PUT", url: "/heads/log.head", token: "Bearer secret", body: "next" },
+      { method: "GET", url: "/heads/revocations.head", token: "Bearer secret", body: "" },
+      { method: "PUT", url: "/heads/revocations.head", token: "Bearer secret", body: "next" },
     ]);
   });
 
@@ -115,9 +152,9 @@ describe("a witness", () => {
   };
   const judge = async (published: string): Promise<Verdict> =>
     Number.isNaN(Number(published)) ? "foreign" : Number(published) > current ? "older" : "continued";
-  const make = () =>
+  const make = (at = place) =>
     new Witness({
-      place,
+      place: at,
       subject: "log of the test",
       timers: clock,
       log,
@@ -169,6 +206,23 @@ describe("a witness", () => {
     await witness.close();
     expect(kept).toBe("3");
     expect(clock.pending).toBe(0);
+  });
+
+  test("publishes the newest head where a replica was faster", async () => {
+    let writes = 0;
+    const raced: WitnessPlace = {
+      ...place,
+      write: async (head) => {
+        writes += 1;
+        current += 1;
+        if (writes < 3) throw new HeadMovedError("a newer head is there");
+        kept = head;
+      },
+    };
+    await make(raced).check();
+    expect([kept, writes]).toEqual(["3", 3]);
+    writes = -1;
+    await expect(make(raced).check()).rejects.toThrow("cannot be written: a newer head is there");
   });
 
   test.each([

@@ -1,12 +1,14 @@
 import type { Timers } from "@depute/core";
 import type { Logger } from "../log.ts";
 import { SettingsError } from "../settings.ts";
-import type { WitnessPlace } from "./place.ts";
+import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
 
 /** Milliseconds from a change of the log to the publication of its head. */
 const PUBLISH_AFTER_MS = 250;
 /** Milliseconds between a failed publication and the next attempt. */
 const RETRY_MS = 5_000;
+/** Maximum number of publications in a row, where replicas of the platform publish at the same time. */
+const MAX_TRIES = 3;
 
 /** The result of the comparison of a published head with the log. */
 export type Verdict =
@@ -51,8 +53,8 @@ export class Witness {
    * @throws SettingsError when the log is older, when the head is another platform's, or when the place does not answer
    */
   async check(): Promise<void> {
-    const { place, subject, judge, head } = this.#options;
-    const { address } = place;
+    const { place, subject, judge } = this.#options;
+    const { address, removal = "remove that head" } = place;
     const published = await place.read().catch((cause: unknown) => {
       throw new SettingsError(
         `DEPUTE_WITNESS: ${address} cannot be read: ${reasonOf(cause)}. Without it an old copy is not noticed; make it available`,
@@ -68,10 +70,10 @@ export class Witness {
     if (verdict === "older") {
       throw new SettingsError(
         `the data is an old copy: the ${subject} does not go on from the head at ${address}. Put the newer data back; or, ` +
-          "knowing that its later records are lost and later revocations undone, remove that head",
+          `knowing that its later records are lost and later revocations undone, ${removal}`,
       );
     }
-    await place.write(await head()).catch((cause: unknown) => {
+    await this.#write().catch((cause: unknown) => {
       throw new SettingsError(
         `DEPUTE_WITNESS: ${address} cannot be written: ${reasonOf(cause)}; make it writable`,
         { cause },
@@ -106,19 +108,31 @@ export class Witness {
 
   /** Publishes the current head. Never rejects: after a failure, a later attempt publishes the head. */
   async #publish(): Promise<void> {
-    const { place, subject, head, log } = this.#options;
+    const { place, subject, log } = this.#options;
     this.#isNoted = false;
     try {
-      await place.write(await head());
+      await this.#write();
     } catch (err) {
       this.#isNoted = true;
       log.error({ err, address: place.address }, `the head of the ${subject} cannot be published`);
+    }
+  }
+
+  /** Writes the log's present head, and again if another replica of the platform was faster. */
+  async #write(): Promise<void> {
+    const { place, head } = this.#options;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await place.write(await head());
+      } catch (error) {
+        if (!(error instanceof HeadMovedError) || tries === MAX_TRIES) throw error;
+      }
     }
   }
 }
 
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
-  const { code } = (cause ?? error) as NodeJS.ErrnoException;
-  return code === undefined ? message : code;
+  const { code } = (cause ?? error) as { readonly code?: unknown };
+  return typeof code === "string" ? code : message;
 }

@@ -74,6 +74,11 @@ export function isStarting(error: unknown): boolean {
   return error instanceof DatabaseError && error.code?.startsWith("57P") === true;
 }
 
+/** Whether a connection was not open in time. node-postgres gives this error no code. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === "timeout expired";
+}
+
 export function databaseUnavailable(cause: unknown, message = "the database does not answer"): DeputeError {
   return new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, message, {
     metadata: { service: "store" },

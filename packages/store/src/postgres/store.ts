@@ -6,7 +6,7 @@ import type { Store } from "../store.ts";
 import { StoreWatch } from "../watch.ts";
 import { StoreClient } from "./client.ts";
 import { PostgresConnection } from "./connection.ts";
-import { databaseUnavailable, fromPostgresError, isFatal, isStarting } from "./errors.ts";
+import { databaseUnavailable, fromPostgresError, isFatal, isStarting, isTimeout } from "./errors.ts";
 import { checkKeys, recordKeys } from "./keys.ts";
 import { migrate } from "./migrate.ts";
 import { SchemaOwner } from "./owner.ts";
@@ -24,6 +24,11 @@ const WAIT_LIMIT_MS = 5_000;
  * fails soon.
  */
 const CONNECT_LIMIT_MS = 1_500;
+/**
+ * Maximum time in milliseconds in which the first connection is tried again because it was not open in time. A busy host
+ * can be late by more than one attempt, and replicas are added where hosts are busy.
+ */
+const LATE_START_MS = 15_000;
 /** Maximum time in milliseconds for the database to end the connections. */
 const CLOSE_LIMIT_MS = 1_000;
 /**
@@ -187,14 +192,23 @@ function asFailure(error: unknown): never {
 async function untilOpen(
   open: () => Promise<StoreClient>,
   wasReached: () => boolean,
-  { timers, onError }: OpenSettings,
+  { clock, timers, onError }: OpenSettings,
 ): Promise<StoreClient> {
+  const beginMs = clock.monotonic();
   for (;;) {
     try {
       return await open();
     } catch (error) {
-      if (!(error instanceof ConnectionLoss) || !(wasReached() || isStarting(error.cause))) asFailure(error);
-      onError(error, "the database went away while the store was opened; trying again");
+      if (!(error instanceof ConnectionLoss)) throw error;
+      const { cause } = error;
+      const isLate = isTimeout(cause) && clock.monotonic() - beginMs < LATE_START_MS;
+      if (!(wasReached() || isStarting(cause) || isLate)) asFailure(error);
+      onError(
+        error,
+        isLate
+          ? "the database did not open a connection in time; trying again"
+          : "the database went away while the store was opened; trying again",
+      );
       await new Promise<void>((resolve) => timers.after(REOPEN_MS, resolve));
     }
   }

@@ -42,11 +42,12 @@ export async function postgresForTests(): Promise<TestPostgres | undefined> {
  * Starts a Postgres for one test, independent of DEPUTE_POSTGRES_URL. If Postgres' programs are missing, the
  * function warns that tests are skipped, and returns undefined.
  *
+ * @param fsync whether a commit waits for the disk; a measurement needs it, a test does not
  * @throws Error if these programs are missing and CI=true
  */
-export async function ownPostgresForTests(): Promise<OwnPostgres | undefined> {
+export async function ownPostgresForTests(fsync: "on" | "off" = "off"): Promise<OwnPostgres | undefined> {
   const programs = findPostgresPrograms();
-  if (programs !== undefined) return startPostgres(programs);
+  if (programs !== undefined) return startPostgres(programs, fsync);
   const lack = "The programs of Postgres are not on this machine";
   if (process.env.CI === "true")
     throw new Error(`${lack}: with CI=true their tests may not be skipped; install them.`);
@@ -65,7 +66,7 @@ export function freeSchema(): string {
   return `test_${randomUUID().replaceAll("-", "")}`;
 }
 
-async function startPostgres(programs: string): Promise<OwnPostgres> {
+async function startPostgres(programs: string, fsync: "on" | "off" = "off"): Promise<OwnPostgres> {
   const folder = mkdtempSync(join(tmpdir(), "depute-postgres-"));
   const user = postgresUser();
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
@@ -84,7 +85,18 @@ async function startPostgres(programs: string): Promise<OwnPostgres> {
   execFileSync(join(programs, "initdb"), init, { ...user, cwd: folder, stdio: "ignore" });
   const server = spawn(
     join(programs, "postgres"),
-    ["-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "fsync=off"],
+    [
+      "-D",
+      data,
+      "-k",
+      folder,
+      "-c",
+      "listen_addresses=",
+      "-c",
+      "max_connections=200",
+      "-c",
+      `fsync=${fsync}`,
+    ],
     { ...user, cwd: folder, stdio: ["ignore", "ignore", "pipe"] },
   );
   // The process id is read again, because each restart starts another process.

@@ -45,6 +45,7 @@ _SERVICES = {
     "organizations": "depute.registry.v1.OrganizationService",
     "policy": "depute.registry.v1.PolicyService",
     "offers": "depute.registry.v1.OfferService",
+    "proposals": "depute.registry.v1.ProposalService",
     "trust": "depute.registry.v1.TrustService",
     "tasks": "depute.tasks.v1.TaskService",
     "workers": "depute.tasks.v1.WorkerService",
@@ -66,6 +67,7 @@ _SERVICES = {
     "log": "depute.verifier.v1.LogService",
     "reviews": "depute.verifier.v1.ReviewService",
     "results": "depute.verifier.v1.ResultService",
+    "witness": "depute.verifier.v1.WitnessService",
     "delegateos": "depute.gateway.v1.DelegateosService",
 }
 
@@ -100,6 +102,7 @@ class Client:
     organizations: Service
     policy: Service
     offers: Service
+    proposals: Service
     trust: Service
     tasks: Service
     workers: Service
@@ -121,6 +124,7 @@ class Client:
     log: Service
     reviews: Service
     results: Service
+    witness: Service
     delegateos: Service
 
     def __init__(self, calls: Calls, keypair: Keypair | None, token: str | None) -> None:

@@ -15,7 +15,6 @@ import {
   type SetAgentStatusRequest,
   SetAgentStatusResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import type { WriteTx } from "@depute/store";
 import {
   agentNotFound,
   findAgentToEnd,
@@ -35,13 +34,14 @@ import {
 } from "../rules/agent.ts";
 import { MAX_INSTANCES } from "../rules/instances.ts";
 import { findVisible, listInstances, putState } from "../store/agents.ts";
-import { putLease, retireLease } from "../store/leases.ts";
+import { putLease } from "../store/leases.ts";
 import { isVisible } from "../store/visibility.ts";
 import { getAgentVersion, listAgentVersions } from "./agent-versions.ts";
 import { getAgentCard } from "./get-agent-card.ts";
 import { listAgents } from "./list-agents.ts";
 import { publishCapabilities } from "./publish-capabilities.ts";
 import { registerAgent } from "./register-agent.ts";
+import { removeAgent } from "./remove-agent.ts";
 import { replacePrincipal } from "./replace-principal.ts";
 import { watchAgents } from "./watch-agents.ts";
 
@@ -131,28 +131,15 @@ async function deregisterAgent(
     const view = await registry.guard.view(tx);
     const visibleAgent = await findAgentToEnd(tx, identity, id, "id");
     if (visibleAgent.status === AgentStatus.REMOVED) return toAgentMessage(visibleAgent, view);
-    const removed = await remove(registry, tx, visibleAgent, message, view.now);
+    const removed = await removeAgent(registry, tx, visibleAgent, message, view.now);
     // A removed base takes its instances with it, because an instance cannot exist without its base.
     for (const instance of await listInstances(tx, id, MAX_INSTANCES)) {
-      if (instance.status !== AgentStatus.REMOVED) await remove(registry, tx, instance, message, view.now);
+      if (instance.status !== AgentStatus.REMOVED)
+        await removeAgent(registry, tx, instance, message, view.now);
     }
     return toAgentMessage(removed, view);
   });
   return create(DeregisterAgentResponseSchema, { agent });
-}
-
-async function remove(
-  registry: RegistryContext,
-  tx: WriteTx,
-  agent: StoredAgent,
-  statusMessage: string,
-  now: number,
-): Promise<StoredAgent> {
-  const removed: StoredAgent = { ...agent, status: AgentStatus.REMOVED, statusMessage, updateTime: now };
-  await putState(tx, registry, removed);
-  await retireLease(tx, agent.record.id);
-  await recordChange(registry, tx, AgentChangeKind.REMOVED, agent.record);
-  return removed;
 }
 
 async function setAgentStatus(

@@ -5,7 +5,6 @@ import {
   AuthorityGrantSchema,
   type AuthorityService,
   AuthoritySource,
-  type CreateAuthorityGrantRequest,
   CreateAuthorityGrantRequestSchema,
   CreateAuthorityGrantResponseSchema,
   DeleteAuthorityGrantRequestSchema,
@@ -19,7 +18,7 @@ import { identify, type RegistryContext } from "../context.ts";
 import { idempotentCall } from "../idempotency.ts";
 import { readPosition } from "../page-position.ts";
 import { findGrant } from "../rules/authority.ts";
-import { listGrants, type NewGrant, removeGrant, type StoredGrant } from "../store/authorities.ts";
+import { listGrants, removeGrant, type StoredGrant } from "../store/authorities.ts";
 
 const CREATE = { request: CreateAuthorityGrantRequestSchema, answer: CreateAuthorityGrantResponseSchema };
 const DELETE = { request: DeleteAuthorityGrantRequestSchema, answer: DeleteAuthorityGrantResponseSchema };
@@ -46,7 +45,7 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
     }
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      "only an operator (the role, or DEPUTE_ASP_AUTHORITY_OPERATORS) or a holder of the authority may do this",
+      "only an operator (the role, or DEPUTE_ASP_AUTHORITY_OPERATORS) or a holder of the authority may do this; others propose the grant (ProposalService.CreateProposal)",
       { violations: [{ field: "authority", description: "the caller does not hold it" }] },
     );
   };
@@ -59,8 +58,10 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
         const earlierAnswer = await call.findAnswer(tx);
         if (earlierAnswer !== undefined) return earlierAnswer;
         const grants = await listGrants(tx, request.authority, "", MAX_GRANTS);
-        const grant = grantToStore(request, grants, identity.principal, sourceOf(identity, grants));
-        const stored = "createTime" in grant ? grant : await authorities.add(tx, grants, grant);
+        const stored = await authorities.grant(tx, grants, request, {
+          grantedBy: identity.principal,
+          source: sourceOf(identity, grants),
+        });
         const answer = create(CreateAuthorityGrantResponseSchema, { grant: toMessage(stored) });
         await call.storeAnswer(tx, answer, clock.now());
         return answer;
@@ -107,22 +108,6 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
       });
     },
   };
-}
-
-/**
- * Returns the grant to store, which may be the existing one. A holder of the authority may neither change nor
- * renew an existing grant.
- */
-function grantToStore(
-  { authority, principal }: CreateAuthorityGrantRequest,
-  grants: readonly StoredGrant[],
-  grantedBy: string,
-  source: AuthoritySource,
-): StoredGrant | NewGrant {
-  const existingGrant = grants.find((one) => one.principal === principal);
-  const stays =
-    existingGrant !== undefined && (existingGrant.source === source || source !== AuthoritySource.GRANTED);
-  return stays ? existingGrant : { authority, principal, source, grantedBy };
 }
 
 function toMessage({ createTime, ...grant }: StoredGrant): AuthorityGrant {

@@ -42,6 +42,16 @@ export async function checkBounds(
   before: Agent | undefined,
 ): Promise<void> {
   if (boundsOperators.mayWiden(identity)) return;
+  const widened = await listWidenings(tx, after, before);
+  if (widened.length > 0) throw boundsWidened(after.id, widened);
+}
+
+/** Lists each member by which a record permits its agent more than the last record, see {@link checkBounds}. */
+export async function listWidenings(
+  tx: ReadTx,
+  after: Agent,
+  before: Agent | undefined,
+): Promise<Widening[]> {
   const { id, principal, manifest } = after;
   const comparesOtherManifests = manifest !== undefined && baseOf(id) === undefined;
   const others = comparesOtherManifests ? await otherManifests(tx, principal, id) : [];
@@ -49,14 +59,13 @@ export async function checkBounds(
   // is compared with the manifests of the other agents of the new key.
   const ownManifest =
     before === undefined || before.principal === principal ? before : { ...before, manifest: undefined };
-  const widened = widenings(after, { ownBounds: ownManifest, others });
-  if (widened.length > 0) throw boundsWidened(id, widened);
+  return widenings(after, { ownBounds: ownManifest, others });
 }
 
 function boundsWidened(agent: string, widened: readonly Widening[]): DeputeError {
   return new DeputeError(
     ErrorReason.AGENT_BOUNDS_WIDENED,
-    "the change widens the agent's bounds; only a principal of DEPUTE_BOUNDS_OPERATORS may do that",
+    "the change widens the agent's bounds; only a principal of DEPUTE_BOUNDS_OPERATORS may do that; others propose it (ProposalService.CreateProposal)",
     {
       metadata: { agent, widenings: String(widened.length) },
       violations: widened.map(({ path, before, after }) => ({

@@ -77,17 +77,32 @@ export async function createOrganizationProof(
     const earlierAnswer = await call.findAnswer(tx);
     if (earlierAnswer !== undefined) return earlierAnswer;
     const now = registry.clock.now();
-    const inForce = await findProofOf(tx, organization, principal);
-    const proof = inForce ?? newProof(organization, principal, identity.principal, now);
-    if (inForce === undefined) {
-      await checkRoom(tx, organization, principal);
-      await makeMember(tx, proof);
-      await addProof(tx, proof);
-    }
+    const proof = await proveOrganization(tx, { organization, principal }, identity.principal, now);
     const answer = create(CreateOrganizationProofResponseSchema, { proof: toMessage(proof) });
     await call.storeAnswer(tx, answer, now);
     return answer;
   });
+}
+
+/**
+ * Returns the proof in force that a principal acts for an organization, or adds it.
+ *
+ * @param provenBy the operator's principal
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
+export async function proveOrganization(
+  tx: WriteTx,
+  { organization, principal }: { readonly organization: string; readonly principal: string },
+  provenBy: string,
+  now: number,
+): Promise<StoredProof> {
+  const inForce = await findProofOf(tx, organization, principal);
+  if (inForce !== undefined) return inForce;
+  await checkRoom(tx, organization, principal);
+  const proof = newProof(organization, principal, provenBy, now);
+  await makeMember(tx, proof);
+  await addProof(tx, proof);
+  return proof;
 }
 
 /** Implements OrganizationService.RevokeOrganizationProof. */
@@ -211,7 +226,7 @@ function checkOperator({ trustOperators, localProves }: RegistryContext, identit
   if (identity.local && localProves) return;
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "only an operator proves organizations: call with the role operator, or as a principal of DEPUTE_TRUST_OPERATORS",
+    "only an operator proves organizations: call with the role operator, or as a principal of DEPUTE_TRUST_OPERATORS, or propose it (ProposalService.CreateProposal)",
     { violations: [{ field: "", description: "the caller is not an operator" }] },
   );
 }

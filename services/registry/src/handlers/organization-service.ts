@@ -28,6 +28,7 @@ import {
   listOrganizationProofs,
   revokeOrganizationProof,
 } from "./organization-proofs.ts";
+import { purgeOrganization } from "./purge-organization.ts";
 
 /** Maximum number of members of an organization. */
 const MAX_MEMBERS = 10_000;
@@ -38,6 +39,7 @@ export function organizationService(registry: RegistryContext): ServiceImpl<type
     createOrganizationProof: (request, context) => createOrganizationProof(registry, request, context),
     revokeOrganizationProof: (request, context) => revokeOrganizationProof(registry, request, context),
     listOrganizationProofs: (request, context) => listOrganizationProofs(registry, request, context),
+    purgeOrganization: (request, context) => purgeOrganization(registry, request, context),
     batchGetAffiliations: (request, context) => batchGetAffiliations(registry, request, context),
 
     async admitMember({ organization, principal }, context) {

@@ -11,7 +11,7 @@ import {
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { ownOptions } from "@depute/service";
-import type { ReadTx } from "@depute/store";
+import { isPurged, type ReadTx } from "@depute/store";
 import { findCallersAgent, identify, type RegistryContext } from "../context.ts";
 import { idempotentCall } from "../idempotency.ts";
 import { checkEndpoints } from "../rules/endpoints.ts";
@@ -47,6 +47,9 @@ export async function publishOffer(
     if (earlierAnswer !== undefined) return { earlierAnswer };
     const { record } = await findCallersAgent(tx, identity, sellerId, "offer.seller_agent.agent_id");
     const latest = await latestOffer(tx, offer.offerId);
+    if (latest === undefined && (await isPurged(tx, "offer", offer.offerId))) {
+      throw versionExists(offer, "belonged to a purged seller; use another id");
+    }
     const same = await findPublishedVersion(tx, offer, digest, latest);
     return { record, latest, same };
   };

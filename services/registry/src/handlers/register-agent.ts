@@ -11,7 +11,7 @@ import {
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { Identity } from "@depute/service";
-import type { WriteTx } from "@depute/store";
+import { isPurged, type WriteTx } from "@depute/store";
 import { checkMayActFor, identify, type RegistryContext, recordChange } from "../context.ts";
 import { verifyEd25519 } from "../ed25519.ts";
 import { idempotentCall } from "../idempotency.ts";
@@ -68,6 +68,7 @@ export async function registerAgent(
     const earlierAnswer = await call.findAnswer(tx);
     if (earlierAnswer !== undefined) return earlierAnswer;
     const existing = await findAgent(tx, requested.id);
+    if (existing === undefined) await requireUnpurged(tx, requested.id);
     const now = registry.clock.now();
     const isByBoundsOperator = isBoundsOperatorChange(registry, identity, requested, existing);
     const agent = isByBoundsOperator ? requested : agentDraft;
@@ -79,31 +80,63 @@ export async function registerAgent(
         recordTime: existing?.updateTime,
       });
     }
-    const baseId = baseOf(agent.id);
-    const baseAgent = baseId === undefined ? undefined : await findAgent(tx, baseId);
-    const base = baseAgent?.status === AgentStatus.REMOVED ? undefined : baseAgent;
-    checkOwnership(agent.id, agent.principal, existing?.record, base?.record);
-    if (baseId !== undefined && existing === undefined) await checkInstances(tx, baseId);
-    await checkManifest(tx, agent);
-    await joinOrganization(tx, identity, agent, now);
-    const version = await resolveVersion(tx, agent, existing, digest);
-    const stored = createStoredAgent(agent, existing, now, version, base?.record);
-    await checkBounds(registry, tx, identity, stored.record, existing?.record ?? base?.record);
-    await putRecord(tx, registry, stored);
-    await registry.authorities.claim(tx, withoutBaseUri(agent, base), isProven);
-    await reindex(tx, stored, existing);
-    await putLease(tx, registry, agent.id, stored.heartbeatTime, stored.expireTime);
-    if (version.isNew) await addVersion(tx, { ...version, record: stored.ownerMembers, createTime: now });
-    if (baseId === undefined && existing !== undefined) await updateInstances(registry, tx, stored, now);
+    const stored = await storeRegistration(registry, tx, identity, agent, existing, {
+      digest,
+      isProven,
+      now,
+    });
     const answer = create(RegisterAgentResponseSchema, {
       agent: toAgentMessage(stored, await registry.guard.view(tx)),
     });
     await call.storeAnswer(tx, answer, now);
-    const isNew = existing === undefined || existing.status === AgentStatus.REMOVED;
-    const kind = isNew ? AgentChangeKind.REGISTERED : AgentChangeKind.UPDATED;
-    await recordChange(registry, tx, kind, stored.record, existing?.record);
     return answer;
   });
+}
+
+/** @throws DeputeError AGENT_EXISTS for the id of an agent whose organization was purged */
+async function requireUnpurged(tx: WriteTx, id: string): Promise<void> {
+  if (!(await isPurged(tx, "agent", id))) return;
+  throw new DeputeError(ErrorReason.AGENT_EXISTS, `the id ${id} belonged to a purged agent; use another id`, {
+    metadata: { agent: id },
+    violations: [{ field: "agent.id", description: "belonged to a purged agent" }],
+  });
+}
+
+/**
+ * Checks a registration against the stored records, and stores it.
+ *
+ * @param existing the last record of the id; undefined for a new id
+ * @param facts the record's digest, whether its domain publishes the agent's key, and the time in epoch ms
+ * @throws DeputeError as RegisterAgent, except for the proof of the agent's key
+ */
+export async function storeRegistration(
+  registry: RegistryContext,
+  tx: WriteTx,
+  identity: Identity,
+  agent: Agent,
+  existing: StoredAgent | undefined,
+  { digest, isProven, now }: { digest: string; isProven: boolean; now: number },
+): Promise<StoredAgent> {
+  const baseId = baseOf(agent.id);
+  const baseAgent = baseId === undefined ? undefined : await findAgent(tx, baseId);
+  const base = baseAgent?.status === AgentStatus.REMOVED ? undefined : baseAgent;
+  checkOwnership(agent.id, agent.principal, existing?.record, base?.record);
+  if (baseId !== undefined && existing === undefined) await checkInstances(tx, baseId);
+  await checkManifest(tx, agent);
+  await joinOrganization(tx, identity, agent, now);
+  const version = await resolveVersion(tx, agent, existing, digest);
+  const stored = createStoredAgent(agent, existing, now, version, base?.record);
+  await checkBounds(registry, tx, identity, stored.record, existing?.record ?? base?.record);
+  await putRecord(tx, registry, stored);
+  await registry.authorities.claim(tx, withoutBaseUri(agent, base), isProven);
+  await reindex(tx, stored, existing);
+  await putLease(tx, registry, agent.id, stored.heartbeatTime, stored.expireTime);
+  if (version.isNew) await addVersion(tx, { ...version, record: stored.ownerMembers, createTime: now });
+  if (baseId === undefined && existing !== undefined) await updateInstances(registry, tx, stored, now);
+  const isNew = existing === undefined || existing.status === AgentStatus.REMOVED;
+  const kind = isNew ? AgentChangeKind.REGISTERED : AgentChangeKind.UPDATED;
+  await recordChange(registry, tx, kind, stored.record, existing?.record);
+  return stored;
 }
 
 /**
@@ -121,7 +154,7 @@ function withoutBaseUri(agent: Agent, base: StoredAgent | undefined): Agent {
  *
  * @throws DeputeError INVALID_REQUEST naming every predicate at fault
  */
-function checkManifestPredicates({ predicates }: RegistryContext, { manifest }: Agent): void {
+export function checkManifestPredicates({ predicates }: RegistryContext, { manifest }: Agent): void {
   const problems = checkPredicates(manifest?.delegateRules ?? {}, predicates);
   if (problems.length === 0) return;
   const violations = problems.map(({ delegate, problem }) => ({
@@ -133,7 +166,7 @@ function checkManifestPredicates({ predicates }: RegistryContext, { manifest }: 
   throw new DeputeError(ErrorReason.INVALID_REQUEST, summary, { violations });
 }
 
-function recordDigestOf(agent: Agent): string {
+export function recordDigestOf(agent: Agent): string {
   try {
     return recordDigest(agent, sha256Hex);
   } catch {
@@ -176,7 +209,8 @@ async function checkInstances(tx: WriteTx, baseId: string): Promise<void> {
   });
 }
 
-async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
+/** @throws DeputeError INVALID_REQUEST if the chain of overseers leads back to the agent */
+export async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
   await checkOverseers(agent.id, overseerOf(agent.manifest) || undefined, async (id) => {
     const overseer = await findAgent(tx, id);
     return overseerOf(overseer?.record.manifest) || undefined;

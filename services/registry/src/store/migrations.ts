@@ -1,7 +1,8 @@
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
-import { type Migration, requestTableSql } from "@depute/store";
+import { type Migration, purgedTableSql, requestTableSql } from "@depute/store";
 import { AUTHORITIES } from "./authorities.ts";
 import { IS_RUNNING, LEASE_STATE } from "./lease-state.ts";
+import { PROPOSALS } from "./proposals.ts";
 
 /** The table of the capabilities' search keys. */
 const KEYS = `
@@ -292,5 +293,22 @@ ${requestTableSql("requests")}`,
         PRIMARY KEY (key, agent_id)      -- in the order of the lists
       );
       DROP INDEX capabilities_by_category`,
+  },
+  { id: 12, name: "proposals", sql: PROPOSALS },
+  {
+    id: 13,
+    name: "purge of organizations",
+    sql: `${purgedTableSql()};
+      CREATE INDEX offers_by_owner ON offers (organization, offer_id, sequence) WHERE organization <> '';
+      CREATE INDEX offers_of_seller ON offers (seller_id, offer_id, sequence);
+      CREATE INDEX trust_by_counterpart ON trust (counterpart, subject);
+      CREATE INDEX trust_sources_by_source ON trust_sources (source, subject);
+      CREATE INDEX trust_evidence_by_counterpart ON trust_evidence (counterpart, sequence);
+      CREATE INDEX authority_grants_by_organization ON authority_grants (organization, authority, principal)
+        WHERE organization <> '';
+      CREATE INDEX authority_grants_by_principal ON authority_grants (principal, authority);
+      CREATE INDEX members_by_principal ON members (principal);
+      CREATE INDEX proposals_by_organization ON proposals (organization, owed, id) WHERE organization <> '';
+      CREATE INDEX changes_by_agent ON changes (agent_id, revision)`,
   },
 ];

@@ -1,6 +1,7 @@
 import {
   FOUND,
   integer,
+  isPurged,
   type ReadTx,
   type RowOf,
   row,
@@ -67,12 +68,12 @@ export async function findProofOf(
   return row && toProof(row);
 }
 
-/** Whether an organization ever had a proof. */
+/** Whether an organization ever had a proof, also before a purge. */
 export async function wasProven(tx: ReadTx, organization: string): Promise<boolean> {
   const row = await tx.get(FOUND, "SELECT 1 FROM organization_proofs WHERE organization = ? LIMIT 1", [
     organization,
   ]);
-  return row !== undefined;
+  return row !== undefined || isPurged(tx, "organization", organization);
 }
 
 /** Lists proofs with ids below `before`, newest first. Ids ascend with time. */

@@ -3,6 +3,7 @@ import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
 const VALUE_ROW = row({ value: integer });
 
 const LAST_UP = "last_up";
+const REVIEWS = "reviews";
 
 /** Returns the time in epoch ms at which the registry last ran; undefined before its first start. */
 export async function readLastUp(tx: ReadTx): Promise<number | undefined> {
@@ -17,3 +18,18 @@ export async function writeLastUp(tx: WriteTx, now: number): Promise<void> {
     [LAST_UP, now],
   );
 }
+
+/** The position up to which the registry has read the verifier's stream of reviews. The position never decreases. */
+export const REVIEW_CURSOR = {
+  async read(tx: ReadTx): Promise<number> {
+    const row = await tx.get(VALUE_ROW, "SELECT value FROM registry_state WHERE name = ?", [REVIEWS]);
+    return row?.value ?? 0;
+  },
+  async advance(tx: WriteTx, position: number): Promise<void> {
+    await tx.run(
+      `INSERT INTO registry_state (name, value) VALUES (?, ?)
+       ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE excluded.value > registry_state.value`,
+      [REVIEWS, position],
+    );
+  },
+};

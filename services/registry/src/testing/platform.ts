@@ -4,6 +4,7 @@ import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { ProposalService } from "@depute/contracts/depute/registry/v1/proposal_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { startTestHost } from "@depute/service/testing";
 import { registry } from "../index.ts";
@@ -31,6 +32,9 @@ export async function startPlatform(args: readonly string[] = []) {
 
   return {
     clock: host.clock,
+    get transport() {
+      return host.transport;
+    },
     verifier,
     get publicUrl() {
       return host.url;
@@ -54,6 +58,9 @@ export async function startPlatform(args: readonly string[] = []) {
     },
     get policy() {
       return host.client(PolicyService);
+    },
+    get proposals() {
+      return host.client(ProposalService);
     },
     get organizations() {
       return host.client(OrganizationService);

@@ -11,7 +11,7 @@ export type { ResultCheck, TaskChange, TaskEventName } from "./hooks.ts";
 export { defineModule, type OpenModule, type TasksModule } from "./module.ts";
 export type { NamedWorker, TaskEngine, TaskStore } from "./port.ts";
 export type { WorkerStream } from "./queue/claim.ts";
-export { isFinalRefusal, ReviewQueue, reviewCallOptions } from "./review-queue.ts";
+export { openReviewQueue } from "./review-queue.ts";
 export type { Decision, ResultReviews, ReviewListener } from "./reviews-port.ts";
 export * from "./rules/index.ts";
 export { type Core, openCore } from "./runtime.ts";

@@ -6,7 +6,8 @@ import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_
 import { BoundsOperators, type ServiceDeps, SharedWork, WakeUps } from "@depute/service";
 import { openStore } from "@depute/store";
 import { ContextKeeper } from "./contexts/context-keeper.ts";
-import { ContextMemory } from "./contexts/context-memory.ts";
+import { type ContextMemory, ContextsAway } from "./contexts/context-memory.ts";
+import { openContextMemory } from "./contexts/open-memory.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { delegationEnds } from "./engine/delegation-ends.ts";
 import { Engine } from "./engine/engine.ts";
@@ -52,9 +53,6 @@ export interface Core {
   readonly contextKeeper: ContextKeeper;
 }
 
-/** Maximum number of contexts in memory. Each needs about a kilobyte in addition to its data. */
-const MAX_CONTEXTS_IN_MEMORY = 10_000;
-
 /**
  * Opens the engine and its store, with the tables of the modules. No task changes before `start`.
  *
@@ -69,6 +67,7 @@ export async function openCore(
   const { tasksPollInterval: pollMs } = settings;
   const keys: Record<string, string> = {};
   for (const module of modules) Object.assign(keys, await module.keys?.(deps));
+  const contextMemory = await openContextMemory(deps, settings.tasksContextMemory);
   const store = await openStore({
     ...deps.storeAt("tasks", keys),
     migrations: {
@@ -76,6 +75,9 @@ export async function openCore(
       ...Object.fromEntries(modules.map(({ name, migrations }) => [name, migrations])),
     },
     onError: (err, message) => log.error({ err }, message),
+  }).catch((error: unknown) => {
+    contextMemory.close();
+    throw error;
   });
   await store.write(recountOpenTasks);
   const work = new SharedWork({ service: "tasks", store, bus, clock, timers, log });
@@ -86,13 +88,6 @@ export async function openCore(
   const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
   const delegatorWakeUps = new WakeUps(bus, DELEGATOR_TOPIC);
   const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
-  const contextMemory = new ContextMemory({
-    clock,
-    timers,
-    maxBytes: settings.tasksContextMemory,
-    maxContexts: MAX_CONTEXTS_IN_MEMORY,
-    isShared: engine.isShared,
-  });
   const dispatcher = new Dispatcher({
     engine,
     memory: contextMemory,
@@ -149,7 +144,11 @@ export async function openCore(
       router.service(ArtifactService, artifactService(context));
     },
     async start() {
-      await contextKeeper.noteLost();
+      // Without the shared memory, no context is known to be lost. A purge looks again.
+      await contextKeeper.noteLost().catch((error: unknown) => {
+        if (!(error instanceof ContextsAway)) throw error;
+        log.warn({ err: error }, "contexts that may not be persisted cannot be read");
+      });
       ends.start();
       purger.start();
       contextKeeper.start();

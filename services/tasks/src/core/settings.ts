@@ -67,7 +67,7 @@ export const CORE_SETTINGS = defineSettings({
     type: "int",
     default: 67_108_864,
     min: 0,
-    help: "bytes of contexts that may not be persisted, held in memory",
+    help: "bytes of contexts that may not be persisted, in the memory of the process, or in Redis for all replicas",
     group: "Tasks",
   },
   metricsAgentClasses: {

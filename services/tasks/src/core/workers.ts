@@ -32,16 +32,18 @@ export function ownWorkers(tasks: TasksContext): WorkerQueue {
       engine.store.read((tx) => agentsWithWork(tx, afterAgentId, engine.clock.now(), limit)),
     take: (worker, limit) => claim(engine, worker, limit, contextMemory),
     heldBy: (holder) =>
-      engine.store.read(async (tx) => {
-        const nowMs = engine.clock.now();
-        const assignments = [];
-        for (const taskId of await heldBy(tx, holder)) {
-          const record = await readTask(tx, taskId);
-          if (record !== undefined) {
-            assignments.push(await assignmentOf(tx, record, contextMemory, nowMs));
+      contextMemory.using(() =>
+        engine.store.read(async (tx) => {
+          const nowMs = engine.clock.now();
+          const assignments = [];
+          for (const taskId of await heldBy(tx, holder)) {
+            const record = await readTask(tx, taskId);
+            if (record !== undefined) {
+              assignments.push(await assignmentOf(tx, record, contextMemory, nowMs));
+            }
           }
-        }
-        return assignments;
-      }),
+          return assignments;
+        }),
+      ),
   };
 }

@@ -1,14 +1,13 @@
 import { createClient } from "@connectrpc/connect";
 import { ReviewKind, ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { fromConnectError, Outbox, type ServiceDeps } from "@depute/service";
 import {
-  defineModule,
+  fromConnectError,
   isFinalRefusal,
-  type OpenModule,
-  ReviewQueue,
+  Outbox,
   reviewCallOptions,
-  type TaskEngine,
-} from "../core/index.ts";
+  type ServiceDeps,
+} from "@depute/service";
+import { defineModule, type OpenModule, openReviewQueue, type TaskEngine } from "../core/index.ts";
 import { REVIEW_SETTINGS } from "./settings.ts";
 import { deleteCall, firstCalls, type ReviewCallRow } from "./store/call-rows.ts";
 import { REVIEW_MIGRATIONS } from "./store/migrations.ts";
@@ -39,7 +38,7 @@ export const reviews = defineModule({
 function bridge(deps: ServiceDeps, engine: TaskEngine, oversight: Oversight): OpenModule {
   const { log, timers } = deps;
   const { store } = engine;
-  const queue = new ReviewQueue(deps, engine, {
+  const queue = openReviewQueue(deps, engine, {
     kind: ReviewKind.OVERSIGHT,
     cursor: "reviews",
     streamName: "reviews",

@@ -164,6 +164,25 @@ describe("AuditService", () => {
     expect(seen).toEqual(["1 undefined", "2 attenuate", "3 mint"]);
   });
 
+  it("leaves records out of a watch that its filter does not select", async () => {
+    const left = new AbortController();
+    const watch = platform.auditRecords.watchAuditRecords(
+      { sendStart: true, filter: { kind: "mint" } },
+      { signal: left.signal },
+    );
+    const seen: (string | undefined)[] = [];
+    for await (const { record } of watch) {
+      seen.push(record?.kind);
+      if (seen.length === 1) {
+        await chain();
+        await mint(platform);
+      }
+      if (seen.length === 3) break;
+    }
+    left.abort();
+    expect(seen).toEqual([undefined, "mint", "mint"]);
+  });
+
   it("records a delivered batch of another service once", async () => {
     const time = toTimestamp(platform.clock.now());
     const decision = {

@@ -26,6 +26,7 @@ import type { AttestedEnd, DelegationKey } from "../delegation-log.ts";
 import type { DelegationState, End } from "../rules/delegations.ts";
 import type { StoredDelegation } from "../store/delegation-rows.ts";
 import { explainAuthority } from "./explain-authority.ts";
+import { purgeOrganization } from "./purge-organization.ts";
 
 const STATES = {
   active: DelegationStatus.ACTIVE,
@@ -75,6 +76,8 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
         nextPageToken: last === undefined ? "" : encodePageToken([last.position], filters),
       };
     },
+
+    purgeOrganization: (request, context) => purgeOrganization(tokens, request, context),
 
     async explainAuthority(request, context) {
       return explainAuthority(tokens, request, context);

@@ -93,6 +93,7 @@ it("distinguishes the validity at a time from the present one", async () => {
     ok: true,
     checks: [
       { name: "signature" },
+      { name: "proofs" },
       { name: "blocks" },
       { name: "revocations", detail: "1 signed revocations" },
     ],
@@ -115,6 +116,7 @@ it("explains a token by itself, and puts the token's signatures into the bundle"
   const { checks } = verifyAuthorityBundle(engine, bundle, await roots());
   expect(checks.map(({ name, ok }) => `${name} ${ok}`)).toEqual([
     "signature true",
+    "proofs true",
     "blocks true",
     "token true",
     "revocations true",
@@ -194,7 +196,7 @@ describe("a bundle that was changed is refused", () => {
     const forged = canonicalJson(signAuthorityBundle(engine, { statement, revocations }, mallory));
     expect(verifyAuthorityBundle(engine, forged, await roots())).toMatchObject({
       ok: false,
-      checks: [{ name: "signature", ok: false, detail: "signer: not a trusted root" }, {}, {}],
+      checks: [{ name: "signature", ok: false, detail: "signer: not a trusted root" }, {}, {}, {}],
     });
   });
 });

@@ -32,6 +32,8 @@ export interface Decision {
   readonly reason: string;
   /** The revocation ids of the token's blocks, the authority's first. */
   readonly blocks: readonly string[];
+  /** The name of the record that the decision is about, such as `organizations/acme`; absent for the record that the call names. */
+  readonly resource?: string;
 }
 
 /** The call that a decision belongs to. An absent or empty member is unknown. */
@@ -49,7 +51,7 @@ export interface AuditedCall {
 }
 
 /** A decision with its circumstances. */
-export interface AuditedDecision extends Decision {
+export interface AuditedDecision extends Omit<Decision, "resource"> {
   /** The time of the decision, in milliseconds since 1970. */
   readonly time: number;
   readonly call: AuditedCall;
@@ -78,6 +80,16 @@ export interface AuditFilter {
   readonly block?: string;
   readonly from?: number;
   readonly before?: number;
+}
+
+/** The prefix of the resources of tool calls: `mcp/SERVER/TOOL`. */
+export const TOOL_CALLS = "mcp/";
+
+/** Returns the request id by which a decision on a tool call is found; undefined for every other decision. */
+export function toolRequestOf({ call, kind }: Pick<AuditedDecision, "call" | "kind">): string | undefined {
+  const { resource = "", requestId = "" } = call;
+  const isOfCall = (kind === "verify_token" || kind === "call_tool") && resource.startsWith(TOOL_CALLS);
+  return isOfCall && requestId !== "" ? requestId : undefined;
 }
 
 const OWN = ["caller", "principal", "kind", "decision", "source"] as const;

@@ -1,15 +1,8 @@
 import { createRevocation, type RevocationEntry, verifyRevocation } from "@depute/dct";
+import { type Checkpoint, isSignedCheckpoint, signCheckpoint } from "@depute/dct/transparency";
 import { describe, expect, it } from "vitest";
 import { alice, engine, id, mallory, otherRoot } from "../testing/holders.ts";
-import {
-  type Checkpoint,
-  contentDigest,
-  isContinued,
-  isSignedCheckpoint,
-  NO_HEAD,
-  nextHead,
-  signCheckpoint,
-} from "./checkpoint.ts";
+import { contentDigest, isContinued, NO_HEAD, nextHead } from "./checkpoint.ts";
 import {
   isSignedKeyRevocation,
   type KeyStatement,

@@ -1,20 +1,10 @@
 import { encodeBase64Url } from "@depute/core";
-import type { CryptoEngine, Keypair, RevocationEntry } from "@depute/dct";
+import type { CryptoEngine, RevocationEntry } from "@depute/dct";
+import { type Checkpoint, taggedDigest } from "@depute/dct/transparency";
 import type { KeyStatement } from "./key-revocation.ts";
-import { isTaggedBy, signTagged, taggedDigest } from "./tagged.ts";
 
 /** The head of an empty log. */
 export const NO_HEAD = "";
-
-/** The signed length and head digest of the revocation log. */
-export interface Checkpoint {
-  readonly sequence: number;
-  readonly head: string;
-  /** The time of signing, RFC 3339 UTC. */
-  readonly signedAt: string;
-  readonly signer: string;
-  readonly signature: string;
-}
 
 /** The content of one entry of the log. */
 export type LogContent = { readonly entry: RevocationEntry } | { readonly key: KeyStatement };
@@ -27,23 +17,6 @@ export function contentDigest(engine: CryptoEngine, sequence: number, content: L
 /** Returns the log's head after one more entry. The head is a digest over all entries so far, in order. */
 export function nextHead(engine: CryptoEngine, head: string, digest: string): string {
   return encodeBase64Url(taggedDigest(engine, "loghead", { head, digest }));
-}
-
-/** Signs a state of the log. */
-export function signCheckpoint(
-  engine: CryptoEngine,
-  { sequence, head }: Pick<Checkpoint, "sequence" | "head">,
-  signedAt: string,
-  root: Keypair,
-): Checkpoint {
-  const body = { sequence, head, signedAt, signer: root.principal.id };
-  return { ...body, signature: signTagged(engine, "checkpoint", body, root) };
-}
-
-/** Whether the expected principal signed a checkpoint. */
-export function isSignedCheckpoint(engine: CryptoEngine, checkpoint: Checkpoint, signer: string): boolean {
-  const { signature, ...body } = checkpoint;
-  return body.signer === signer && isTaggedBy(engine, "checkpoint", body, signer, signature);
 }
 
 /**

@@ -49,12 +49,17 @@ export function linksOf(engine: CryptoEngine, token: SignedJSONToken): Link[] {
     const broken = brokenInvariant(child, above, authority.maxChainDepth);
     if (broken !== undefined) throw invalidDelegation(`block ${level}: ${broken}`);
     const parentChainId = parent?.chainId ?? "";
-    const chainId = encodeBase64Url(engine.blake2b256(utf8.encode(parentChainId + block.revocationId)));
+    const chainId = chainIdOf(engine, parentChainId, block.revocationId);
     const document = canonicalJson(level === 0 ? authority : token.attenuations[level - 1]);
     links.push({ chainId, parentChainId, parentDelegationId, depth, block, document });
     above = child;
   }
   return links;
+}
+
+/** Returns the id of the chain that ends with a block. The id of a chain without blocks is empty. */
+export function chainIdOf(engine: CryptoEngine, parentChainId: string, revocationId: string): string {
+  return encodeBase64Url(engine.blake2b256(utf8.encode(parentChainId + revocationId)));
 }
 
 /** The members of a recorded link that an attestation depends on. Times are milliseconds since 1970. */

@@ -4,6 +4,7 @@ import {
   AuthorityExplanationSchema,
   BlockValidity,
   type ExplainedBlockSchema,
+  type ToolCallFactsSchema,
 } from "@depute/contracts/depute/tokens/v1/authority_explanation_pb";
 import { isObject, toTimestamp } from "@depute/core";
 import {
@@ -14,6 +15,7 @@ import {
   formatTime,
   parseTime,
   type StatedBlock,
+  type StatedToolCall,
   type BlockValidity as Validity,
 } from "@depute/dct";
 
@@ -84,7 +86,7 @@ interface Grant {
 
 /** Converts a statement to its contract message. */
 export function toExplanation(statement: AuthorityStatement): AuthorityExplanation {
-  const { kind, subjectId, principal, onBehalfOf, validThen, validNow } = statement;
+  const { kind, subjectId, principal, onBehalfOf, validThen, validNow, receipt, toolCall } = statement;
   let above: Grant | undefined;
   const blocks = statement.blocks.map((block, i): MessageInitShape<typeof ExplainedBlockSchema> => {
     const grant = grantOf(block.block, above);
@@ -108,9 +110,25 @@ export function toExplanation(statement: AuthorityStatement): AuthorityExplanati
   return create(AuthorityExplanationSchema, {
     ...{ kind, subjectId, principal, blocks, validThen, validNow },
     ...(onBehalfOf !== undefined && { onBehalfOf }),
+    ...(receipt !== undefined && { receipt: { ...receipt, sequence: BigInt(receipt.sequence) } }),
+    ...(toolCall !== undefined && { toolCall: toToolCall(toolCall) }),
     time: toTimestamp(parseTime(statement.time) ?? 0),
     explainTime: toTimestamp(parseTime(statement.explainTime) ?? 0),
   });
+}
+
+function toToolCall({
+  resource,
+  allowed: isAllowed,
+  decisions,
+}: StatedToolCall): MessageInitShape<typeof ToolCallFactsSchema> {
+  return {
+    ...{ resource, isAllowed },
+    decisions: decisions.map(({ sequence, source, caller, time, allowed, reason }) => ({
+      ...{ source, caller, reason, isAllowed: allowed, sequence: BigInt(sequence) },
+      time: toTimestamp(parseTime(time) ?? 0),
+    })),
+  };
 }
 
 /** Returns the authority that a block grants; undefined if the content of the block or of one above is unknown. */

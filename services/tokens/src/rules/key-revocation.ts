@@ -1,6 +1,6 @@
 import { encodeBase64Url } from "@depute/core";
 import { type CryptoEngine, formatTime, type Keypair, parseTime } from "@depute/dct";
-import { isTaggedBy, signTagged, taggedDigest } from "./tagged.ts";
+import { isTaggedBy, signTagged, taggedDigest } from "@depute/dct/transparency";
 
 /** A statement that a key's signatures are no longer valid (DelegateOS 13.3). */
 export interface KeyStatement {

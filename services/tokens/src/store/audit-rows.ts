@@ -13,7 +13,12 @@ import {
   type WriteTx,
 } from "@depute/store";
 import { auditLine } from "../rules/audit-message.ts";
-import { type AuditEntry, type AuditedDecision, DECISION_KINDS } from "../rules/audit-record.ts";
+import {
+  type AuditEntry,
+  type AuditedDecision,
+  DECISION_KINDS,
+  toolRequestOf,
+} from "../rules/audit-record.ts";
 
 /** Number of decisions that one SQL statement inserts. */
 const ROWS = 32;
@@ -72,9 +77,11 @@ export async function appendDecisions(
       const { time, kind, caller, principal, reason, blocks, source, call } = decision;
       values.push(id, time, kind, caller, principal, decision.decision, reason);
       values.push(JSON.stringify(blocks), source, JSON.stringify(call), lastTime);
+      values.push(toolRequestOf(decision) ?? null);
     }
     await tx.run(
-      `INSERT INTO audit (${COLUMNS}, record_ms) VALUES ${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
+      `INSERT INTO audit (${COLUMNS}, record_ms, tool_request)
+       VALUES ${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
       values,
     );
     from += rows.length;
@@ -193,12 +200,30 @@ export async function readDecisions(tx: ReadTx, after: number, limit: number): P
     after,
     limit,
   ]);
-  return rows.map(({ time_ms, blocks, call, ...own }) => ({
-    ...own,
-    time: time_ms,
-    blocks: JSON.parse(blocks),
-    call: JSON.parse(call),
-  }));
+  return rows.map(toEntry);
+}
+
+/**
+ * Returns the decisions on the tool calls of one request, in order.
+ *
+ * @param id selects one decision; 0 for all
+ */
+export async function readToolCalls(
+  tx: ReadTx,
+  { requestId, id }: { readonly requestId: string; readonly id: number },
+  limit: number,
+): Promise<AuditEntry[]> {
+  const [where, params] = id === 0 ? ["", []] : ["AND id = ?", [id]];
+  const rows = await tx.all(
+    ROW,
+    `SELECT ${COLUMNS} FROM audit WHERE tool_request = ? ${where} ORDER BY id LIMIT ?`,
+    [requestId, ...params, limit],
+  );
+  return rows.map(toEntry);
+}
+
+function toEntry({ time_ms, blocks, call, ...own }: RowOf<typeof ROW>): AuditEntry {
+  return { ...own, time: time_ms, blocks: JSON.parse(blocks), call: JSON.parse(call) };
 }
 
 /**

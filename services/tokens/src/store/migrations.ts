@@ -357,4 +357,20 @@ ${requestTableSql("mint_requests")};
       -- The time of the newest record: append times ascend although the clocks of replicas differ.
       ALTER TABLE audit_state ADD COLUMN last_ms BIGINT NOT NULL DEFAULT 0`,
   },
+  {
+    id: 18,
+    name: "audit of tool calls",
+    sql: `
+      ALTER TABLE audit ADD COLUMN tool_request TEXT;   -- the request id of a decision on a tool call
+      CREATE INDEX audit_tool_requests ON audit (tool_request, id) WHERE tool_request IS NOT NULL`,
+  },
+  {
+    id: 19,
+    name: "purge of organizations",
+    sql: `
+      CREATE INDEX kept_keys_by_organization ON kept_keys (organization, id) WHERE organization <> '';
+      CREATE INDEX reservations_by_organization ON reservations (organization, id) WHERE organization <> '';
+      CREATE INDEX delegations_by_organization ON delegations (organization, position) WHERE organization <> '';
+      CREATE INDEX delegations_by_parent ON delegations (parent_chain_id) WHERE parent_chain_id <> ''`,
+  },
 ];

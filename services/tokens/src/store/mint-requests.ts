@@ -2,7 +2,8 @@ import { canonicalBytes } from "@depute/core";
 import type { Authority } from "@depute/dct";
 import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-const requests = new RequestMemory("mint_requests");
+/** The answers to repeated requests to mint, and to purge. */
+export const requests = new RequestMemory("mint_requests");
 
 /**
  * Returns the authority that this request minted before; undefined for a new request.

@@ -74,7 +74,15 @@ export function createReplica(shared: {
   });
   const ownReader = isShared ? reader : undefined;
   const audit = new AuditLog({ engine, store, bus, clock, timers, log: silent });
-  const delegations = new DelegationLog({ store, clock, timers, log: silent, state, reader: ownReader });
+  const delegations = new DelegationLog({
+    engine,
+    store,
+    clock,
+    timers,
+    log: silent,
+    state,
+    reader: ownReader,
+  });
   const pool = new PendingPool({ clock, max: 1000, longestLifeMs: MAX_LIFETIME_MS + CLOCK_SKEW_MS });
   const knownKeys = { isRecorded: isKnownPrincipal, isNamed: async () => false };
   const revocations = new RevocationLog({

@@ -40,6 +40,9 @@ export async function startPlatform(
   return {
     clock,
     dataDir,
+    get transport() {
+      return host.transport;
+    },
     /** Opens the service's store while the service is stopped. */
     openOwnStore,
     /** Log lines at warning level and above. */

@@ -38,6 +38,7 @@ import { findRequest, insertRequest } from "../store/requests.ts";
 import type { Verifier } from "../verifier.ts";
 import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 import { decomposeContract, getContractLineage, listSubContractsOf } from "./decompose-contract.ts";
+import { purgeOrganization } from "./purge-organization.ts";
 import { verifyContract } from "./verify-contract.ts";
 
 /** Placeholder for a missing signature, so that the message's other rules can be validated. */
@@ -150,6 +151,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       };
     },
 
+    purgeOrganization: (request, context) => purgeOrganization(verifier, request, context),
     verifyContract: (request, context) => verifyContract(verifier, request, context),
     decomposeContract: (request, context) => decomposeContract(verifier, request, context),
     getContractLineage: (request, context) => getContractLineage(verifier, request, context),

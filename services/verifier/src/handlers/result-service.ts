@@ -31,6 +31,7 @@ import {
   toTimestamp,
 } from "@depute/core";
 import { bytesOf, cutPage, ownHeaders } from "@depute/service";
+import { isPurged, type ReadTx } from "@depute/store";
 import { decode, encode, WireEncodeError } from "@depute/wire";
 import type { CheckCaller } from "../checker/checker.ts";
 import { requireText } from "../json-value.ts";
@@ -184,10 +185,11 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         if (existing?.digest === digest) return existing;
         if (existing !== undefined)
           throw requestIdReused(result.verificationId, "result", "result.verification_id");
+        await requireUnpurged(tx, result);
         assertRole(result.verifierAgent ?? terms.seller, terms, owners);
         assertPassSupported(result, terms, pieces);
         const final = await finalResult(tx, result.receiptId);
-        if (final !== undefined) throw isFinal(final);
+        if (final !== undefined) throw isFinal(final.verificationId);
         const before = await listResults(tx, result.receiptId, MAX_RESULTS);
         if (before.length >= MAX_RESULTS) throw tooMany("verification_results", MAX_RESULTS);
         const added: ResultRow = {
@@ -291,10 +293,26 @@ function fromDocument(document: string) {
   return decoded.message;
 }
 
-function isFinal({ verificationId }: ResultRow): DeputeError {
+/**
+ * Checks that no purge deleted a result with this id, or the final result of this receipt.
+ *
+ * @throws DeputeError REQUEST_ID_REUSED, VERIFICATION_FINAL
+ */
+async function requireUnpurged(
+  tx: ReadTx,
+  { verificationId, receiptId }: Pick<ResultRow, "verificationId" | "receiptId">,
+): Promise<void> {
+  if (await isPurged(tx, "verification", verificationId)) {
+    throw requestIdReused(verificationId, "result", "result.verification_id");
+  }
+  if (await isPurged(tx, "receipt", receiptId)) throw isFinal("");
+}
+
+/** @param verificationId the final verification; empty if it was purged */
+function isFinal(verificationId: string): DeputeError {
   return new DeputeError(
     ErrorReason.VERIFICATION_FINAL,
-    `the receipt's verification ${verificationId} is final; only an inconclusive result can be followed by another`,
+    `the receipt's verification${verificationId && ` ${verificationId}`} is final; only an inconclusive result can be followed by another`,
     {
       metadata: { verification: verificationId },
     },

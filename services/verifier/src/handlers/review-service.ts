@@ -1,6 +1,7 @@
 import { create, fromJsonString } from "@bufbuild/protobuf";
 import { durationMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { Role } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import {
   type AnswerReviewInquiryRequest,
   type ContentReference as ContentReferenceMessage,
@@ -53,6 +54,7 @@ const KINDS: Record<ReviewKind, Kind> = {
   human_review: Kind.HUMAN_REVIEW,
   oversight: Kind.OVERSIGHT,
   start_approval: Kind.START_APPROVAL,
+  grant: Kind.GRANT,
 };
 
 const STATES: Record<ReviewState, State> = {
@@ -82,7 +84,7 @@ const POLL_MS = 5_000;
 export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewService> {
   const { store, clock, timers, bus, authority, reviews, stopping } = verifier;
   const sees = (identity: Identity, review: Review) =>
-    identity.local || mayRead(review, identity.principal, clock.now());
+    identity.local || mayRead(review, identity, clock.now());
 
   return {
     async createReview(request: CreateReviewRequest, context: HandlerContext) {
@@ -104,6 +106,8 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         author: request.author,
         reviewers: request.reviewers,
         escalationReviewers: request.escalationReviewers,
+        // Absent if empty, so that a repeated request of an earlier version keeps its digest.
+        reviewerRoles: request.reviewerRoles.length > 0 ? ["operator"] : undefined,
         contentReference: referenceOf(request.contentReference),
         timeoutMs: (request.timeout && durationMs(request.timeout)) || DEFAULT_REVIEW_TIMEOUT_MS,
         escalateAfterMs: (request.escalateAfter && durationMs(request.escalateAfter)) || undefined,
@@ -131,13 +135,14 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
     // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one pass over the rows, which filters, page size and bytes end
     async listReviews(request: ListReviewsRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      const reader = request.reviewer || (identity.local ? undefined : identity.principal);
+      const name = request.reviewer || (identity.local ? undefined : identity.principal);
       const { kind, state } = request;
-      const filters = { list: "reviews", reader, kind, state };
+      const filters = { list: "reviews", reader: name, kind, state };
       const after = decodePageToken(request.pageToken, filters);
-      if (reader !== undefined && !mayActFor(identity, reader)) return { reviews: [], nextPageToken: "" };
+      if (name !== undefined && !mayActFor(identity, name)) return { reviews: [], nextPageToken: "" };
       const size = pageSize(request.pageSize);
       const now = clock.now();
+      const reader = name === undefined ? undefined : { principal: name, roles: identity.roles };
       const rows = await store.read((tx) => listReviews(tx, reader, MAX_LOOKED_AT, after));
       const reviewMessages: ReviewMessage[] = [];
       const room = new AnswerRoom();
@@ -196,7 +201,9 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
       const verdict = VERDICTS[request.verdict];
       if (verdict === undefined) throw invalid("verdict", "is needed");
       const reviewer = reviewerOf(request, identity);
-      const review = await reviews.decide(request.reviewId, { verdict, reviewer, reason: request.reason });
+      const { principal: caller, roles } = identity;
+      const { reviewId, reason } = request;
+      const review = await reviews.decide(reviewId, { verdict, reviewer, reason, roles, caller });
       return { review: toMessage(review, clock.now()) };
     },
 
@@ -279,6 +286,7 @@ function toMessage(review: Review, now: number) {
     author: review.author,
     reviewers: [...review.reviewers],
     escalationReviewers: [...escalationReviewers],
+    reviewerRoles: review.reviewerRoles?.length ? [Role.OPERATOR] : [],
     deadlineTime: toTimestamp(review.deadline),
     creator: review.creator,
     organization: review.organization,

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   answerInquiry,
   decide,
@@ -27,7 +27,8 @@ const review: Review = {
   deadline: 100,
   createTime: 0,
 };
-const approve = (reviewer: string, reason = "") => ({ verdict: "approved", reviewer, reason }) as const;
+const approve = (reviewer: string, reason = "") =>
+  ({ verdict: "approved", reviewer, reason, caller: "caller" }) as const;
 
 test("an undecided review times out at its deadline", () => {
   expect([0, 99, 100].map((now) => stateOf(review, now))).toEqual(["pending", "pending", "timed_out"]);
@@ -50,13 +51,13 @@ test.each([
 test("escalation reviewers join at the escalation", () => {
   expect(entitledReviewers(review, 49)).toEqual(["first", "second"]);
   expect(() => decide(review, approve("boss"), 49)).toThrow("not a reviewer");
-  expect(mayRead(review, "boss", 49)).toBe(false);
+  expect(mayRead(review, { principal: "boss" }, 49)).toBe(false);
   expect(decide(review, approve("boss"), 50)).toMatchObject({
     decision: "approved",
     decidedBy: "boss",
     decideTime: 50,
   });
-  expect(mayRead(review, "boss", 50)).toBe(true);
+  expect(mayRead(review, { principal: "boss" }, 50)).toBe(true);
 });
 
 test.each<[by: string, reason: string]>([
@@ -83,10 +84,12 @@ test("a review is decided once, and a replay of the decision has no effect", () 
 
 test("a verdict other than approved needs a reason", () => {
   for (const verdict of ["rejected", "changes_requested"] as const) {
-    expect(() => decide(review, { verdict, reviewer: "first", reason: "  " }, 1)).toThrow(
+    expect(() => decide(review, { verdict, reviewer: "first", reason: "  ", caller: "first" }, 1)).toThrow(
       "unless the verdict is approved",
     );
-    expect(decide(review, { verdict, reviewer: "first", reason: "no" }, 1).decision).toBe(verdict);
+    expect(decide(review, { verdict, reviewer: "first", reason: "no", caller: "first" }, 1).decision).toBe(
+      verdict,
+    );
   }
 });
 
@@ -117,4 +120,31 @@ test("an inquiry is answered once", () => {
     "already has another answer",
   );
   expect(() => answerInquiry(review, inquiry, inquiryAnswer, 100)).toThrow("timed_out");
+});
+
+describe("a review that a role may decide", () => {
+  const grant: Review = { ...review, kind: "grant", author: "proposer", reviewerRoles: ["operator"] };
+  const operator = { principal: "root", roles: ["operator"] };
+  const by = (reviewer: string, roles: readonly string[] | undefined, caller = reviewer) =>
+    ({ verdict: "approved", reviewer, reason: "", roles, caller }) as const;
+
+  test("is read and decided by its holders, and by its reviewers", () => {
+    expect(mayRead(grant, operator, 1)).toBe(true);
+    expect(decide(grant, by("root", ["operator"]), 1).decidedBy).toBe("root");
+    expect(decide(grant, by("first", undefined), 1).decidedBy).toBe("first");
+  });
+
+  test.each<[string, ReturnType<typeof by>, string]>([
+    ["a caller without roles", by("root", undefined), "not a reviewer"],
+    ["a caller with another role", by("root", ["auditor"]), "not a reviewer"],
+    ["its author, also with the role", by("proposer", ["operator"]), "author"],
+    ["a caller in a reviewer's name", by("first", undefined, "local"), "only the reviewer itself"],
+  ])("is not decided by %s", (_, decision, message) => {
+    expect(() => decide(grant, decision, 1)).toThrow(message);
+  });
+
+  test("is absent for holders of the role without the review's role", () => {
+    expect(mayRead(review, operator, 1)).toBe(false);
+    expect(() => decide(review, by("root", ["operator"]), 1)).toThrow("not a reviewer");
+  });
 });

@@ -1,7 +1,9 @@
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { tooMany } from "./limits.ts";
 
-export type ReviewKind = "human_review" | "oversight" | "start_approval";
+export type ReviewKind = "human_review" | "oversight" | "start_approval" | "grant";
+/** A role whose holders may decide a review. */
+export type ReviewerRole = "operator";
 export type Verdict = "approved" | "changes_requested" | "rejected";
 export type ReviewState = "pending" | Verdict | "withdrawn" | "timed_out";
 
@@ -45,6 +47,8 @@ export interface Review {
   author: string;
   reviewers: readonly string[];
   escalationReviewers: readonly string[];
+  /** A caller to which a file grants one of these roles may decide too; absent for none. */
+  reviewerRoles?: readonly ReviewerRole[] | undefined;
   /** The time at which the escalation reviewers join, in epoch milliseconds. */
   escalationTime: number;
   deadline: number;
@@ -82,9 +86,23 @@ export function entitledReviewers(review: Review, now: number): readonly string[
   return isEscalated(review, now) ? [...review.reviewers, ...review.escalationReviewers] : review.reviewers;
 }
 
+/** A principal that reads or decides a review, with the roles that a file grants to it. */
+export interface Reader {
+  readonly principal: string;
+  readonly roles?: readonly string[] | undefined;
+}
+
+/** True if a principal may decide the review at the time `now`. */
+function isReviewer(review: Review, { principal, roles = [] }: Reader, now: number): boolean {
+  const { reviewerRoles = [] } = review;
+  return (
+    entitledReviewers(review, now).includes(principal) || reviewerRoles.some((role) => roles.includes(role))
+  );
+}
+
 /** True if a principal may read the review. */
-export function mayRead(review: Review, principal: string, now: number): boolean {
-  return principal === review.creator || entitledReviewers(review, now).includes(principal);
+export function mayRead(review: Review, reader: Reader, now: number): boolean {
+  return reader.principal === review.creator || isReviewer(review, reader, now);
 }
 
 /** @throws DeputeError CONFLICT_OF_INTEREST, INVALID_REQUEST */
@@ -99,6 +117,10 @@ export interface Decision {
   verdict: Verdict;
   reviewer: string;
   reason: string;
+  /** The roles that a file grants to the reviewer; absent for none. */
+  roles?: readonly string[] | undefined;
+  /** The principal that makes the call. */
+  caller: string;
 }
 
 /**
@@ -106,8 +128,19 @@ export interface Decision {
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST, REVIEW_CLOSED, INVALID_REQUEST
  */
-export function decide(review: Review, { verdict, reviewer, reason }: Decision, now: number): Review {
-  assertReviewer(review, reviewer, now);
+export function decide(
+  review: Review,
+  { verdict, reviewer, reason, roles, caller }: Decision,
+  now: number,
+): Review {
+  assertReviewer(review, { principal: reviewer, roles }, now);
+  if (review.kind === "grant" && caller !== reviewer) {
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      "only the reviewer itself decides a proposed grant; call with the reviewer's credentials",
+      { violations: [{ field: "reviewer", description: "is not the caller" }] },
+    );
+  }
   if (verdict !== "approved" && reason.trim() === "") {
     throw invalid("reason", "is needed unless the verdict is approved");
   }
@@ -136,7 +169,7 @@ export function inquire(
   { reviewer, text }: { reviewer: string; text: string },
   now: number,
 ): Inquiry {
-  assertReviewer(review, reviewer, now);
+  assertReviewer(review, { principal: reviewer }, now);
   assertPending(review, now);
   if (inquiryCount >= MAX_INQUIRIES) throw tooMany("review_inquiries", MAX_INQUIRIES);
   return { number: inquiryCount + 1, inquirer: reviewer, text, createTime: now };
@@ -163,9 +196,10 @@ export function answerInquiry(
   return { ...inquiry, answer, answeredBy, answerTime: now };
 }
 
-function assertReviewer(review: Review, reviewer: string, now: number): void {
-  if (reviewer !== "" && reviewer === review.author) throw conflict();
-  if (!entitledReviewers(review, now).includes(reviewer)) {
+function assertReviewer(review: Review, reviewer: Reader, now: number): void {
+  const { principal } = reviewer;
+  if (principal !== "" && principal === review.author) throw conflict();
+  if (!isReviewer(review, reviewer, now)) {
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
       "the principal is not a reviewer of this review; a caller without credentials sets `reviewer` to one of them",

@@ -1,5 +1,5 @@
-import type { Owned, PagePosition } from "@depute/core";
-import { type ReadTx, row, type SqlValue, text, type WriteTx } from "@depute/store";
+import { DeputeError, ErrorReason, type Owned, type PagePosition } from "@depute/core";
+import { isPurged, type ReadTx, row, type SqlValue, text, type WriteTx } from "@depute/store";
 import {
   type Page,
   positionParams,
@@ -20,8 +20,15 @@ export function contractOwner(tx: ReadTx, id: string): Promise<Owned | undefined
   return tx.get(OWNER_ROW, "SELECT organization FROM contracts WHERE id = ?", [id]);
 }
 
+/** @throws DeputeError CONTRACT_EXISTS for the id of a purged contract */
 export async function insertContract(tx: WriteTx, contract: StoredDocument, issuer: string): Promise<void> {
   const { id, organization, digest, document, storeTime } = contract;
+  if (await isPurged(tx, "contract", id)) {
+    throw new DeputeError(ErrorReason.CONTRACT_EXISTS, "a purged contract had this id; use a new id", {
+      metadata: { contract: id },
+      violations: [{ field: "contract.id", description: "belonged to a purged contract" }],
+    });
+  }
   await tx.run(
     "INSERT INTO contracts (id, issuer, organization, digest, document, create_time) VALUES (?, ?, ?, ?, ?, ?)",
     [id, issuer, organization, digest, document, storeTime],

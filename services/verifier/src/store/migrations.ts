@@ -1,4 +1,4 @@
-import { type Migration, requestTableSql } from "@depute/store";
+import { type Migration, purgedTableSql, requestTableSql } from "@depute/store";
 
 export const migrations: readonly Migration[] = [
   {
@@ -260,6 +260,49 @@ ${requestTableSql("requests")};
         holder TEXT NOT NULL,            -- identifies the claim
         expire_ms BIGINT NOT NULL,
         PRIMARY KEY (contract_id, output_hash, step)
+      );
+    `,
+  },
+  {
+    id: 11,
+    name: "roles of reviewers",
+    // JSON array of roles whose holders may decide.
+    sql: "ALTER TABLE reviews ADD COLUMN reviewer_roles TEXT NOT NULL DEFAULT '[]'",
+  },
+  {
+    id: 12,
+    name: "purge of organizations",
+    sql: `${purgedTableSql()};
+
+      -- One row. Deleted changes of reviews had numbers up to this one.
+      CREATE TABLE review_change_floor (
+        id BIGINT PRIMARY KEY,
+        sequence BIGINT NOT NULL
+      );
+      CREATE INDEX review_changes_by_review ON review_changes (review_id);
+      CREATE INDEX review_readers_by_review ON review_readers (review_id);
+      CREATE INDEX reviews_by_organization ON reviews (organization, id) WHERE organization <> '';
+      CREATE INDEX contracts_by_organization ON contracts (organization, id) WHERE organization <> '';
+      CREATE INDEX attestations_by_organization ON attestations (organization, id) WHERE organization <> '';
+      CREATE INDEX results_by_organization ON verification_results (organization, verification_id)
+        WHERE organization <> '';
+      CREATE INDEX artifacts_by_organization ON artifacts (organization, digest) WHERE organization <> '';
+      CREATE INDEX trust_outbox_by_attestation ON trust_outbox (attestation_id);
+      CREATE INDEX trust_results_outbox_by_result ON trust_results_outbox (verification_id);
+    `,
+  },
+  {
+    id: 13,
+    name: "heads of other platforms' logs",
+    sql: `
+      -- The newest heads of each platform that publishes here, as JSON of their messages.
+      CREATE TABLE witnessed_platforms (
+        platform TEXT PRIMARY KEY,       -- the principal that publishes
+        log_head TEXT,                   -- null until the first publication
+        log_head_ms BIGINT,              -- the time of its receipt
+        checkpoint TEXT,
+        checkpoint_ms BIGINT,
+        create_ms BIGINT NOT NULL
       );
     `,
   },

@@ -1,6 +1,7 @@
 import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-const requests = new RequestMemory("requests");
+/** The answers to repeated requests. */
+export const requests = new RequestMemory("requests");
 
 /**
  * Returns the id of the attestation or contract that this request created; undefined for a new request.

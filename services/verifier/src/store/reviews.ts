@@ -13,7 +13,9 @@ import {
 import {
   type ContentReference,
   nextChange,
+  type Reader,
   type Review,
+  type ReviewerRole,
   type ReviewKind,
   type Verdict,
 } from "../rules/review.ts";
@@ -32,7 +34,7 @@ export interface StoredReview extends Review {
 
 const ROW = row({
   id: text,
-  kind: oneOf<ReviewKind>("human_review", "oversight", "start_approval"),
+  kind: oneOf<ReviewKind>("human_review", "oversight", "start_approval", "grant"),
   creator: text,
   organization: text,
   requestId: text,
@@ -43,6 +45,7 @@ const ROW = row({
   author: text,
   reviewers: text,
   escalationReviewers: text,
+  reviewerRoles: text,
   escalationTime: integer,
   deadline: integer,
   createTime: integer,
@@ -55,7 +58,7 @@ type Row = RowOf<typeof ROW>;
 
 const COLUMNS = `reviews.id, kind, creator, organization, request_id AS "requestId", digest, subject, title,
   content_reference AS "contentReference", author, reviewers,
-  escalation_reviewers AS "escalationReviewers", escalation_ms AS "escalationTime",
+  escalation_reviewers AS "escalationReviewers", reviewer_roles AS "reviewerRoles", escalation_ms AS "escalationTime",
   deadline_ms AS "deadline", reviews.create_ms AS "createTime", decision, decided_by AS "decidedBy", reason,
   decide_ms AS "decideTime"`;
 
@@ -90,8 +93,8 @@ export async function insertReview(
 ): Promise<void> {
   await tx.run(
     `INSERT INTO reviews (id, kind, creator, organization, request_id, digest, subject, title, content, content_reference, author,
-       reviewers, escalation_reviewers, escalation_ms, deadline_ms, create_ms, due_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       reviewers, escalation_reviewers, reviewer_roles, escalation_ms, deadline_ms, create_ms, due_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       review.id,
       review.kind,
@@ -106,13 +109,16 @@ export async function insertReview(
       review.author,
       JSON.stringify(review.reviewers),
       JSON.stringify(review.escalationReviewers),
+      JSON.stringify(review.reviewerRoles ?? []),
       review.escalationTime,
       review.deadline,
       review.createTime,
       nextChange(review) ?? null,
     ],
   );
-  for (const principal of new Set([review.creator, ...review.reviewers, ...review.escalationReviewers])) {
+  const { creator, reviewers, escalationReviewers, reviewerRoles = [] } = review;
+  const readers = [creator, ...reviewers, ...escalationReviewers, ...reviewerRoles.map(readerOfRole)];
+  for (const principal of new Set(readers)) {
     await tx.run("INSERT INTO review_readers (principal, review_id, create_ms) VALUES (?, ?, ?)", [
       principal,
       review.id,
@@ -158,28 +164,42 @@ export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
   return row?.at ?? undefined;
 }
 
-/** Lists reviews that a principal created or may decide, oldest first. Without a principal, lists all reviews. */
+/**
+ * The entry of a role among the readers of a review. A principal of the same name finds the review in the index only,
+ * because the rules decide what a reader sees.
+ */
+function readerOfRole(role: string): string {
+  return `role:${role}`;
+}
+
+/** Lists reviews that a reader created or may decide, oldest first. Without a reader, lists all reviews. */
 export async function listReviews(
   tx: ReadTx,
-  principal: string | undefined,
+  reader: Reader | undefined,
   size: number,
   after: PagePosition | undefined,
 ): Promise<StoredReview[]> {
   const position = positionParams(after) ?? [Number.MIN_SAFE_INTEGER, ""];
-  const rows =
-    principal === undefined
-      ? await tx.all(
-          ROW,
-          `SELECT ${COLUMNS} FROM reviews WHERE (create_ms, id) > (?, ?) ORDER BY create_ms, id LIMIT ?`,
-          [...position, size],
-        )
-      : await tx.all(
-          ROW,
-          `SELECT ${COLUMNS} FROM review_readers JOIN reviews ON reviews.id = review_readers.review_id
-           WHERE principal = ? AND (review_readers.create_ms, review_id) > (?, ?)
-           ORDER BY review_readers.create_ms, review_id LIMIT ?`,
-          [principal, ...position, size],
-        );
+  if (reader === undefined) {
+    const all = await tx.all(
+      ROW,
+      `SELECT ${COLUMNS} FROM reviews WHERE (create_ms, id) > (?, ?) ORDER BY create_ms, id LIMIT ?`,
+      [...position, size],
+    );
+    return all.map(fromRow);
+  }
+  const [principal, operators] = [reader.principal, readerOfRole("operator")];
+  // A reader can have two entries for one review: by its name, and by its role.
+  const isOperator = reader.roles?.includes("operator") === true;
+  const rows = await tx.all(
+    ROW,
+    `SELECT ${COLUMNS} FROM (
+       SELECT ${isOperator ? "DISTINCT" : ""} review_id, create_ms FROM review_readers
+       WHERE principal ${isOperator ? "IN (?, ?)" : "= ?"} AND (create_ms, review_id) > (?, ?)
+       ORDER BY create_ms, review_id LIMIT ?) AS readers
+     JOIN reviews ON reviews.id = readers.review_id ORDER BY readers.create_ms, readers.review_id`,
+    [principal, ...(isOperator ? [operators] : []), ...position, size],
+  );
   return rows.map(fromRow);
 }
 
@@ -202,7 +222,8 @@ export function listChanges(tx: ReadTx, after: number, size: number): Promise<Re
 export async function appendChange(tx: WriteTx, reviewId: string): Promise<void> {
   await tx.run(
     `INSERT INTO review_changes (sequence, review_id)
-     SELECT COALESCE(MAX(sequence), 0) + 1, ? FROM review_changes`,
+     SELECT MAX(sequence) + 1, ? FROM (SELECT COALESCE(MAX(sequence), 0) AS sequence FROM review_changes
+       UNION ALL SELECT sequence FROM review_change_floor) AS used`,
     [reviewId],
   );
 }
@@ -214,6 +235,7 @@ function fromRow(row: Row): StoredReview {
       row.contentReference === null ? undefined : (JSON.parse(row.contentReference) as ContentReference),
     reviewers: JSON.parse(row.reviewers) as string[],
     escalationReviewers: JSON.parse(row.escalationReviewers) as string[],
+    reviewerRoles: JSON.parse(row.reviewerRoles) as ReviewerRole[],
     decision: row.decision ?? undefined,
     decidedBy: row.decidedBy ?? undefined,
     reason: row.reason ?? undefined,

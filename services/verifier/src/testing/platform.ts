@@ -6,6 +6,7 @@ import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb"
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { WitnessService } from "@depute/contracts/depute/verifier/v1/witness_service_pb";
 import { startTestHost, as as withSecret } from "@depute/service/testing";
 import { toMessage } from "../documents.ts";
 import { verifier } from "../index.ts";
@@ -24,16 +25,21 @@ export async function startPlatform(
   args: readonly string[] = [],
   tokens?: FakeTokens,
   registry?: FakeRegistry,
+  commonArgs: readonly string[] = [],
 ) {
   const host = await startTestHost({
     module: verifier,
     args,
+    commonArgs,
     fakes: [tokens, registry].flatMap((fake) => fake?.module ?? []),
     principals: [delegator, worker].map(({ principal }) => principal.id),
   });
 
   return {
     clock: host.clock,
+    get transport() {
+      return host.transport;
+    },
     /** Creates a contract that the delegator has signed. */
     async agree(parts: ContractParts = {}): Promise<TaskContract> {
       const contract = signedContract(parts);
@@ -57,6 +63,9 @@ export async function startPlatform(
     },
     get log() {
       return host.client(LogService);
+    },
+    get witness() {
+      return host.client(WitnessService);
     },
     restart: host.restart,
     stop: host.stop,

@@ -17,7 +17,7 @@ import {
 } from "../rules/context.ts";
 import type { Viewer } from "../rules/visibility.ts";
 import { insertReader, insertTaskContexts, readContext, readTaskContexts } from "../store/context-rows.ts";
-import type { ContextMemory } from "./context-memory.ts";
+import { type ContextMemory, MissingData } from "./context-memory.ts";
 import {
   checkEnvelope,
   contextIdTaken,
@@ -40,6 +40,8 @@ export interface Carrier {
   readonly capabilityId: string;
   /** The delegate of the task. It becomes a reader of the contexts. */
   readonly reader: Reader;
+  /** The ids of the contexts that the draft shares, in its order. Missing ones are made. */
+  readonly ownContextIds?: readonly string[];
 }
 
 /**
@@ -105,20 +107,24 @@ export async function packContexts(
 ): Promise<Packed> {
   const all: ContextRecord[] = [];
   const shared: ContextRecord[] = [];
+  const missingData = new MissingData();
   for (const id of contextIds) {
-    const record = await readContext(tx, memory, id);
-    if (record === undefined) throw contextNotFound(id);
-    shared.push(record);
-    all.push(record);
+    const found = await missingData.orMissing(async () => ({ record: await readContext(tx, memory, id) }));
+    if (found === undefined) continue;
+    if (found.record === undefined) throw contextNotFound(id);
+    shared.push(found.record);
+    all.push(found.record);
   }
+  missingData.requireNone();
   const ownRecords: ContextRecord[] = [];
-  for (const envelope of contexts) {
+  for (const [number, envelope] of contexts.entries()) {
     const request = create(ShareContextRequestSchema, { envelope });
     const record = newContext(
       request,
       { owner: to.delegator, organization: to.organization },
       [to.reader],
       nowMs,
+      to.ownContextIds?.[number],
     );
     const there = await sharedBefore(tx, memory, record, nowMs);
     if (there === undefined) {

@@ -1,19 +1,24 @@
 import type { Clock } from "@depute/core";
 import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
-import type { Store } from "@depute/store";
+import type { Store, WriteTx } from "@depute/store";
 import type { Engine } from "../engine/engine.ts";
 import { withoutContext } from "../rules/advance.ts";
 import {
+  contextsInMemory,
   deleteContexts,
   deleteExpiredData,
-  lostContexts,
+  isInMemory,
+  type MemoryPlace,
   noteLost,
   readCarriers,
 } from "../store/context-rows.ts";
-import type { ContextMemory } from "./context-memory.ts";
+import type { ContextMemory, HeldSince } from "./context-memory.ts";
 
 /** Maximum number of contexts that one transaction deletes or ends. */
 const BATCH = 50;
+
+/** Age in milliseconds of data without a row after which no transaction can still add the row. */
+const ORPHAN_MS = 60_000;
 
 export interface ContextKeeperOptions extends RegularPurgeOptions {
   readonly engine: Engine;
@@ -22,7 +27,10 @@ export interface ContextKeeperOptions extends RegularPurgeOptions {
   readonly tombstoneMs: number;
 }
 
-/** Deletes the data of contexts that have expired, and deletes their rows later. */
+/**
+ * Deletes the data of contexts that have expired, and deletes their rows later. Compares the rows with the memory of
+ * contexts that may not be persisted.
+ */
 export class ContextKeeper extends RegularPurge {
   readonly #options: ContextKeeperOptions;
   readonly #store: Store;
@@ -36,37 +44,61 @@ export class ContextKeeper extends RegularPurge {
   }
 
   /**
-   * Records which contexts were lost with the memory of the previous process. Ends the pending tasks that need a lost
-   * context, because no worker can do them. Call it once, before dispatch.
+   * Records which contexts have lost their data, with a process that has ended, or with the shared memory. Ends the
+   * pending tasks that need a lost context, because no worker can do them. Call it once before dispatch.
+   *
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
   async noteLost(): Promise<void> {
-    const { engine, memory } = this.#options;
-    for (;;) {
-      const ids = await this.#store.read((tx) => lostContexts(tx, memory, BATCH));
-      if (ids.length === 0) return;
-      await this.#store.write(async (tx) => {
-        for (const id of ids) {
-          await noteLost(tx, id);
-          for (const taskId of await readCarriers(tx, id)) {
-            await engine.changeWithin(tx, taskId, (before, nowMs) =>
-              // A task that a worker once had may continue without the context, because its first assignment carried
-              // the context.
-              before.epoch > 0 ? { record: before, events: [] } : withoutContext(before, nowMs),
-            );
-          }
-        }
-      });
+    const { memory } = this.#options;
+    let after: MemoryPlace | undefined = { expireMs: 0, id: "" };
+    while (after !== undefined && !this.isClosed) {
+      const from: MemoryPlace = after;
+      const places = await this.#store.read((tx) => contextsInMemory(tx, from, BATCH));
+      const lostIds = await memory.lostOf(places.map(({ id }) => id));
+      if (lostIds.length > 0) await this.#store.write((tx) => this.#endLost(tx, lostIds));
+      after = places.length === BATCH ? places.at(-1) : undefined;
+    }
+  }
+
+  async #endLost(tx: WriteTx, ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+      // The context may have been revoked since the read.
+      if (!(await isInMemory(tx, id))) continue;
+      await noteLost(tx, id);
+      for (const taskId of await readCarriers(tx, id)) {
+        await this.#options.engine.changeWithin(tx, taskId, (before, nowMs) =>
+          // A task that a worker once had may continue without the context, because its first assignment carried
+          // the context.
+          before.epoch > 0 ? { record: before, events: [] } : withoutContext(before, nowMs),
+        );
+      }
     }
   }
 
   override async purge(): Promise<void> {
     const { memory, tombstoneMs } = this.#options;
     const deletes = [
-      (nowMs: number) => this.#store.write((tx) => deleteExpiredData(tx, memory, nowMs, BATCH)),
+      (nowMs: number) => this.#store.write((tx) => deleteExpiredData(tx, nowMs, BATCH)),
       (nowMs: number) => this.#store.write((tx) => deleteContexts(tx, nowMs - tombstoneMs, BATCH)),
     ];
     for (const deleteSome of deletes) {
       while (!this.isClosed && (await deleteSome(this.#clock.now())) === BATCH);
     }
+    if (memory.isAway) return;
+    await this.noteLost();
+    await memory.sweep((held) => this.#orphansOf(held));
+  }
+
+  /** Returns the ids of data that has no row. */
+  #orphansOf(held: readonly HeldSince[]): Promise<string[]> {
+    const beforeMs = this.#clock.now() - ORPHAN_MS;
+    return this.#store.read(async (tx) => {
+      const orphanIds: string[] = [];
+      for (const { id, addMs } of held) {
+        if (addMs <= beforeMs && !(await isInMemory(tx, id))) orphanIds.push(id);
+      }
+      return orphanIds;
+    });
   }
 }

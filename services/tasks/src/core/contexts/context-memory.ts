@@ -1,91 +1,108 @@
-import type { Clock, Timers } from "@depute/core";
-import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { DeputeError, ErrorReason } from "@depute/core";
 import type { ContextRecord } from "../rules/context.ts";
 
-export interface ContextMemoryOptions {
-  readonly clock: Clock;
-  readonly timers: Timers;
-  /** Maximum total size of the data in bytes. Each context costs some hundred bytes more. */
-  readonly maxBytes: number;
-  /** Maximum number of contexts. */
-  readonly maxContexts: number;
-  /** Whether other replicas must read the contexts, too. They cannot read the memory of this process. */
-  readonly isShared: boolean;
-}
-
-/** The part of a context that is kept in memory only. */
+/** The part of a context that no disk may hold. */
 export interface Held {
   readonly data: Uint8Array;
   /** Digest of the request that shared the context. */
   readonly digest: string;
 }
 
+/** A context in memory, and the epoch milliseconds at which it was added. */
+export interface HeldSince {
+  readonly id: string;
+  readonly addMs: number;
+}
+
 /**
- * The data of contexts that must not be written to disk. The memory holds a context until it expires. The memory
- * is bounded, and a new context never displaces a stored one.
+ * The data of contexts that may not be persisted. The memory keeps data until the context expires or is removed. The
+ * row of a context decides who reads it and how long; the memory only has the bytes. The memory is bounded, and a
+ * new context never displaces another.
+ *
+ * Transactions call `find` and `add`, which do no I/O, because a transaction may not wait for the network. A memory
+ * outside the process therefore throws in them. `using` then fetches or stores the data, and runs the transaction
+ * again.
  */
-export class ContextMemory {
-  readonly #options: ContextMemoryOptions;
-  readonly #entries = new Map<string, Held & { readonly forget: () => void }>();
-  #bytes = 0;
-
-  constructor(options: ContextMemoryOptions) {
-    this.#options = options;
-  }
-
-  /** Total size of the data in memory, in bytes. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  find(id: string): Held | undefined {
-    return this.#entries.get(id);
-  }
+export interface ContextMemory {
+  /** Whether the memory cannot be reached now. Tasks whose contexts it holds then wait. */
+  readonly isAway: boolean;
 
   /**
-   * Adds all records, or none of them.
+   * Returns the data of a context; undefined if it was lost.
    *
-   * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST for a service with replicas
+   * @throws NotFetched, ContextsAway
    */
-  add(records: readonly ContextRecord[]): void {
-    const { clock, timers, maxBytes, maxContexts, isShared } = this.#options;
-    if (isShared) {
-      throw invalid(
-        "permissions.persist",
-        "has to be true: this service has replicas, which share contexts only through the database",
-      );
-    }
-    const bytes = records.reduce((sum, { envelope }) => sum + envelope.data.length, 0);
-    if (this.#bytes + bytes > maxBytes) throw full("bytes", maxBytes);
-    if (this.#entries.size + records.length > maxContexts) throw full("number", maxContexts);
-    for (const { id, envelope, digest, expireMs } of records) {
-      const forget = timers.after(expireMs - clock.now(), () => this.remove(id));
-      this.#entries.set(id, { data: envelope.data, digest, forget });
-    }
-    this.#bytes += bytes;
-  }
+  find(id: string): Held | undefined;
 
-  remove(id: string): void {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return;
-    entry.forget();
-    this.#entries.delete(id);
-    this.#bytes -= entry.data.length;
-  }
+  /**
+   * Keeps the data of one owner's contexts, of all or of none. Call it last in a transaction: the memory does not roll
+   * back. The data of a failed transaction stays until `sweep`.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST where the memory cannot hold the contexts of replicas
+   * @throws NotFetched
+   */
+  add(records: readonly ContextRecord[]): void;
 
-  close(): void {
-    for (const { forget } of this.#entries.values()) forget();
-    this.#entries.clear();
-    this.#bytes = 0;
+  /** Removes the data of a context soon. It never throws, because the row has already decided. */
+  remove(id: string): void;
+
+  /** Runs a function with transactions that call `find` and `add`. The function may run several times. */
+  using<T>(run: () => Promise<T>): Promise<T>;
+
+  /** Returns which of the contexts have lost their data. @throws ContextsAway */
+  lostOf(ids: readonly string[]): Promise<string[]>;
+
+  /**
+   * Removes the data that no row has: that of failed transactions, and that whose removal failed.
+   *
+   * @param orphans returns those of the contexts that have no row with data
+   */
+  sweep(orphans: (held: readonly HeldSince[]) => Promise<readonly string[]>): Promise<void>;
+
+  close(): void;
+}
+
+/** Thrown in a transaction that needs data which is not in this process; `using` catches it. */
+export class NotFetched extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
+  /** Contexts to fetch. */
+  readonly ids: readonly string[];
+  /** Contexts to store. */
+  readonly records: readonly ContextRecord[];
+
+  constructor(ids: readonly string[], records: readonly ContextRecord[]) {
+    super(ErrorReason.DEPENDENCY_UNAVAILABLE, "a context was not fetched in time; call again", {
+      metadata: { service: "redis" },
+    });
+    this.ids = ids;
+    this.records = records;
   }
 }
 
-function full(limitName: string, max: number): DeputeError {
-  return new DeputeError(
-    ErrorReason.LIMIT_EXCEEDED,
-    "there is no room for contexts that may not be persisted",
-    {
-      metadata: { limit: `context_memory.${limitName}`, max: String(max) },
-    },
-  );
+/** Thrown while the memory of contexts does not answer. A later call may succeed. */
+export class ContextsAway extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
+  constructor(cause?: unknown) {
+    const message = "Redis, which holds contexts that may not be persisted, does not answer; call again";
+    super(ErrorReason.DEPENDENCY_UNAVAILABLE, message, { metadata: { service: "redis" }, cause });
+  }
+}
+
+/** Collects the contexts that several reads lack, so that one fetch brings all of them. */
+export class MissingData {
+  readonly #ids = new Set<string>();
+
+  /** Returns the result of a read; undefined if the read lacks data. */
+  async orMissing<T>(read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof NotFetched) || error.records.length > 0) throw error;
+      for (const id of error.ids) this.#ids.add(id);
+      return undefined;
+    }
+  }
+
+  /** @throws NotFetched if a read lacked data */
+  requireNone(): void {
+    if (this.#ids.size > 0) throw new NotFetched([...this.#ids], []);
+  }
 }

@@ -25,13 +25,14 @@ import type { Viewer } from "../rules/visibility.ts";
 import {
   findContext,
   freeContextIds,
+  type HeldData,
   insertContext,
   readContext,
   readDerived,
   readTaskContexts,
   revokeContext,
 } from "../store/context-rows.ts";
-import type { ContextMemory } from "./context-memory.ts";
+import { type ContextMemory, type Held, MissingData } from "./context-memory.ts";
 
 /** The ways in which a request can name a context. */
 export type ContextName =
@@ -42,7 +43,7 @@ export type ContextName =
 /** Finds a context in the store or in memory. */
 export async function lookUp(
   tx: ReadTx,
-  memory: ContextMemory,
+  memory: HeldData,
   owner: string,
   name: ContextName,
 ): Promise<ContextRecord | undefined> {
@@ -63,15 +64,30 @@ export async function sourcesOf(
   nowMs: number,
 ): Promise<string[]> {
   const ids: string[] = [];
+  const missingData = new MissingData();
   for (const name of record.derivedFrom) {
-    const source =
+    const read = async () =>
       (await readContext(tx, memory, name)) ?? (await findContext(tx, memory, maker.principal, name));
+    const found = await missingData.orMissing(async () => ({ source: await read() }));
+    if (found === undefined) continue;
+    const { source } = found;
     if (source === undefined) throw contextNotFound(name);
     requireDerivation(maker.viewer, source, record.envelope, record.expireMs, nowMs);
     ids.push(source.id);
   }
+  missingData.requireNone();
   return ids;
 }
+
+/**
+ * Returns the data of contexts for a revocation. Where the memory does not answer, a context counts as live, so that its
+ * owner can revoke it.
+ */
+export function orPresumed(memory: ContextMemory): HeldData {
+  return { find: (id) => (memory.isAway ? PRESUMED : memory.find(id)) };
+}
+
+const PRESUMED: Held = { data: new Uint8Array(), digest: "" };
 
 /**
  * Revokes a context and all contexts derived from it, directly or not. Their data is deleted, also for tasks that carry
@@ -88,7 +104,7 @@ export async function revokeWithDerived(
     const { id, isRevoked } = record;
     if (!isRevoked) await revokeContext(tx, record);
     tx.afterCommit(() => memory.remove(id));
-    for (const derived of await readDerived(tx, memory, id)) {
+    for (const derived of await readDerived(tx, orPresumed(memory), id)) {
       if (!seenIds.has(derived.id)) queue.push(derived);
       seenIds.add(derived.id);
     }
@@ -111,11 +127,13 @@ export async function carriedContexts(
 ): Promise<Carried> {
   const contexts: SharedContext[] = [];
   const missingContextIds: string[] = [];
+  const missingData = new MissingData();
   for (const id of await readTaskContexts(tx, taskId)) {
-    const record = await readContext(tx, memory, id);
+    const record = await missingData.orMissing(() => readContext(tx, memory, id));
     if (record === undefined || endOf(record, nowMs) !== undefined) missingContextIds.push(id);
     else contexts.push(toSharedContext(record, "with its data"));
   }
+  missingData.requireNone();
   return { contexts, missingContextIds };
 }
 
@@ -178,15 +196,16 @@ export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
  * Returns a context whose time to live begins now.
  *
  * @param request the request that shares the context; without a request id if the context comes with a task
+ * @param id the context's id; a transaction that runs again needs the same one
  */
 export function newContext(
   request: ShareContextRequest,
   { owner, organization }: Pick<ContextRecord, "owner" | "organization">,
   readers: readonly Reader[],
   nowMs: number,
+  id: string = newId(nowMs),
 ): ContextRecord {
   const envelope = request.envelope ?? create(ContextEnvelopeSchema);
-  const id = newId(nowMs);
   return {
     id,
     externalId: envelope.id ?? "",

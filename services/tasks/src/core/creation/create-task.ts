@@ -46,6 +46,8 @@ export interface CreateRequest {
   /** Digest of the draft. */
   readonly digest: string;
   readonly policies: IdPolicies;
+  /** The ids of the contexts that the draft shares. A transaction that runs again needs the same ones. */
+  readonly ownContextIds?: readonly string[];
 }
 
 /** The result of admission, and the other data that the store needs for the new task. */
@@ -147,8 +149,10 @@ export async function createTask(
   // The transaction may not repeat if the draft carries contexts: some contexts are in memory, and memory does
   // not roll back.
   const isRepeatable = !carriesContexts(request.draft);
-  const fn = (tx: WriteTx) => createTaskWithin(tx, engine, request, admitted, rights);
-  return engine.store.write(fn, { isRepeatable });
+  const nowMs = engine.clock.now();
+  const ownContextIds = request.draft.contexts.map(() => newId(nowMs));
+  const fn = (tx: WriteTx) => createTaskWithin(tx, engine, { ...request, ownContextIds }, admitted, rights);
+  return rights.contextMemory.using(() => engine.store.write(fn, { isRepeatable }));
 }
 
 /** Creates a task as {@link createTask} does, within a transaction. */
@@ -174,7 +178,8 @@ export async function createTaskWithin(
   const organization = owningOrganization(rights, above);
   await takePlace(engine, tx, { delegator, organization });
   const reader = { agentId, principal: agentPrincipal };
-  const to = { taskId, delegator, organization, capabilityId, reader };
+  const { ownContextIds = [] } = request;
+  const to = { taskId, delegator, organization, capabilityId, reader, ownContextIds };
   const packed = await packContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
   const inputId = draft.inputFromContext ? (packed.all[0]?.id ?? "") : "";
   const carried = { inputId, expireMs: firstExpiry(packed) };

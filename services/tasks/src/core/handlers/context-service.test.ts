@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { asCaller, type Bench, DAY_MS, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
+import type { ProcessContexts } from "../contexts/process-contexts.ts";
 import { readContext } from "../store/context-rows.ts";
 
 const CAROL = `${"E".repeat(42)}Q`;
@@ -49,6 +50,8 @@ async function share(
   };
   return (await bench.contexts.shareContext(request, options)).context?.id ?? "";
 }
+
+const heldBytesOf = ({ runtime }: Bench) => (runtime.context.contextMemory as ProcessContexts).bytes;
 
 const request = (id: string, options = HER, capabilityId = "") =>
   bench.contexts.requestContext({ name: { case: "contextId", value: id }, capabilityId }, options);
@@ -209,7 +212,7 @@ describe("a context that may not be persisted", () => {
     await revoke(first);
     await share(large);
     await bench.pass(60_000);
-    expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+    expect(heldBytesOf(bench)).toBe(0);
   });
 });
 
@@ -374,7 +377,7 @@ describe("a context that comes with the task's own request", () => {
     const { task } = await bring([same], {}, "once");
     expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
     expect(await refusal(bring([other], {}, "once"))).toMatchObject({ reason: "REQUEST_ID_REUSED" });
-    const heldBytes = bench.runtime.context.contextMemory.bytes;
+    const heldBytes = heldBytesOf(bench);
     expect(heldBytes).toBe(persist ? 0 : SECRET.length);
     await bench.reopen();
     expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
@@ -422,7 +425,7 @@ describe("a context that comes with the task's own request", () => {
     ],
   ])("%s, or there is no task", async (_name, call, expected) => {
     expect(await refusal(call())).toMatchObject(expected);
-    expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+    expect(heldBytesOf(bench)).toBe(0);
     expect((await bench.tasks.listTasks({}, HER)).tasks).toEqual([]);
   });
 });
@@ -474,7 +477,7 @@ describe("a context made of another", () => {
         expect(await refusal(request(id, options))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
       }
       await expect(take(bench, "carol")).rejects.toThrow("nothing to do");
-      expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+      expect(heldBytesOf(bench)).toBe(0);
     },
   );
 });

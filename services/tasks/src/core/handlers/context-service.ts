@@ -15,6 +15,7 @@ import {
   lookUp,
   newContext,
   orGivesWay,
+  orPresumed,
   revokeWithDerived,
   sourcesOf,
   toSharedContext,
@@ -29,7 +30,7 @@ import {
   requireReader,
   requireScope,
 } from "../rules/context.ts";
-import { findContextOfRequest } from "../store/context-rows.ts";
+import { findContextOfRequest, type HeldData } from "../store/context-rows.ts";
 import { type Caller, callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /** Handles the calls of ContextService. */
@@ -42,7 +43,7 @@ export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextS
 
     async requestContext({ name, capabilityId }, context) {
       const caller = await callerOf(tasks, context);
-      const record = await engine.store.read((tx) => find(tx, memory, caller, name));
+      const record = await memory.using(() => engine.store.read((tx) => find(tx, memory, caller, name)));
       requireReader(caller, record, clock.now());
       requireScope(record, capabilityId);
       return { context: toSharedContext(record, "with its data") };
@@ -50,27 +51,23 @@ export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextS
 
     async revokeContext({ name }, context) {
       const caller = await callerOf(tasks, context);
-      const record = await engine.store.write(async (tx) => {
-        const contextRecord = await find(tx, memory, caller, name);
+      const revokeWithin = async (tx: WriteTx) => {
+        const contextRecord = await find(tx, orPresumed(memory), caller, name);
         if (!isOwner(caller, contextRecord)) {
           throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its owner can revoke a context");
         }
         if (!contextRecord.isRevoked) requireLasting(contextRecord, clock.now());
         await revokeWithDerived(tx, memory, contextRecord);
         return contextRecord;
-      });
+      };
+      const record = await memory.using(() => engine.store.write(revokeWithin));
       return { context: toSharedContext(record, "without") };
     },
   };
 }
 
 /** Returns a context that the caller may see. */
-async function find(
-  tx: ReadTx,
-  memory: ContextMemory,
-  caller: Caller,
-  name: ContextName,
-): Promise<ContextRecord> {
+async function find(tx: ReadTx, memory: HeldData, caller: Caller, name: ContextName): Promise<ContextRecord> {
   const record = await lookUp(tx, memory, caller.principal, name);
   if (record === undefined || !mayRead(caller, record)) throw contextNotFound(name.value ?? "");
   return record;
@@ -88,14 +85,15 @@ async function share(
   const readers = await readersOf(tasks, request, caller.principal, context);
   const organization = owningOrganization(caller, undefined);
   const record = newContext(request, { owner: caller.principal, organization }, readers, nowMs);
-  return engine.store.write(async (tx) => {
+  const shareWithin = async (tx: WriteTx) => {
     const existing = await findKnown(tx, memory, record, nowMs);
     if (existing !== undefined) return existing;
     const maker = { principal: caller.principal, viewer: caller };
     const derived = { ...record, derivedFrom: await sourcesOf(tx, memory, record, maker, nowMs) };
     await keepContexts(tx, memory, [derived]);
     return derived;
-  });
+  };
+  return memory.using(() => engine.store.write(shareWithin));
 }
 
 /** @throws DeputeError REQUEST_ID_REUSED, CONTEXT_ID_TAKEN */

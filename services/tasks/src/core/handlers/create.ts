@@ -138,7 +138,9 @@ export async function orKnown(
   delegator: string,
   error: unknown,
 ): Promise<CreateOutcome> {
-  const taskId = await engine.store.read((tx) => findCreated(tx, { ...checked, delegator }, contextMemory));
+  const taskId = await contextMemory.using(() =>
+    engine.store.read((tx) => findCreated(tx, { ...checked, delegator }, contextMemory)),
+  );
   if (taskId === undefined) throw error;
   return { taskId };
 }
@@ -147,7 +149,9 @@ export async function orKnown(
 async function withInput(tasks: TasksContext, draft: TaskDraft, caller: Caller): Promise<TaskDraft> {
   if (!draft.inputFromContext) return draft;
   const { engine, contextMemory, clock } = tasks;
-  const input = await engine.store.read((tx) => inputOfDraft(tx, contextMemory, draft, caller, clock.now()));
+  const input = await contextMemory.using(() =>
+    engine.store.read((tx) => inputOfDraft(tx, contextMemory, draft, caller, clock.now())),
+  );
   return input === undefined ? draft : { ...draft, input };
 }
 

@@ -5,6 +5,7 @@ import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb"
 import { type Task, TaskCancellationSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
+import type { ReadTx } from "@depute/store";
 import { inputFromContext } from "../contexts/contexts.ts";
 import { wholeTask } from "../engine/engine.ts";
 import type { Eraser } from "../engine/eraser.ts";
@@ -17,7 +18,16 @@ import { isHeld, isTerminal, statusName } from "../rules/state-machine.ts";
 import { isDelegator, isOverseer, requireVisible, taskNotFound } from "../rules/visibility.ts";
 import { readEvents, readTask } from "../store/task-rows.ts";
 import { provideInput, resumeTask, suspendTask, waitForEnd, waitTask } from "./commands.ts";
-import { callerOf, findVisible, type TasksContext, taskIdOf, taskIdWithin, watchOptions } from "./context.ts";
+import {
+  type Caller,
+  callerOf,
+  findVisible,
+  type TaskName,
+  type TasksContext,
+  taskIdOf,
+  taskIdWithin,
+  watchOptions,
+} from "./context.ts";
 import { createOnce } from "./create.ts";
 import { createTasks } from "./create-batch.ts";
 import { lineageOf, treePage } from "./lineage.ts";
@@ -55,20 +65,8 @@ export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<ty
 
     async getTask(request, context) {
       const caller = await callerOf(tasks, context);
-      const task = await engine.store.read(async (tx) => {
-        const taskId = await taskIdWithin(tx, caller.principal, request);
-        const record = await readTask(tx, taskId);
-        if (record === undefined) throw taskNotFound(taskId);
-        requireVisible(caller, record);
-        const fullTask = await wholeTask(
-          tx,
-          record,
-          !isDelegator(caller, record) || isOverseer(caller, record),
-        );
-        const input = await inputFromContext(tx, tasks.contextMemory, record.task, caller, tasks.clock.now());
-        return input === undefined ? fullTask : { ...fullTask, input };
-      });
-      return { task };
+      const read = (tx: ReadTx) => readWithInput(tx, tasks, request, caller);
+      return { task: await tasks.contextMemory.using(() => engine.store.read(read)) };
     },
 
     async listTasks(request, context) {
@@ -148,6 +146,21 @@ export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<ty
       return { task: await wholeOf(tasks, record), previousStatus, wasCancelled };
     },
   };
+}
+
+/** Reads a task that a caller may see, with the input that a context holds. */
+async function readWithInput(
+  tx: ReadTx,
+  { contextMemory, clock }: TasksContext,
+  name: TaskName,
+  caller: Caller,
+): Promise<Task> {
+  const record = await readTask(tx, await taskIdWithin(tx, caller.principal, name));
+  if (record === undefined) throw taskNotFound(name.taskId || name.externalId);
+  requireVisible(caller, record);
+  const fullTask = await wholeTask(tx, record, !isDelegator(caller, record) || isOverseer(caller, record));
+  const input = await inputFromContext(tx, contextMemory, record.task, caller, clock.now());
+  return input === undefined ? fullTask : { ...fullTask, input };
 }
 
 /** Cancels a task if its caller leaves before the task has ended. */

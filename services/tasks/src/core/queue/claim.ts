@@ -13,7 +13,7 @@ import {
 import { toTimestamp } from "@depute/core";
 import { AnswerRoom, bytesOf } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { ContextMemory } from "../contexts/context-memory.ts";
+import { type ContextMemory, ContextsAway, MissingData } from "../contexts/context-memory.ts";
 import { type Carried, carriedContexts, dataOf } from "../contexts/contexts.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Advance, advance, withoutContext } from "../rules/advance.ts";
@@ -65,10 +65,11 @@ export async function claim(
     return (await waitingTasks(tx, stream, engine.clock.now(), 1)).length > 0;
   });
   if (!worth) return [];
-  return engine.store.write(async (tx) => {
+  const claimRoom = async (tx: WriteTx) => {
     const room = Math.min(atMost, (await roomOf(tx, stream)).room);
     return room <= 0 ? [] : claimWithin(tx, engine, stream, room, memory, new AnswerRoom());
-  });
+  };
+  return memory.using(() => engine.store.write(claimRoom));
 }
 
 /**
@@ -87,14 +88,19 @@ export async function claimWithin(
   answer?: AnswerRoom,
 ): Promise<Assignment[]> {
   const assignments: Assignment[] = [];
-  const waiting = await waitingTasks(tx, stream, engine.clock.now(), room);
+  const missingData = new MissingData();
+  // Tasks that wait for the memory of their contexts do not hold up the others.
+  const limit = memory.isAway ? room + CLAIM_BATCH : room;
+  const waiting = await waitingTasks(tx, stream, engine.clock.now(), limit);
   for (const taskId of waiting) {
+    if (assignments.length === room) break;
     let contents: AssignmentContents | undefined;
     let isFull = false;
     const record = await engine.changeWithin(tx, taskId, async (before, nowMs) => {
       // A time limit may have ended the task since the read.
       if (isTerminal(before.task.status)) return { record: before, events: [] };
-      const carried = await carriedBy(tx, before, memory, nowMs);
+      const carried = await missingData.orMissing(() => carriedNow(tx, before, memory, nowMs));
+      if (carried === undefined || carried === "away") return { record: before, events: [] };
       if (await lacksContext(tx, engine, taskId, carried)) return withoutContext(before, nowMs);
       const next = dispatched(before, stream, nowMs);
       contents = await readContents(tx, next.record, carried);
@@ -106,7 +112,18 @@ export async function claimWithin(
     if (isFull) break;
     if (contents !== undefined) assignments.push(assignment(record, contents));
   }
+  missingData.requireNone();
   return assignments;
+}
+
+/** Returns the contexts that a task carries; `away` if their memory does not answer, so that the task has to wait. */
+async function carriedNow(...args: Parameters<typeof carriedBy>): Promise<Carried | "away"> {
+  try {
+    return await carriedBy(...args);
+  } catch (error) {
+    if (error instanceof ContextsAway) return "away";
+    throw error;
+  }
 }
 
 /** Whether a required context of a task is lost, so that no worker can do the task. */
@@ -145,20 +162,21 @@ export async function reissuedAssignments(
   knownTaskIds: ReadonlySet<string>,
   memory: ContextMemory,
 ): Promise<Assignment[]> {
-  const lackingCapabilities: string[] = [];
-  const claimable = await engine.store.read(async (tx) => {
+  let lackingIds: string[] = [];
+  const findLost = async (tx: ReadTx) => {
     const nowMs = engine.clock.now();
     const unknown = (await acceptedBy(tx, holder, begins, nowMs)).filter(
       (taskId) => !knownTaskIds.has(taskId),
     );
     const assignments: Assignment[] = [];
+    lackingIds = [];
     const answer = new AnswerRoom();
     for (const taskId of unknown.slice(0, CLAIM_BATCH)) {
       const record = await readTask(tx, taskId);
       if (record === undefined) continue;
       const carried = await carriedBy(tx, record, memory, nowMs);
       if (await lacksContext(tx, engine, taskId, carried)) {
-        lackingCapabilities.push(taskId);
+        lackingIds.push(taskId);
         continue;
       }
       const one = assignment(record, await readContents(tx, record, carried));
@@ -166,8 +184,9 @@ export async function reissuedAssignments(
       assignments.push(one);
     }
     return assignments;
-  });
-  for (const taskId of lackingCapabilities) await engine.change(taskId, withoutContext);
+  };
+  const claimable = await memory.using(() => engine.store.read(findLost));
+  for (const taskId of lackingIds) await engine.change(taskId, withoutContext);
   return claimable;
 }
 

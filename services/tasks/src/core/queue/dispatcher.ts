@@ -218,12 +218,17 @@ export class Dispatcher {
     // A dispatch that is already scheduled also covers this change.
     if (delegate.isQueued) return;
     delegate.isQueued = true;
-    const { engine, onError } = this.#options;
-    engine.store
-      .write((tx) => {
-        delegate.isQueued = false;
-        return this.#dispatchWithin(tx, delegate);
-      })
+    const { engine, memory, onError } = this.#options;
+    const dispatchWithin = (tx: WriteTx) => {
+      delegate.isQueued = false;
+      return this.#dispatchWithin(tx, delegate).catch((error: unknown) => {
+        // What was dispatched is undone, so no stream is full because of it.
+        for (const stream of delegate.streams) stream.isFull = false;
+        throw error;
+      });
+    };
+    memory
+      .using(() => engine.store.write(dispatchWithin))
       .then((dispatched) => {
         for (const [stream, assignments] of dispatched) stream.deliver(assignments);
       })

@@ -23,7 +23,7 @@ export interface Reader {
   readonly principal: string;
 }
 
-/** Where the data of a context is: in the store, in the memory of this process, or `nowhere` after its deletion. */
+/** Where the data of a context is: in the store, in memory that no disk backs, or `nowhere` after its deletion. */
 export type DataPlace = "store" | "memory" | "nowhere";
 
 /** A context as it is stored. */
@@ -84,7 +84,7 @@ export function requireLasting(record: ContextRecord, nowMs: number): void {
 const OVER = {
   revoked: "the context was revoked",
   expired: "the context has expired",
-  lost: "the context is gone with the process that held it",
+  lost: "the context is gone with the memory that held it",
 } as const;
 
 export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {

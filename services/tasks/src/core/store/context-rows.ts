@@ -6,6 +6,7 @@ import type { ContextRecord, DataPlace, Reader } from "../rules/context.ts";
 const READER_ROW = row({ agent_id: text, principal: text });
 const SOURCE_ID_ROW = row({ source_id: text });
 const CONTEXT_ID_ROW = row({ context_id: text });
+const MEMORY_ROW = row({ expire_ms: integer, context_id: text });
 const TASK_ID_ROW = row({ task_id: text });
 
 const CONTEXT_ROW = row({
@@ -27,12 +28,15 @@ const CONTEXT_ROW = row({
 const CONTEXT_COLUMNS =
   "context_id, owner, organization, external_id, request_id, digest, envelope, create_ms, expire_ms, revoked, data_in";
 
-/** The data of contexts that must not be stored, by context id. This process holds the data in memory. */
+/** The data of contexts that must not be stored, by context id. */
 export interface HeldData {
   find(id: string): { readonly digest: string; readonly data: Uint8Array } | undefined;
 }
 
 const NO_DATA = new Uint8Array();
+
+/** For statements that need no data. */
+const NO_HELD_DATA: HeldData = { find: () => undefined };
 
 /** Reads a context with its data, which may be in the store or in memory. */
 export async function readContext(
@@ -168,12 +172,7 @@ async function deleteData(tx: WriteTx, record: ContextRecord): Promise<void> {
  *
  * @returns the number of contexts
  */
-export async function deleteExpiredData(
-  tx: WriteTx,
-  memory: HeldData,
-  nowMs: number,
-  limit: number,
-): Promise<number> {
+export async function deleteExpiredData(tx: WriteTx, nowMs: number, limit: number): Promise<number> {
   let deleted = 0;
   for (const place of ["store", "memory"] as const) {
     const rows = await tx.all(
@@ -183,7 +182,7 @@ export async function deleteExpiredData(
       [place, nowMs, limit - deleted],
     );
     for (const { context_id: id } of rows) {
-      const record = await readContext(tx, memory, id);
+      const record = await readContext(tx, NO_HELD_DATA, id);
       if (record !== undefined) await deleteData(tx, record);
     }
     deleted += rows.length;
@@ -213,18 +212,35 @@ export async function deleteContextRows(tx: WriteTx, id: string): Promise<void> 
   await tx.run("DELETE FROM contexts WHERE context_id = ?", [id]);
 }
 
-/** Returns the ids of contexts whose data was in the memory of a process that has ended. */
-export async function lostContexts(tx: ReadTx, memory: HeldData, limit: number): Promise<string[]> {
-  const rows = await tx.all(
-    CONTEXT_ID_ROW,
-    `SELECT context_id FROM contexts WHERE data_in = 'memory' AND data_in <> 'nowhere'
-     ORDER BY expire_ms, context_id LIMIT ?`,
-    [limit],
-  );
-  return rows.map(({ context_id }) => context_id).filter((id) => memory.find(id) === undefined);
+/** A place in the list of contexts whose data is in memory. */
+export interface MemoryPlace {
+  readonly expireMs: number;
+  readonly id: string;
 }
 
-/** Records that the data of a context was lost with the process that held it. */
+/** Returns the contexts after a place whose data is in memory, in the order in which they expire. */
+export async function contextsInMemory(
+  tx: ReadTx,
+  after: MemoryPlace,
+  limit: number,
+): Promise<MemoryPlace[]> {
+  const rows = await tx.all(
+    MEMORY_ROW,
+    `SELECT expire_ms, context_id FROM contexts
+     WHERE data_in = 'memory' AND data_in <> 'nowhere' AND (expire_ms > ? OR expire_ms = ? AND context_id > ?)
+     ORDER BY expire_ms, context_id LIMIT ?`,
+    [after.expireMs, after.expireMs, after.id, limit],
+  );
+  return rows.map(({ expire_ms, context_id }) => ({ expireMs: expire_ms, id: context_id }));
+}
+
+/** Whether a context's data is in memory, by its row. */
+export async function isInMemory(tx: ReadTx, id: string): Promise<boolean> {
+  const sql = "SELECT context_id FROM contexts WHERE context_id = ? AND data_in = 'memory'";
+  return (await tx.get(CONTEXT_ID_ROW, sql, [id])) !== undefined;
+}
+
+/** Records that the data of a context was lost with the memory that held it. */
 export async function noteLost(tx: WriteTx, id: string): Promise<void> {
   await tx.run("UPDATE contexts SET data_in = 'nowhere' WHERE context_id = ?", [id]);
 }

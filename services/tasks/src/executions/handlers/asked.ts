@@ -2,7 +2,7 @@ import type { ExecutionReceipt } from "@depute/contracts/agenta/delegation/v0/ex
 import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
 import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { Identity } from "@depute/service";
+import type { Authorised } from "@depute/service";
 import type { Admitted } from "../../core/index.ts";
 
 /** The first receipt of a request, and whether an earlier identical call already got that receipt. */
@@ -15,7 +15,7 @@ export interface Answered {
 export interface Asked {
   readonly request: ExecutionRequest;
   readonly digest: string;
-  readonly identity: Identity;
+  readonly identity: Authorised;
   readonly buyer: Agent;
   /** The owner of the execution: the buyer's principal, or the caller if the buyer has no principal. */
   readonly principal: string;

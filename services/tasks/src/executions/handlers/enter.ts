@@ -157,11 +157,13 @@ async function parentOf(tx: ReadTx, { request }: Asked): Promise<ExecutionRecord
 }
 
 /** Returns a new record in the state of a rejected request. */
-function blank({ request, digest, principal }: Asked, organization: string, nowMs: number): ExecutionRecord {
+function blank(asked: Asked, organization: string, nowMs: number): ExecutionRecord {
+  const { request, digest, principal, identity } = asked;
   return {
     request,
     digest,
     buyerPrincipal: principal,
+    authority: identity.blocks.map(({ revocationId }) => revocationId),
     organization,
     sellerPrincipal: "",
     sellerOrganization: "",

@@ -6,6 +6,7 @@ import {
 } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import {
   type ExecutionService,
+  type GetExecutionRequest,
   type ListExecutionsRequest,
   type NumberedReceipt,
   NumberedReceiptSchema,
@@ -22,13 +23,20 @@ import {
   toTimestamp,
 } from "@depute/core";
 import { bytesOf, cutPage, follow, linkSignals, mayActFor, pageOfList } from "@depute/service";
+import type { ReadTx } from "@depute/store";
 import type { Caller } from "../../core/index.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { isTerminal } from "../rules/machine.ts";
 import type { ExecutionRecord } from "../rules/record.ts";
 import { isSettled } from "../rules/settlement.ts";
 import { needsVerification } from "../rules/terms.ts";
-import { findByTask, findExecution, listExecutions, readOffer } from "../store/execution-rows.ts";
+import {
+  findByReceipt,
+  findByTask,
+  findExecution,
+  listExecutions,
+  readOffer,
+} from "../store/execution-rows.ts";
 import { readReceipt, readReceipts, readSettlements } from "../store/receipt-rows.ts";
 import { callerOf, callOptions, type ExecutionsContext } from "./context.ts";
 import { requestExecution } from "./request.ts";
@@ -58,10 +66,11 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
     async getExecution(request, context) {
       const caller = await callerOf(executions, context);
       return store.read(async (tx) => {
-        const name = request.name.value ?? "";
-        const found = request.name.case === "requestId" ? findExecution(tx, name) : findByTask(tx, name);
-        const record = requireVisible(caller, await found, name);
+        const { name } = request;
+        const record = requireVisible(caller, await found(tx, name), name.value ?? "");
         const { createMs, endMs, approval, lastNumber, taskId, organization } = record;
+        const { buyerPrincipal, authority } = record;
+        const isBuyer = caller.mayActFor(buyerPrincipal);
         return {
           execution: {
             request: record.request,
@@ -69,6 +78,11 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
             taskId,
             approval,
             organization,
+            ...(isBuyer && {
+              buyerPrincipal,
+              authorityKnown: authority !== undefined,
+              authorityRevocationIds: [...(authority ?? [])],
+            }),
             lastSequence: BigInt(lastNumber),
             createTime: toTimestamp(createMs),
             ...(endMs !== undefined && { endTime: toTimestamp(endMs) }),
@@ -239,6 +253,15 @@ async function lastOf(
   const record = await findExecution(tx, requestId);
   if (record === undefined) return 0;
   return isTerminal(record.status) && isSettled(record.settlement) ? record.lastNumber : undefined;
+}
+
+/** Finds an execution by one of its ids. */
+function found(
+  tx: ReadTx,
+  { case: kind, value = "" }: GetExecutionRequest["name"],
+): Promise<ExecutionRecord | undefined> {
+  if (kind === "requestId") return findExecution(tx, value);
+  return kind === "receiptId" ? findByReceipt(tx, value) : findByTask(tx, value);
 }
 
 /** @throws DeputeError EXECUTION_NOT_FOUND, also for another caller's execution */

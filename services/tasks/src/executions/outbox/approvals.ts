@@ -8,9 +8,16 @@ import {
   ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import type { Clock } from "@depute/core";
-import { Outbox, optionsForOwner, type ServiceDeps } from "@depute/service";
+import {
+  isFinalRefusal,
+  Outbox,
+  optionsForOwner,
+  type ReviewQueue,
+  reviewCallOptions,
+  type ServiceDeps,
+} from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { isFinalRefusal, ReviewQueue, reviewCallOptions, type TaskEngine } from "../../core/index.ts";
+import { openReviewQueue, type TaskEngine } from "../../core/index.ts";
 import type { BookListener } from "../book/book.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { isTerminal } from "../rules/machine.ts";
@@ -56,7 +63,7 @@ export class Approvals {
       drop: async () => {},
       tell: (row, signal) => this.#tell(row, signal),
     });
-    this.#queue = new ReviewQueue(deps, engine, {
+    this.#queue = openReviewQueue(deps, engine, {
       kind: ReviewKind.START_APPROVAL,
       cursor: "execution-reviews",
       streamName: "reviews of executions",

@@ -12,6 +12,11 @@ export interface ExecutionRecord {
   readonly digest: string;
   /** The buyer's key; empty for a buyer without a key. */
   readonly buyerPrincipal: string;
+  /**
+   * The revocation ids of the blocks of the buyer's token, the authority's first; empty without a token. Undefined for
+   * an execution that was stored before these ids.
+   */
+  readonly authority: readonly string[] | undefined;
   /** The organization that owns the execution; empty for none. */
   readonly organization: string;
   readonly sellerPrincipal: string;

@@ -36,6 +36,7 @@ const ROW = row({
   request: bytes,
   digest: text,
   buyer_principal: text,
+  authority: nullable(text),
   organization: text,
   seller_principal: text,
   seller_organization: text,
@@ -56,7 +57,7 @@ const ROW = row({
 type Row = RowOf<typeof ROW>;
 
 const COLUMNS =
-  "request, digest, buyer_principal, organization, seller_principal, seller_organization, task_id, status, approval, " +
+  "request, digest, buyer_principal, authority, organization, seller_principal, seller_organization, task_id, status, approval, " +
   "settlement, limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms, end_ms, last_number";
 
 async function find(tx: ReadTx, where: string, params: SqlValue[]): Promise<ExecutionRecord | undefined> {
@@ -78,20 +79,28 @@ export function findByKey(tx: ReadTx, buyerId: string, key: string): Promise<Exe
   return find(tx, "buyer_id = ? AND idempotency_key = ?", [buyerId, key]);
 }
 
+/** Finds the execution that a receipt is about. */
+export async function findByReceipt(tx: ReadTx, receiptId: string): Promise<ExecutionRecord | undefined> {
+  const sql = "SELECT request_id FROM execution_receipts WHERE receipt_id = ?";
+  const row = await tx.get(REQUEST_ID_ROW, sql, [receiptId]);
+  return row && findExecution(tx, row.request_id);
+}
+
 export async function insertExecution(tx: WriteTx, record: ExecutionRecord): Promise<void> {
   const { request } = record;
   await tx.run(
-    `INSERT INTO executions (request_id, buyer_id, idempotency_key, digest, buyer_principal, organization,
+    `INSERT INTO executions (request_id, buyer_id, idempotency_key, digest, buyer_principal, authority, organization,
        seller_id, seller_principal, seller_organization, task_id, offer_id, offer_version, parent_request_id, status, approval,
        settlement, limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms,
        end_ms, last_number, request)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       request.requestId,
       request.buyerAgent?.agentId ?? "",
       request.idempotencyKey,
       record.digest,
       record.buyerPrincipal,
+      record.authority?.join(",") ?? null,
       record.organization,
       request.sellerAgentId,
       record.sellerPrincipal,
@@ -252,6 +261,7 @@ function toRecord(row: Row): ExecutionRecord {
     request: fromBinary(ExecutionRequestSchema, row.request),
     digest: row.digest,
     buyerPrincipal: row.buyer_principal,
+    authority: row.authority === "" ? [] : row.authority?.split(","),
     organization: row.organization,
     sellerPrincipal: row.seller_principal,
     sellerOrganization: row.seller_organization,

@@ -101,6 +101,11 @@ const BY_ORGANIZATION = `
 CREATE INDEX executions_by_organization ON executions (organization, request_id) WHERE organization <> '';
 `;
 
+// The revocation ids of the blocks of the buyer's token, comma separated; empty without a token, null for an earlier row.
+const AUTHORITY = `
+ALTER TABLE executions ADD COLUMN authority TEXT;
+`;
+
 /**
  * The tables of executions. They share the store of the tasks, so that one transaction writes a task's event
  * and its receipt.
@@ -108,4 +113,5 @@ CREATE INDEX executions_by_organization ON executions (organization, request_id)
 export const EXECUTION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "executions", sql: EXECUTIONS },
   { id: 2, name: "executions by organization", sql: BY_ORGANIZATION },
+  { id: 3, name: "authority of executions", sql: AUTHORITY },
 ];

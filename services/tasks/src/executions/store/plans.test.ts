@@ -7,6 +7,7 @@ import {
   dueExecutions,
   earliestDue,
   findByKey,
+  findByReceipt,
   findByTask,
   findExecution,
   listExecutions,
@@ -24,6 +25,7 @@ const place = { createMs: 1, requestId: "r" };
 test.each<[string, (tx: ReadTx) => Promise<unknown>, readonly string[]]>([
   ["an execution", (tx) => findExecution(tx, "r"), ["request_id=?"]],
   ["that of a task", (tx) => findByTask(tx, "t"), ["executions_by_task"]],
+  ["that of a receipt", (tx) => findByReceipt(tx, "r"), ["execution_receipts_by_id"]],
   ["that of a key", (tx) => findByKey(tx, "b", "k"), ["executions_by_key"]],
   ["how busy an offer is", (tx) => loadOf(tx, "o", 9), ["executions_open", "executions_taken"]],
   ["what parts cost", (tx) => spentOnParts(tx, "r"), ["executions_by_parent"]],

@@ -1,5 +1,7 @@
 import { canonicalBytes, decodeBase64Url, encodeBase64Url } from "@depute/core";
-import { type CryptoEngine, type Keypair, parsePrincipal } from "@depute/dct";
+import type { CryptoEngine } from "../engine.ts";
+import { parsePrincipal } from "../principal.ts";
+import type { Keypair } from "../types.ts";
 
 /**
  * Kinds of statement that DelegateOS does not define. Each has a tag, so that a signature of one kind is invalid for

@@ -1,0 +1,71 @@
+/** A goal of the page, and the figure that shows whether it is met. */
+export interface PageGoal {
+  readonly text: string;
+  readonly suite: string;
+  readonly benchmark: string;
+  /** The name of the figure. */
+  readonly figure: string;
+  readonly atMost?: number;
+  readonly atLeast?: number;
+}
+
+const cold = (links: number) => `verify cold, ${links} attenuations, against peers`;
+
+export const GOALS: readonly PageGoal[] = [
+  ...[0, 2, 5].map((links) => ({
+    text: `A token with ${links} attenuations is verified cold in 1/4.5 of biscuit-wasm's time`,
+    suite: "dct",
+    benchmark: cold(links),
+    figure: "biscuit-wasm's time, by Depute's",
+    atLeast: 4.5,
+  })),
+  ...[0, 2, 5].map((links) => ({
+    text: `A token with ${links} attenuations is verified cold in 1.3 times the time of its signatures alone`,
+    suite: "dct",
+    benchmark: cold(links),
+    figure: "Depute's time, by raw signatures",
+    atMost: 1.3,
+  })),
+  {
+    text: "A unary gRPC call of a caller known by credential costs no more than grpc-js' bare echo",
+    suite: "rpc",
+    benchmark: "an empty unary call, gRPC, with a credential",
+    figure: "Depute, fast path, caller known by credential: times @grpc/grpc-js",
+    atLeast: 1,
+  },
+  {
+    text: "Tasks from creation to completion, durable, are as many as messages of the A2A SDK in memory",
+    suite: "tasks",
+    benchmark: "create to complete, 32 in flight",
+    figure: "one by one, by the A2A SDK",
+    atLeast: 1,
+  },
+  {
+    text: "An event at 1,000 a second takes twice the p99 of a bare stream and one flushed append",
+    suite: "tasks",
+    benchmark: "from worker to watcher, p99, 1000 events a second of 4 tasks",
+    figure: "Depute, by both",
+    atMost: 2,
+  },
+  {
+    text: "Tasks on Postgres, one a call, are half as many as pg-boss' jobs",
+    suite: "queue",
+    benchmark: "create to complete on one Postgres, one job a call, 32 in flight",
+    figure: "Depute, by pg-boss",
+    atLeast: 0.5,
+  },
+  {
+    text: "Discovery by free text takes at most twice as long among 100,000 agents as among 1,000",
+    suite: "growth",
+    benchmark: "agents",
+    figure: "search by two words: 100,000 by 1,000",
+    atMost: 2,
+  },
+  {
+    text: "The same within a category",
+    suite: "growth",
+    benchmark: "agents",
+    figure: "by two words in a category: 100,000 by 1,000",
+    atMost: 2,
+  },
+];

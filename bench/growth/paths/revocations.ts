@@ -1,0 +1,48 @@
+import { RevocationSet, VerifiedPrefixes, type VerifyOptions, verifyToken } from "@depute/dct";
+import { nativeEngine as engine } from "@depute/dct/native";
+import { contextOf, revocationIds, tokens } from "../../dct/tokens.ts";
+import { cpuUsEach, type Path, powersTo } from "../path.ts";
+
+const LARGEST = 1_000_000;
+const LINKS = 2;
+const CALLS = 500;
+const COLD = "verify a token";
+const WARM = "verify a token whose prefix is known";
+
+/** Revocations that a verifier knows. The token has 2 attenuations, and none of its blocks is revoked. */
+export const revocations: Path = {
+  name: "revocations",
+  unit: "us",
+  sizes: powersTo(LARGEST),
+  lines: [COLD, WARM],
+  flat: [COLD, WARM].map((line) => ({ line, from: 1_000, to: LARGEST, atMost: 1.5 })),
+  async open() {
+    const known = new RevocationSet();
+    const ids = revocationIds(LARGEST);
+    const verify = (options: VerifyOptions) => {
+      const source = tokens(LINKS);
+      const context = contextOf(known);
+      return () => {
+        const { text, resource } = source.next();
+        const request = { namespace: "docs", action: "read", resource };
+        const result = verifyToken(engine, text, { ...context, request }, options);
+        if (!result.ok) throw new Error(result.denial.type);
+      };
+    };
+    const lines: Record<string, () => void> = {
+      [COLD]: verify({}),
+      [WARM]: verify({ verified: new VerifiedPrefixes() }),
+    };
+    return {
+      grow(size) {
+        while (known.size < size) known.add(ids.next().value ?? "");
+      },
+      measure(line) {
+        const call = lines[line] as () => void;
+        cpuUsEach(CALLS, call);
+        return cpuUsEach(CALLS, call);
+      },
+      close() {},
+    };
+  },
+};

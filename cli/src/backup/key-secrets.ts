@@ -1,0 +1,59 @@
+import { readFileSync } from "node:fs";
+import { CommandError } from "../exit-codes.ts";
+import {
+  identityOf,
+  type Opener,
+  passphraseOf,
+  recipientOf,
+  SealedKeysError,
+  type Sealer,
+} from "./sealed-keys.ts";
+
+/** Maximum size of a file with a secret in characters. */
+const MAX_CHARS = 16_384;
+
+/**
+ * Reads what seals the keys of a backup.
+ *
+ * @returns undefined without a secret
+ * @throws CommandError for a file that cannot be used, and for two secrets
+ */
+export function readSealer(passphraseFile: string, recipientFile: string): Sealer | undefined {
+  if (passphraseFile !== "" && recipientFile !== "")
+    throw new CommandError(
+      "--keys-passphrase-file and --keys-recipient-file exclude one another; name one of both",
+    );
+  if (passphraseFile !== "") return { passphrase: read(passphraseFile, passphraseOf) };
+  return recipientFile === "" ? undefined : { recipient: read(recipientFile, recipientOf) };
+}
+
+/**
+ * Reads what opens the keys of a backup.
+ *
+ * @returns undefined without a secret
+ * @throws CommandError as readSealer
+ */
+export function readOpener(passphraseFile: string, identityFile: string): Opener | undefined {
+  if (passphraseFile !== "" && identityFile !== "")
+    throw new CommandError(
+      "--keys-passphrase-file and --keys-identity-file exclude one another; name one of both",
+    );
+  if (passphraseFile !== "") return { passphrase: read(passphraseFile, passphraseOf) };
+  return identityFile === "" ? undefined : { identity: read(identityFile, identityOf) };
+}
+
+function read<Secret>(file: string, parse: (text: string) => Secret): Secret {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new CommandError(`${file} cannot be read: ${(error as Error).message}`);
+  }
+  if (text.length > MAX_CHARS) throw new CommandError(`${file} is larger than a secret; name another file`);
+  try {
+    return parse(text);
+  } catch (error) {
+    if (error instanceof SealedKeysError) throw new CommandError(`${file}: ${error.message}`);
+    throw error;
+  }
+}

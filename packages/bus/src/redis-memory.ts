@@ -1,0 +1,145 @@
+import { createHash } from "node:crypto";
+import type { Clock, Timers } from "@depute/core";
+import type { Redis } from "ioredis";
+import type { OnError } from "./bus.ts";
+import {
+  LIMIT_NAMES,
+  type LimitName,
+  MemoryAwayError,
+  type MemoryEntry,
+  type MemoryLimits,
+  type SharedMemory,
+} from "./memory.ts";
+import { connect, disconnect } from "./redis.ts";
+import { ADD, GET, LIST, REMOVE } from "./redis-memory-scripts.ts";
+
+/** Milliseconds of an outage that a call waits out. */
+const SHORT_OUTAGE_MS = 1_000;
+/** Milliseconds without an answer after which Redis counts as away. */
+const ANSWER_MS = 2_000;
+
+export interface RedisMemoryOptions {
+  /** A URL redis://[user:password@]host:port[/database] or rediss://... */
+  readonly url: string;
+  /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
+  readonly ca?: string | undefined;
+  /** Keeps apart the memories of one Redis. All keys begin with `depute:{NAMESPACE}:`. */
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly onError: OnError;
+}
+
+/**
+ * Memory over Redis. A value is a string key with a time to live. Two hashes and a sorted set count the values, and scripts
+ * change them together, so limits hold over all processes. If Redis has lost a part of these keys, such as by eviction, the next
+ * `add` removes the rest: lost values are no fault, and wrong sums would be. Keys share a hash tag, so a Redis cluster
+ * keeps them on one node.
+ */
+export class RedisMemory implements SharedMemory {
+  readonly #redis: Redis;
+  readonly #options: RedisMemoryOptions;
+  readonly #base: string;
+  /** Continues the calls that wait for the connection. */
+  readonly #waiting = new Set<() => void>();
+  #awaySinceMs: number | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(options: RedisMemoryOptions) {
+    this.#options = options;
+    this.#base = `depute:{${options.namespace}}:`;
+    this.#awaySinceMs = options.clock.monotonic();
+    this.#redis = connect({ ...options, commandLimitMs: ANSWER_MS }, "memory");
+    this.#redis.on("ready", () => {
+      this.#awaySinceMs = undefined;
+      for (const resume of this.#waiting) resume();
+    });
+    this.#redis.on("close", () => {
+      this.#awaySinceMs ??= options.clock.monotonic();
+    });
+  }
+
+  get isAway(): boolean {
+    return this.#redis.status !== "ready";
+  }
+
+  async add(
+    owner: string,
+    entries: readonly MemoryEntry[],
+    limits: MemoryLimits,
+  ): Promise<LimitName | undefined> {
+    const nowMs = this.#options.clock.now();
+    const args = entries.flatMap(({ id, value, bytes, expireMs }) => [
+      id,
+      value,
+      bytes,
+      Math.max(1, expireMs - nowMs),
+    ]);
+    const maxima = LIMIT_NAMES.map((name) => limits[name]);
+    const full = await this.#run(ADD, [nowMs, digestOf(owner), ...maxima, ...args]);
+    return LIMIT_NAMES[Number(full) - 1];
+  }
+
+  async get(ids: readonly string[]): Promise<(string | undefined)[]> {
+    if (ids.length === 0) return [];
+    const values = (await this.#run(GET, ids)) as (string | null)[];
+    return values.map((value) => value ?? undefined);
+  }
+
+  async remove(ids: readonly string[]): Promise<void> {
+    if (ids.length > 0) await this.#run(REMOVE, ids);
+  }
+
+  async list(cursor: string) {
+    const [next, fields] = (await this.#run(LIST, [cursor])) as [string, string[]];
+    const entries = fields.flatMap((id, i) =>
+      i % 2 === 0 ? [{ id, addMs: Number(fields[i + 1]?.split(" ")[1]) }] : [],
+    );
+    return { next, entries };
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= disconnect(this.#redis);
+    return this.#closed;
+  }
+
+  /** Runs a script. All of them are idempotent, so a call whose answer was lost may be repeated. */
+  async #run(script: string, args: readonly (string | number)[]): Promise<unknown> {
+    await this.#ready();
+    try {
+      return await this.#redis.eval(script, 1, this.#base, ...args);
+    } catch (error) {
+      if ((error as Error).name === "ReplyError") {
+        this.#options.onError(error, "Redis refused a command of the shared memory");
+      } else if (this.#redis.status === "ready") {
+        // Redis hangs. A new connection becomes ready when Redis answers again, and until then calls fail at once.
+        this.#redis.disconnect(true);
+      }
+      throw new MemoryAwayError("Redis did not do what the shared memory needs", { cause: error });
+    }
+  }
+
+  /** Waits for the connection at the start of the process, and through a short outage. */
+  async #ready(): Promise<void> {
+    const { clock, timers } = this.#options;
+    if (this.#closed !== undefined) throw new MemoryAwayError("the shared memory is closed");
+    if (!this.isAway) return;
+    const restMs = (this.#awaySinceMs ?? clock.monotonic()) + SHORT_OUTAGE_MS - clock.monotonic();
+    if (restMs > 0) {
+      await new Promise<void>((resolve) => {
+        const resume = () => {
+          cancel();
+          this.#waiting.delete(resume);
+          resolve();
+        };
+        const cancel = timers.after(restMs, resume);
+        this.#waiting.add(resume);
+      });
+    }
+    if (this.isAway) throw new MemoryAwayError("Redis, which holds the shared memory, is away");
+  }
+}
+
+function digestOf(owner: string): string {
+  return createHash("sha256").update(owner).digest("base64url");
+}

@@ -1,0 +1,60 @@
+import type { AuthorityBundle } from "./authority-bundle.ts";
+
+/** One check of a bundle. */
+export interface BundleCheck {
+  readonly name:
+    | "form"
+    | "signature"
+    | "proofs"
+    | "blocks"
+    | "token"
+    | "revocations"
+    | "attestation"
+    | "log"
+    | "receipt"
+    | "tool_call";
+  readonly ok: boolean;
+  /** A text for people. It names the faulty member. */
+  readonly detail: string;
+}
+
+/** Returns a check that passes without a fault. */
+export function check(name: BundleCheck["name"], fault: string | undefined, fine: string): BundleCheck {
+  return { name, ok: fault === undefined, detail: fault ?? fine };
+}
+
+/** Checks that the subject of a statement is the one that its kind requires. */
+export function subjectChecks(bundle: AuthorityBundle): BundleCheck[] {
+  switch (bundle.statement.kind) {
+    case "receipt":
+      return [check("receipt", receiptFault(bundle), "it is the receipt of the statement")];
+    case "tool_call":
+      return [check("tool_call", toolCallFault(bundle), "the decisions are about these blocks")];
+    case "attestation":
+      return bundle.attestation === undefined ? [check("attestation", "attestation: missing", "")] : [];
+    default:
+      return [];
+  }
+}
+
+function receiptFault({ statement, receipt }: AuthorityBundle): string | undefined {
+  const { receipt: stated, subjectId, principal, proofs } = statement;
+  if (receipt === undefined || stated === undefined) return "receipt: missing";
+  if (proofs === undefined) return "proofs: missing";
+  if (receipt.receipt_id !== subjectId) return "receipt.receipt_id: not the subject of the statement";
+  if (receipt.request_id !== stated.requestId) return "receipt.request_id: another request";
+  return principal === stated.buyer ? undefined : "receipt.buyer: not the holder of the authority";
+}
+
+function toolCallFault({ statement }: AuthorityBundle): string | undefined {
+  const { toolCall, blocks } = statement;
+  if (toolCall === undefined) return "toolCall: missing";
+  const { revocationIds, decisions, allowed } = toolCall;
+  const isSame =
+    revocationIds.length === blocks.length &&
+    blocks.every(({ revocationId }, i) => revocationIds[i] === revocationId);
+  if (!isSame) return "toolCall.revocationIds: other blocks than the statement";
+  if (decisions.length === 0) return "toolCall.decisions: none";
+  const isAllowed = decisions.every((decision) => decision.allowed);
+  return allowed === isAllowed ? undefined : "toolCall.allowed: not what the decisions say";
+}

@@ -1,0 +1,137 @@
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import {
+  type Clock,
+  canonicalBytes,
+  DeputeError,
+  ErrorReason,
+  type PurgeRule,
+  remainingRecords,
+} from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
+import type { ReadTx, RequestMemory, Store, WriteTx } from "@depute/store";
+import { hasRole, type Identity } from "./authority.ts";
+
+/** Number of records that a call without `max_count` deletes. */
+const DEFAULT_COUNT = 100;
+/** Maximum number of remaining records that a service counts of one kind. */
+export const MAX_COUNTED_REMAINING = 1_000;
+
+/** The request of a purge, the same in each service. */
+export interface PurgeRequest {
+  readonly requestId: string;
+  readonly organization: string;
+  readonly maxCount: number;
+}
+
+/** Counts the records that one call of a purge deletes, up to a limit. */
+export class PurgeTally {
+  readonly #deleted = new Map<string, number>();
+  #left: number;
+  #isUnfinished = false;
+
+  constructor(limit: number) {
+    this.#left = limit;
+  }
+
+  /** The number of records that the call may still delete. */
+  get left(): number {
+    return this.#left;
+  }
+
+  /** Whether a further call may delete more. */
+  get more(): boolean {
+    return this.#isUnfinished || this.#left <= 0;
+  }
+
+  /** The numbers of deleted records, by kind. */
+  get deleted(): ReadonlyMap<string, number> {
+    return this.#deleted;
+  }
+
+  get deletedCount(): number {
+    return [...this.#deleted.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Counts deleted records. */
+  count(kind: string, number: number): void {
+    if (number === 0) return;
+    this.#deleted.set(kind, (this.#deleted.get(kind) ?? 0) + number);
+    this.#left -= number;
+  }
+
+  /** Counts changes that delete no record, so that a call stays short. */
+  use(number: number): void {
+    this.#left -= number;
+  }
+
+  /** Counts one step that prepares the deletion by a later call. */
+  postpone(): void {
+    this.#isUnfinished = true;
+    this.#left -= 1;
+  }
+}
+
+/** What {@link purgeOrganization} needs of a service. */
+export interface PurgeOptions<Answer extends DescMessage> {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** The answers of the service to repeated requests. */
+  readonly requests: RequestMemory;
+  readonly answer: Answer;
+  readonly rules: readonly PurgeRule[];
+  /** Principals that the settings name as operators. */
+  readonly operators?: readonly string[];
+  /** Deletes records within the transaction, while the tally has room. */
+  purge(tx: WriteTx, organization: string, tally: PurgeTally): Promise<void>;
+  /** Counts the remaining records of an organization, by kind. */
+  count(tx: ReadTx, organization: string): Promise<ReadonlyMap<string, number>>;
+}
+
+/**
+ * Runs one call of a purge in one transaction. A repeated request id gets the first answer.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED
+ */
+export async function purgeOrganization<Answer extends DescMessage>(
+  options: PurgeOptions<Answer>,
+  identity: Identity,
+  { requestId, organization, maxCount }: PurgeRequest,
+): Promise<MessageShape<Answer>> {
+  assertOperator(identity, options.operators);
+  const { store, clock, requests, answer: schema, rules } = options;
+  const content = [schema.typeName, organization, maxCount];
+  const key = { caller: identity.principal, requestId, digest: sha256Hex(canonicalBytes(content)) };
+  return store.write(async (tx) => {
+    const earlier = await requests.find(tx, key);
+    if (earlier !== undefined) return fromBinary(schema, earlier);
+    const tally = new PurgeTally(maxCount || DEFAULT_COUNT);
+    await options.purge(tx, organization, tally);
+    const { more, deletedCount } = tally;
+    const remaining = more ? [] : remainingRecords(rules, await options.count(tx, organization));
+    const answer = create(schema, {
+      deleted: [...tally.deleted].map(([kind, count]) => ({ kind, count: BigInt(count) })),
+      deletedCount: BigInt(deletedCount),
+      more,
+      remaining: remaining.map(({ count, ...rest }) => ({ ...rest, ...(count !== undefined && { count }) })),
+    } as unknown as MessageInitShape<Answer>);
+    await requests.remember(tx, key, toBinary(schema, answer), clock.now());
+    return answer;
+  });
+}
+
+/** @throws DeputeError CALLER_NOT_ALLOWED */
+function assertOperator(identity: Identity, operators: readonly string[] = []): void {
+  if (identity.local || hasRole(identity, "operator") || operators.includes(identity.principal)) return;
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "only an operator purges an organization; call with the role operator",
+    { violations: [{ field: "", description: "the caller is not an operator" }] },
+  );
+}

@@ -1,0 +1,114 @@
+import { type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { WitnessService } from "@depute/contracts/depute/verifier/v1/witness_service_pb";
+import { ErrorReason } from "@depute/core";
+import { reasonOf } from "../errors-on-wire.ts";
+import { SettingsError } from "../settings.ts";
+import { type LogName, textOf, toHead } from "./head-messages.ts";
+import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
+
+/** Longest time of one call in milliseconds. */
+const TIMEOUT_MS = 10_000;
+/** Maximum size of an answer in bytes. A record with both heads has less than 1,000. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** Signs a proof of the holder's key for one call (RFC 9449). */
+export type HolderProof = (
+  seed: Uint8Array,
+  claims: { readonly htm: string; readonly htu: string },
+) => string;
+
+/** What a log offers to a witness that checks heads. */
+export interface WitnessedLog {
+  readonly holderProof: HolderProof;
+  /** Proves that the log's state of the second size goes on from the first; absent for a log without such proofs. */
+  readonly consistency?: (firstSize: number, secondSize: number) => Promise<readonly Uint8Array[]>;
+}
+
+export interface DeputePlaceOptions {
+  /** The witness's public address, with `depute+` before it. */
+  readonly witness: string;
+  readonly name: LogName;
+  /** The credentials: a bearer token, the seed of a holder's key, or nothing for an open witness on the loopback. */
+  readonly credentials: { readonly token?: string; readonly seed?: Uint8Array };
+  /** PEM certificates of the witness's authorities; the system's when absent. */
+  readonly ca?: string;
+  readonly log: WitnessedLog;
+}
+
+/**
+ * Returns the place of a log's head at another Depute. It keeps the heads of both logs in one record of the caller, and
+ * refuses a head that does not go on from the kept one.
+ *
+ * @throws SettingsError for an address that cannot be used
+ */
+export function deputePlace({ witness, name, credentials, ca, log }: DeputePlaceOptions): WitnessPlace {
+  const url = addressOf(witness);
+  const transport = createConnectTransport({
+    baseUrl: url,
+    // Every reverse proxy serves HTTP/1.1.
+    httpVersion: "1.1",
+    // JSON keeps a witness possible that is no Depute. A platform publishes at most four heads a second.
+    useBinaryFormat: false,
+    ...(ca !== undefined && { nodeOptions: { ca } }),
+    defaultTimeoutMs: TIMEOUT_MS,
+    readMaxBytes: MAX_ANSWER_BYTES,
+    interceptors: [authenticated(url, credentials, log.holderProof)],
+    acceptCompression: [],
+  });
+  const client = createClient(WitnessService, transport);
+  return {
+    address: `${url} (${name})`,
+    removal: "let an operator of the witness delete the platform's record",
+    async read() {
+      return textOf(name, await recordOf(client));
+    },
+    async write(text) {
+      const { head, size } = toHead(name, text);
+      const kept = textOf(name, await recordOf(client));
+      const firstSize = kept === undefined ? 0 : toHead(name, kept).size;
+      const isProven = log.consistency !== undefined && kept !== undefined && firstSize < size;
+      const consistencyProof = isProven ? [...((await log.consistency?.(firstSize, size)) ?? [])] : [];
+      await client.publishLogHead({ head, firstSize: BigInt(firstSize), consistencyProof }).catch(refused);
+    },
+  };
+}
+
+function addressOf(witness: string): string {
+  const text = witness.slice("depute+".length);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || url.username !== "" || url.search !== "" || url.hash !== "")
+    throw new SettingsError("DEPUTE_WITNESS: write another platform's address like depute+https://host:port");
+  return text.replace(/\/+$/, "");
+}
+
+function authenticated(
+  url: string,
+  { token, seed }: DeputePlaceOptions["credentials"],
+  proof: HolderProof,
+): Interceptor {
+  return (next) => (request) => {
+    const path = `/${request.service.typeName}/${request.method.name}`;
+    if (token !== undefined) request.header.set("authorization", `Bearer ${token}`);
+    if (seed !== undefined) request.header.set("dpop", proof(seed, { htm: "POST", htu: `${url}${path}` }));
+    return next(request);
+  };
+}
+
+async function recordOf(client: Client<typeof WitnessService>) {
+  try {
+    return (await client.getWitnessedPlatform({})).platform;
+  } catch (error) {
+    if (reasonOf(error) === ErrorReason.WITNESSED_PLATFORM_NOT_FOUND) return undefined;
+    return refused(error);
+  }
+}
+
+/** @throws HeadMovedError if another head was published meanwhile; otherwise Error with the refusal's message */
+function refused(error: unknown): never {
+  const reason = reasonOf(error);
+  const { message } = ConnectError.from(error);
+  if (reason === ErrorReason.LOG_HEAD_OLDER || reason === ErrorReason.LOG_HEAD_MOVED)
+    throw new HeadMovedError(message, { cause: error });
+  throw new Error(message, { cause: error });
+}

@@ -1,0 +1,80 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type RevocationCheckpoint,
+  RevocationCheckpointSchema,
+} from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { type LogHead, LogHeadSchema } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import type {
+  PublishLogHeadRequestSchema,
+  WitnessedPlatform,
+} from "@depute/contracts/depute/verifier/v1/witness_service_pb";
+import {
+  decodeBase64Url,
+  encodeBase64Url,
+  formatTime,
+  fromTimestamp,
+  parseTime,
+  toTimestamp,
+} from "@depute/core";
+
+/** The logs of a platform, by the names of their heads. */
+export type LogName = "revocations" | "transparency";
+
+/** A head in the form of a publication. */
+type HeadOfRequest = NonNullable<MessageInitShape<typeof PublishLogHeadRequestSchema>["head"]>;
+
+/**
+ * Returns the message of a head's text, and the number of the log's entries.
+ *
+ * @throws Error if the text is no head of the log
+ */
+export function toHead(name: LogName, text: string): { readonly head: HeadOfRequest; readonly size: number } {
+  const value = JSON.parse(text) as Record<string, unknown>;
+  const signature = bytesOf(value.signature);
+  if (name === "transparency") {
+    const { log, treeSize, rootHash, time } = value;
+    const head = create(LogHeadSchema, {
+      ...{ log: String(log), treeSize: BigInt(Number(treeSize)), rootHash: bytesOf(rootHash) },
+      ...{ headTime: toTimestamp(Number(time)), signature },
+    });
+    return { head: { case: "logHead", value: head }, size: Number(treeSize) };
+  }
+  const { sequence, head, signedAt, signer } = value;
+  const checkpoint = create(RevocationCheckpointSchema, {
+    ...{ sequence: BigInt(Number(sequence)), head: String(head), signer: String(signer) },
+    ...{ signTime: toTimestamp(parseTime(String(signedAt)) ?? 0), signature },
+  });
+  return { head: { case: "revocationCheckpoint", value: checkpoint }, size: Number(sequence) };
+}
+
+/** Returns the text of the head that a record has; undefined if it has none of this log. */
+export function textOf(name: LogName, record: WitnessedPlatform | undefined): string | undefined {
+  const { logHead, revocationCheckpoint } = record ?? {};
+  if (name === "transparency") return logHead && textOfLog(logHead);
+  return revocationCheckpoint && textOfCheckpoint(revocationCheckpoint);
+}
+
+function textOfLog({ log, treeSize, rootHash, headTime, signature }: LogHead): string {
+  return JSON.stringify({
+    ...{ log, treeSize: Number(treeSize), rootHash: encodeBase64Url(rootHash) },
+    ...{ time: headTime && fromTimestamp(headTime), signature: encodeBase64Url(signature) },
+  });
+}
+
+function textOfCheckpoint({ sequence, head, signTime, signer, signature }: RevocationCheckpoint): string {
+  return JSON.stringify({
+    ...{
+      sequence: Number(sequence),
+      head,
+      signedAt: signTime && formatTime(fromTimestamp(signTime)),
+      signer,
+    },
+    signature: encodeBase64Url(signature),
+  });
+}
+
+function bytesOf(text: unknown): Uint8Array {
+  const bytes = decodeBase64Url(String(text));
+  if (bytes === undefined) throw new Error("the head is malformed");
+  return bytes;
+}

@@ -1,0 +1,121 @@
+import { ProposalState } from "@depute/contracts/depute/registry/v1/proposal_service_pb";
+import { ReviewState } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+
+/** The kinds of grants that a principal may propose. */
+export const PROPOSAL_KINDS = ["organization", "authority", "manifest"] as const;
+export type ProposalKind = (typeof PROPOSAL_KINDS)[number];
+
+/** Maximum number of pending proposals of one principal, and of all principals. */
+export const MAX_PENDING = 16;
+export const MAX_PENDING_OF_ALL = 10_000;
+/** Maximum number of proposals that one principal creates within {@link DAY_MS}. */
+export const MAX_PER_DAY = 64;
+export const DAY_MS = 86_400_000;
+/** Maximum number of permissions that a proposed manifest adds. A reviewer has to read each of them. */
+export const MAX_WIDENINGS = 256;
+/** Maximum number of reviewers of a review. */
+const MAX_REVIEWERS = 64;
+
+/** The caller without credentials on an open loopback. */
+const LOCAL = "local";
+
+/** The principals that may make a grant directly, by the kind of the grant. Callers with the role operator may too. */
+export type Grantors = Readonly<Record<ProposalKind, readonly string[]>>;
+
+/**
+ * Returns the principals that may decide a proposal: those that may make the grant directly, without the proposer. On an
+ * open loopback `local` may stand on both sides, because it is every program of the machine.
+ */
+export function reviewersOf(kind: ProposalKind, grantors: Grantors, proposer: string): string[] {
+  const others = grantors[kind].filter((one) => one !== proposer || one === LOCAL);
+  return [...new Set(others)].slice(0, MAX_REVIEWERS);
+}
+
+/** Returns the author of a proposal's review, which may not decide it; empty for `local`. */
+export function authorOf(proposer: string): string {
+  return proposer === LOCAL ? "" : proposer;
+}
+
+/** How many proposals exist already. */
+export interface ProposalCounts {
+  /** Pending proposals of the proposer. */
+  readonly pending: number;
+  /** Proposals that the proposer created in the last {@link DAY_MS}. */
+  readonly today: number;
+  /** Pending proposals of all principals. */
+  readonly pendingOfAll: number;
+}
+
+/** @throws DeputeError LIMIT_EXCEEDED if the proposer may not create one more proposal */
+export function checkRoom({ pending, today, pendingOfAll }: ProposalCounts): void {
+  if (pending >= MAX_PENDING) {
+    throw tooMany("proposals", MAX_PENDING, "proposals of the caller wait; withdraw one first");
+  }
+  if (today >= MAX_PER_DAY) {
+    throw tooMany("proposals_per_day", MAX_PER_DAY, "proposals of the caller were created in a day; wait");
+  }
+  if (pendingOfAll >= MAX_PENDING_OF_ALL) {
+    throw tooMany("pending_proposals", MAX_PENDING_OF_ALL, "proposals wait for decisions; try again later");
+  }
+}
+
+/** @throws DeputeError LIMIT_EXCEEDED */
+export function checkWidenings(count: number): void {
+  if (count > MAX_WIDENINGS) {
+    throw tooMany("proposal_widenings", MAX_WIDENINGS, "permissions fit one proposal; propose fewer at once");
+  }
+}
+
+function tooMany(limit: string, max: number, message: string): DeputeError {
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${max} ${message}`, {
+    metadata: { limit, max: String(max) },
+  });
+}
+
+/**
+ * Returns the state into which a review moves its proposal. GRANTED means that the grant has to be made. Undefined while
+ * the review waits.
+ */
+export function outcomeOf(review: ReviewState): ProposalState | undefined {
+  switch (review) {
+    case ReviewState.APPROVED:
+      return ProposalState.GRANTED;
+    case ReviewState.REJECTED:
+    case ReviewState.CHANGES_REQUESTED:
+      return ProposalState.REJECTED;
+    case ReviewState.TIMED_OUT:
+      return ProposalState.EXPIRED;
+    case ReviewState.WITHDRAWN:
+      return ProposalState.WITHDRAWN;
+    default:
+      return undefined;
+  }
+}
+
+/** A proposal's state and proposer. */
+export interface Withdrawable {
+  readonly id: string;
+  readonly proposer: string;
+  readonly state: ProposalState;
+}
+
+/**
+ * Whether a proposal has yet to be withdrawn; false for a repeated call.
+ *
+ * @param mayAct whether the caller may act for the proposer
+ * @throws DeputeError CALLER_NOT_ALLOWED, PROPOSAL_CLOSED
+ */
+export function checkWithdrawal({ id, state }: Withdrawable, mayAct: boolean): boolean {
+  if (!mayAct) {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the proposer withdraws a proposal", {
+      violations: [{ field: "proposal_id", description: "is another principal's" }],
+    });
+  }
+  if (state === ProposalState.WITHDRAWN) return false;
+  if (state === ProposalState.PENDING) return true;
+  const [name = "unspecified"] = Object.entries(ProposalState).find(([, value]) => value === state) ?? [];
+  throw new DeputeError(ErrorReason.PROPOSAL_CLOSED, `the proposal is closed: ${name.toLowerCase()}`, {
+    metadata: { proposal: id, state: name.toLowerCase() },
+  });
+}

@@ -1,0 +1,30 @@
+import { fingerprintOf, LOCAL_PRINCIPAL, openSeed, SealedSecrets, type ServiceDeps } from "@depute/service";
+import { contextRoom } from "../rules/context-room.ts";
+import type { ContextMemory } from "./context-memory.ts";
+import { ProcessContexts } from "./process-contexts.ts";
+import { SharedContexts } from "./shared-contexts.ts";
+
+/**
+ * Opens the memory for contexts that may not be persisted: Redis for replicas that share one, else this process. The
+ * key `contexts` of the platform seals what is in Redis.
+ *
+ * @param maxBytes maximum total size of the data
+ * @throws SettingsError when the key cannot be read or made
+ */
+export async function openContextMemory(
+  { clock, timers, log, isReplicated, keys, sharedMemory }: ServiceDeps,
+  maxBytes: number,
+): Promise<ContextMemory> {
+  const roomFor = (owner: string) => contextRoom(maxBytes, owner === LOCAL_PRINCIPAL);
+  if (!isReplicated || sharedMemory === undefined)
+    return new ProcessContexts({ clock, timers, roomFor, isShared: isReplicated });
+  const danger = "its readers can open contexts that may not be persisted";
+  const seed = await openSeed(keys, { name: "contexts.key", danger });
+  return new SharedContexts({
+    // Each platform has another key, and so another namespace in a Redis that several platforms use.
+    memory: sharedMemory(`contexts-${fingerprintOf(seed)}`),
+    seal: new SealedSecrets(seed),
+    roomFor,
+    onError: (err) => log.warn({ err }, "the connection to the shared memory did not end"),
+  });
+}

@@ -1,0 +1,48 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+
+/** The room for contexts that may not be persisted, in one process or in the memory that replicas share. */
+export interface ContextRoom {
+  /** Maximum total size of the data in bytes. Each context costs up to a kilobyte more. */
+  readonly bytes: number;
+  /** Maximum number of contexts. */
+  readonly number: number;
+  /** Maximum number of contexts of one owner. */
+  readonly ofOwner: number;
+}
+
+/** What contexts occupy. */
+export type RoomUse = ContextRoom;
+
+/** Maximum number of contexts in memory. */
+const MAX_CONTEXTS = 10_000;
+
+/** Maximum number of contexts in memory of one owner, so that one owner does not take the room of all. */
+const MAX_OF_OWNER = 1_000;
+
+/** Returns the room of a service. `local`, which has no quotas either, may take all of it. */
+export function contextRoom(maxBytes: number, isLocal: boolean): ContextRoom {
+  return { bytes: maxBytes, number: MAX_CONTEXTS, ofOwner: isLocal ? MAX_CONTEXTS : MAX_OF_OWNER };
+}
+
+/** Returns the first limit that has no room for more; undefined if all have. */
+export function limitWithoutRoom(
+  use: RoomUse,
+  more: { readonly bytes: number; readonly number: number },
+  room: ContextRoom,
+): keyof ContextRoom | undefined {
+  if (use.bytes + more.bytes > room.bytes) return "bytes";
+  if (use.number + more.number > room.number) return "number";
+  return use.ofOwner + more.number > room.ofOwner ? "ofOwner" : undefined;
+}
+
+const NAMES = { bytes: "bytes", number: "number", ofOwner: "of_owner" } as const;
+
+/** Returns the error for contexts without room. */
+export function noRoom(limit: keyof ContextRoom, room: ContextRoom): DeputeError {
+  const whose = limit === "ofOwner" ? "more of the owner's contexts" : "contexts";
+  return new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `there is no room for ${whose} that may not be persisted; revoke some, or wait until they expire`,
+    { metadata: { limit: `context_memory.${NAMES[limit]}`, max: String(room[limit]) } },
+  );
+}

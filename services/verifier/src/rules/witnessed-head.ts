@@ -1,0 +1,71 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+
+/** The state of a log that a head shows. */
+export interface WitnessedHead {
+  /** The principal that signed the head. */
+  readonly signer: string;
+  /** The number of the log's entries. */
+  readonly size: number;
+  /** The digest over all entries, base64url. */
+  readonly digest: string;
+}
+
+/** A proof that a head goes on from another one. */
+export interface Continuation {
+  /** The size of the head at which the proof begins. */
+  readonly firstSize: number;
+  /** Whether the proof holds from the kept head to the new one. */
+  readonly holds: () => boolean;
+}
+
+/**
+ * Decides whether a signed head replaces the kept head of the same log.
+ *
+ * @param continuation the proof; absent for a log without such proofs, whose heads are compared by their sizes alone
+ * @returns `newer` for a head that replaces the kept one, `same` for a head of the same state
+ * @throws DeputeError LOG_HEAD_OLDER, LOG_HEAD_CONTRADICTS, LOG_HEAD_MOVED
+ */
+export function advance(
+  kept: WitnessedHead | undefined,
+  next: WitnessedHead,
+  continuation?: Continuation,
+): "newer" | "same" {
+  if (kept === undefined) return "newer";
+  const metadata = { size: String(kept.size) };
+  if (next.signer !== kept.signer) {
+    throw new DeputeError(
+      ErrorReason.LOG_HEAD_CONTRADICTS,
+      "another key signed the kept head; publish with the credentials of the other platform, or ask the operator to delete the record",
+      { metadata },
+    );
+  }
+  if (next.size < kept.size) {
+    throw new DeputeError(
+      ErrorReason.LOG_HEAD_OLDER,
+      `the head has ${next.size} entries, and the kept head ${kept.size}; publish the newest head`,
+      { metadata },
+    );
+  }
+  if (next.size === kept.size) {
+    if (next.digest === kept.digest) return "same";
+    throw contradiction("the head has the size of the kept head and other entries", metadata);
+  }
+  if (continuation === undefined) return "newer";
+  if (continuation.firstSize !== kept.size) {
+    throw new DeputeError(
+      ErrorReason.LOG_HEAD_MOVED,
+      `the proof begins at ${continuation.firstSize} entries, and the kept head has ${kept.size}; make a proof from there`,
+      { metadata },
+    );
+  }
+  if (continuation.holds()) return "newer";
+  throw contradiction("the proof does not lead from the kept head to this one", metadata);
+}
+
+function contradiction(what: string, metadata: { readonly size: string }): DeputeError {
+  return new DeputeError(
+    ErrorReason.LOG_HEAD_CONTRADICTS,
+    `${what}: two copies of the log differ; look for a restored copy of the platform's data`,
+    { metadata },
+  );
+}

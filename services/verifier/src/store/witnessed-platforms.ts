@@ -1,0 +1,70 @@
+import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+/** The record of a platform. Heads are JSON of their messages; times are milliseconds since the Unix epoch. */
+export interface WitnessedRow {
+  readonly platform: string;
+  readonly logHead: string | null;
+  readonly logHeadTime: number | null;
+  readonly checkpoint: string | null;
+  readonly checkpointTime: number | null;
+  readonly createTime: number;
+}
+
+const WITNESSED_ROW = row<WitnessedRow>({
+  platform: text,
+  logHead: nullable(text),
+  logHeadTime: nullable(integer),
+  checkpoint: nullable(text),
+  checkpointTime: nullable(integer),
+  createTime: integer,
+});
+
+const SELECT = `SELECT platform, log_head AS "logHead", log_head_ms AS "logHeadTime", checkpoint,
+  checkpoint_ms AS "checkpointTime", create_ms AS "createTime" FROM witnessed_platforms`;
+
+export function findWitnessed(tx: ReadTx, platform: string): Promise<WitnessedRow | undefined> {
+  return tx.get(WITNESSED_ROW, `${SELECT} WHERE platform = ?`, [platform]);
+}
+
+/**
+ * Returns the record of a platform, which is created if it is missing, and locks it until the end of the transaction.
+ *
+ * @param max the number of records above which none is created; transactions of several replicas may exceed it by one each
+ * @returns undefined if there are already `max` other records
+ */
+export async function lockWitnessed(
+  tx: WriteTx,
+  platform: string,
+  now: number,
+  max: number,
+): Promise<WitnessedRow | undefined> {
+  await tx.run(
+    `INSERT INTO witnessed_platforms (platform, create_ms)
+     SELECT ?, ? WHERE (SELECT COUNT(*) FROM witnessed_platforms) < ?
+     ON CONFLICT (platform) DO NOTHING`,
+    [platform, now, max],
+  );
+  const lock = tx.dialect === "postgres" ? " FOR UPDATE" : "";
+  return tx.get(WITNESSED_ROW, `${SELECT} WHERE platform = ?${lock}`, [platform]);
+}
+
+/** Replaces the heads of a record. */
+export async function writeWitnessed(tx: WriteTx, record: WitnessedRow): Promise<void> {
+  const { platform, logHead, logHeadTime, checkpoint, checkpointTime } = record;
+  await tx.run(
+    `UPDATE witnessed_platforms SET log_head = ?, log_head_ms = ?, checkpoint = ?, checkpoint_ms = ?
+     WHERE platform = ?`,
+    [logHead, logHeadTime, checkpoint, checkpointTime, platform],
+  );
+}
+
+/** Records after a platform's name, in the order of the names. */
+export function listWitnessed(tx: ReadTx, after: string, limit: number): Promise<WitnessedRow[]> {
+  return tx.all(WITNESSED_ROW, `${SELECT} WHERE platform > ? ORDER BY platform LIMIT ?`, [after, limit]);
+}
+
+/** Deletes a record; returns whether there was one. */
+export async function deleteWitnessed(tx: WriteTx, platform: string): Promise<boolean> {
+  const { changes } = await tx.run("DELETE FROM witnessed_platforms WHERE platform = ?", [platform]);
+  return changes > 0;
+}
