@@ -41,7 +41,7 @@ const OWN_SETTINGS = {
 
 const DATABASE = ".sqlite";
 const KEY = ".key";
-/** Files that a backup makes itself. */
+/** The files that the backup command itself creates. */
 const OWN_FILES: ReadonlySet<string> = new Set([MANIFEST, SEALED_KEYS]);
 
 /**
@@ -122,7 +122,7 @@ interface KeySettings {
 }
 
 /**
- * Returns what seals the keys; undefined where the backup has none.
+ * Returns the secret that seals the keys; undefined for a backup without keys.
  *
  * @throws CommandError for keys without a secret, and for a secret without keys
  */

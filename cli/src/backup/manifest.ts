@@ -51,7 +51,7 @@ export async function described(name: string, path: string): Promise<BackupFile>
   return { name, bytes, sha256: hash.digest("hex") };
 }
 
-/** Returns size and digest of a content. */
+/** Returns the manifest's entry for a file: name, size and digest. */
 export function describedContent(name: string, content: Uint8Array): BackupFile {
   return { name, bytes: content.length, sha256: createHash("sha256").update(content).digest("hex") };
 }

@@ -21,7 +21,7 @@ export interface CertificateFacts {
   readonly hasKey: (path: string) => boolean;
 }
 
-/** A file that a secret is read from. */
+/** A file with a secret. */
 export interface SecretFile {
   /** The environment variable that names the file. */
   readonly variable: string;
@@ -36,7 +36,7 @@ export interface Facts {
   readonly variableOf: (name: string) => string;
   /** The settings whose secret is in the environment itself, and not in a file. */
   readonly secretVariables: readonly string[];
-  /** The files that the environment names for secrets. */
+  /** The files with secrets that the environment names. */
   readonly secretFiles: readonly SecretFile[];
   readonly nowMs: number;
   /** Returns the facts of a file; a path may also name a folder. */
@@ -292,7 +292,7 @@ function isReadable({ settings, file }: Facts, name: string): boolean {
   return path === "" || file(path).exists;
 }
 
-/** The settings that name files with secrets, and with what callers may do. */
+/** The settings that name files with secrets, or with rights of callers. */
 const OWN_FILES = [
   ...["credentialsFile", "identitiesFile", "masterKeyFile", "tlsKeyFile"],
   ...["rootKeyFile", "verifierKeyFile", "configFile"],

@@ -30,7 +30,7 @@ export function contentTitle(kind: ReviewKind): string {
   return kind === ReviewKind.START_APPROVAL ? "Request" : "Result";
 }
 
-/** What the verdicts on a review cause. */
+/** The effect of each verdict on a review. */
 export interface VerdictEffects {
   readonly APPROVED: string;
   readonly CHANGES_REQUESTED: string;

@@ -148,12 +148,12 @@ export class RedisBus implements Bus {
   }
 }
 
-/** The parts of a connection that its user chooses. */
+/** The options of a connection. */
 export interface ConnectionOptions {
   readonly url: string;
   readonly ca?: string | undefined;
   readonly onError: OnError;
-  /** Milliseconds to wait for an answer. */
+  /** Maximum milliseconds to wait for an answer. */
   readonly commandLimitMs?: number;
 }
 

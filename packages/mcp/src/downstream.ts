@@ -54,8 +54,8 @@ export interface DownstreamOptions {
   /** Receives faults that no response reports. */
   readonly onError: (error: Error) => void;
   /**
-   * Whether each request gets an id that the result, or the error, of a tool's call tells the client. Over HTTP a header
-   * of the response tells it.
+   * Whether each request gets an id, which the result or the error of a tool call contains. Over HTTP, a response
+   * header contains the id instead.
    */
   readonly tellsRequestIds?: boolean;
 }

@@ -82,8 +82,8 @@ export interface ServiceDeps {
   /** Whether other processes may run the service on the same database at the same time. */
   readonly isReplicated: boolean;
   /**
-   * Opens memory that all processes of the platform share, apart from that of other namespaces. Undefined without Redis.
-   * The caller closes it.
+   * Opens memory that all processes of the platform share. Each namespace has a separate memory. Undefined without
+   * Redis. The caller closes the memory.
    */
   readonly sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
   /** The replicas of all services. */

@@ -74,7 +74,7 @@ export class RequestMemory {
     await tx.run(this.#insert, [key.caller, key.requestId, key.digest, answer, now]);
     await tx.run(this.#expire, [now - REQUEST_RETENTION_MS, DELETED_AT_ONCE]);
   }
-  /** Deletes responses to a caller, at most `limit`; returns their number. */
+  /** Deletes at most `limit` responses to a caller, and returns the number of deleted responses. */
   async forget(tx: WriteTx, caller: string, limit: number): Promise<number> {
     return (await tx.run(this.#forget, [caller, limit])).changes;
   }

@@ -118,7 +118,7 @@ export class Witness {
     }
   }
 
-  /** Writes the log's present head, and again if another replica of the platform was faster. */
+  /** Writes the log's present head. Tries again if another replica of the platform wrote a head meanwhile. */
   async #write(): Promise<void> {
     const { place, head } = this.#options;
     for (let tries = 1; ; tries += 1) {

@@ -25,8 +25,8 @@ const WAIT_LIMIT_MS = 5_000;
  */
 const CONNECT_LIMIT_MS = 1_500;
 /**
- * Maximum time in milliseconds in which the first connection is tried again because it was not open in time. A busy host
- * can be late by more than one attempt, and replicas are added where hosts are busy.
+ * Maximum milliseconds for which the store tries again when the first connection does not open in time. One attempt may
+ * be too short on a busy host.
  */
 const LATE_START_MS = 15_000;
 /** Maximum time in milliseconds for the database to end the connections. */
