@@ -91,9 +91,9 @@ export interface ServiceDeps {
   /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
   readonly audit: Pick<AuditTrail, "assertRoom" | "add"> | undefined;
   /**
-   * Returns the place outside the data folder for the head of a log; undefined if none is configured.
+   * Returns the place outside the data folder for the head of a log; undefined if the settings name no place.
    *
-   * @param log what another Depute as witness needs of the log
+   * @param log the proofs of the log, for a witness that is another Depute
    * @throws SettingsError for a place that cannot be used
    */
   witnessFor(name: LogName, log: WitnessedLog): WitnessPlace | undefined;

@@ -40,8 +40,8 @@ export interface DeputePlaceOptions {
 }
 
 /**
- * Returns the place of a log's head at another Depute. It keeps the heads of both logs in one record of the caller, and
- * refuses a head that does not go on from the kept one.
+ * Returns the place of a log's head at another Depute. That Depute stores the heads of both logs in one record of the
+ * caller. It refuses a head that does not extend the stored head.
  *
  * @throws SettingsError for an address that cannot be used
  */

@@ -1,4 +1,4 @@
-/** A place outside the data folder that keeps the newest head of a log. */
+/** A place outside the data folder that stores the newest head of a log. */
 export interface WitnessPlace {
   /** The file or address, for messages. */
   readonly address: string;
